@@ -12,9 +12,10 @@ from typing import BinaryIO
 import pytest
 
 from odf_node.acceptance.reports import AcceptanceReport
+from odf_node.adapters.bucket_client import parse_bucket_url
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_archive import LayoutArchive
-from odf_node.adapters.layout_bucket import LayoutBucket, parse_bucket_url
+from odf_node.adapters.layout_bucket import LayoutBucket
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.byte_rate import ByteRate
 from odf_node.composition import Node

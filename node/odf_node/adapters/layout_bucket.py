@@ -1,76 +1,19 @@
-"""A dataset in ODF's repository layout in a bucket of S3 or of a server that speaks its protocol (LAYOUT-7).
-
-The client is the one that comes with Arrow: credentials, regions and retries are those of Amazon's own library.
-"""
+"""A dataset in ODF's repository layout in a bucket of S3 or of a server that speaks its protocol (LAYOUT-7)."""
 
 import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Self, cast
-from urllib.parse import unquote, urlsplit
 
-from pyarrow.fs import S3FileSystem
-
+from odf_node.adapters.bucket_client import BucketAddress, Trouble, connect_bucket, judge
 from odf_node.ports.layouts import OpenedFile
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PeerUnavailableError
-from odf_protocol.errors import MalformedError
 
-BUCKET_SCHEMES: Final = frozenset({"s3", "s3+http", "s3+https"})
 PARALLEL: Final = 8  # guess: hides the waiting of small requests, costs 32 MiB of buffers
-CONNECT_S: Final = 10.0
-REQUEST_S: Final = 60.0
-DEFAULT_REGION: Final = "us-east-1"  # Source: what servers that know no regions expect
 
 _COPY_BYTES: Final = 8 * 1024 * 1024
-_FORBIDDEN: Final = ("ACCESS_DENIED", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "HTTP status 403")
-_ABSENT: Final = ("NoSuchBucket", "NO_SUCH_BUCKET", "Bucket not found")
-_CREDENTIAL_VARIABLES: Final = (
-    "AWS_ACCESS_KEY_ID",
-    "AWS_PROFILE",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-)
-"""Where Amazon's library looks for credentials without asking the network (AWS SDKs "Credential providers")."""
-
-
-@dataclass(frozen=True, slots=True)
-class BucketAddress:
-    """Where a dataset is: ``endpoint`` None means Amazon's own."""
-
-    url: str
-    endpoint: str | None
-    is_encrypted: bool
-    bucket: str
-    prefix: str
-
-
-def parse_bucket_url(address: str) -> BucketAddress:
-    """Read ``s3://bucket/prefix``, ``s3+http://host:port/bucket/prefix`` or ``s3+https://…``.
-
-    Raises:
-        MalformedError: Not such an address, or one without a bucket or a prefix in it.
-    """
-    try:
-        parts = urlsplit(address)
-        port = parts.port
-    except ValueError as error:
-        raise MalformedError("address", expected="s3://bucket/prefix", found=repr(address)) from error
-    segments = [unquote(segment) for segment in parts.path.split("/") if segment]
-    if parts.scheme == "s3":
-        segments.insert(0, parts.netloc)
-        endpoint = None
-    else:
-        endpoint = f"{parts.hostname}:{port}" if port else parts.hostname
-    if "@" in parts.netloc:
-        raise MalformedError("address", expected="no user and password in it; set AWS_ACCESS_KEY_ID", found="some")
-    if len(segments) < 2 or not segments[0] or any(segment in {".", ".."} for segment in segments):
-        raise MalformedError("address", expected="a bucket and the dataset's place in it", found=repr(address))
-    return BucketAddress(address.rstrip("/"), endpoint, parts.scheme != "s3+http", segments[0], "/".join(segments[1:]))
 
 
 class LayoutBucket:
@@ -78,7 +21,7 @@ class LayoutBucket:
 
     def __init__(self, address: BucketAddress, environment: Mapping[str, str] = os.environ) -> None:
         self._address = address
-        self._files = _connect(address, environment)
+        self._files = connect_bucket(address, environment)
 
     @property
     def url(self) -> str:
@@ -134,35 +77,13 @@ class LayoutBucket:
         where = f"{self._address.url}/{path}"
         try:
             yield
-        except FileNotFoundError:
-            raise PeerNotFoundError(where, what) from None
         except OSError as error:
-            text = str(error)
-            if any(word in text for word in _ABSENT):
-                raise PeerNotFoundError(self._address.url, "bucket") from error
-            if any(word in text for word in _FORBIDDEN):
-                raise PeerForbidsError(where, 403, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") from error
-            reason = text.partition(": ")[2] or text
-            raise PeerUnavailableError(where, f"the bucket does not answer as it should ({reason[:300]})") from error
-
-
-def _connect(address: BucketAddress, environment: Mapping[str, str]) -> "S3FileSystem":
-    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    return S3FileSystem(
-        # Without credentials a bucket may still be public; the machine's role is asked for only where that is said.
-        anonymous=not _has_credentials(environment),
-        region=region or DEFAULT_REGION,
-        endpoint_override=address.endpoint,
-        scheme="https" if address.is_encrypted else "http",
-        connect_timeout=CONNECT_S,
-        request_timeout=REQUEST_S,
-    )
-
-
-def _has_credentials(environment: Mapping[str, str]) -> bool:
-    if any(environment.get(name) for name in _CREDENTIAL_VARIABLES):
-        return True
-    if environment.get("AWS_EC2_METADATA_DISABLED", "").lower() == "false":
-        return True
-    file = environment.get("AWS_SHARED_CREDENTIALS_FILE") or str(Path("~/.aws/credentials").expanduser())
-    return Path(file).is_file()
+            trouble, reason = judge(error)
+            match trouble:
+                case Trouble.NO_FILE:
+                    raise PeerNotFoundError(where, what) from None
+                case Trouble.NO_BUCKET:
+                    raise PeerNotFoundError(self._address.url, "bucket") from error
+                case Trouble.FORBIDDEN:
+                    raise PeerForbidsError(where, 403, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") from error
+            raise PeerUnavailableError(where, f"the bucket does not answer as it should ({reason})") from error

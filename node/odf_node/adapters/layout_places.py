@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from odf_node.adapters.bucket_client import BUCKET_SCHEMES, parse_bucket_url
 from odf_node.adapters.layout_archive import LayoutArchive, LayoutArchiveWriter
-from odf_node.adapters.layout_bucket import BUCKET_SCHEMES, PARALLEL, LayoutBucket, parse_bucket_url
+from odf_node.adapters.layout_bucket import PARALLEL, LayoutBucket
 from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.layout_peer import LayoutPeer
 from odf_node.adapters.peer_urls import parse_peer_url

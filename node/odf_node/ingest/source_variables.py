@@ -15,7 +15,9 @@ from odf_protocol.events import EnvVar, FetchStep, FetchStepContainer, FetchStep
 __all__ = ["digest_of_place", "fill_in", "list_variables"]
 
 _OWN: Final = "ODF_NODE_"
-_USER_INFO: Final = re.compile(r"(?:ftp|https?|postgres|postgresql)://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE)
+_USER_INFO: Final = re.compile(
+    r"(?:ftp|https?|postgres|postgresql|s3(?:\+https?)?)://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE
+)
 _WEB: Final = re.compile(r"https?:", re.IGNORECASE)
 
 
@@ -65,7 +67,7 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
             )
             return replace(step, url=_fill_in_url(step.url, environment), headers=headers)
         case FetchStepFilesGlob():
-            return replace(step, path=substitute(step.path, environment))
+            return replace(step, path=_fill_in_url(step.path, environment))
         case FetchStepContainer():
             # A variable without a value is that of the node, as its name in a template is.
             named = step.env and tuple(each if each.value is not None else _as_template(each) for each in step.env)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Final, NoReturn
 
+from odf_node.adapters.bucket_client import BUCKET_SCHEMES
+from odf_node.adapters.sources.bucket_place import is_in_bucket, parse_object_url
 from odf_node.adapters.sources.database import SCHEME, parse_table_url
 from odf_node.adapters.sources.extras import find_missing_extra
 from odf_node.adapters.sources.files import check_event_time, check_order, parse_file_url, parse_pattern
@@ -32,7 +34,15 @@ from odf_protocol.manifest.snapshot_error import At
 __all__ = ["check_container", "check_fetch", "check_prepare"]
 
 _WEB_SCHEMES: Final = ("http", "https")
-_SCHEMES: Final = (*_WEB_SCHEMES, "file", FTP_SCHEME, SCHEME, *POSTGRES_SCHEMES, DATASET_SCHEME)
+_SCHEMES: Final = (
+    *_WEB_SCHEMES,
+    "file",
+    FTP_SCHEME,
+    SCHEME,
+    *POSTGRES_SCHEMES,
+    *sorted(BUCKET_SCHEMES),
+    DATASET_SCHEME,
+)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _TEMPLATE: Final = "${{"
 _WHOLE_TEMPLATE: Final = re.compile(r"\$\{\{.*?\}\}")
@@ -54,7 +64,9 @@ def check_fetch(step: FetchStep, at: At) -> None:
             if isinstance(step.event_time, EventTimeSourceFromPath):
                 (at / "eventTime").reject("FromMetadata or FromSystemTime for a URL", "FromPath")
         case FetchStepFilesGlob(path=path):
-            if not path.startswith(_TEMPLATE):
+            if is_in_bucket(path):
+                _check_bucket(path, at / "path", is_pattern=True)
+            elif not path.startswith(_TEMPLATE):
                 _check(lambda: parse_pattern(path), at / "path")
             _check(lambda: check_order(step), at / "order")
             _check(lambda: check_event_time(step), at / "eventTime")
@@ -127,6 +139,13 @@ def _check_url(url: str, at: At) -> None:
         check_no_password(url, at)
         _check(lambda: parse_postgres_url(_WHOLE_TEMPLATE.sub(_ANY_VALUE, url)), at)
         check_extra("postgresql", at)
+    if is_in_bucket(url):
+        _check_bucket(url, at, is_pattern=False)
+
+
+def _check_bucket(source: str, at: At, *, is_pattern: bool) -> None:
+    check_no_password(source, at)
+    _check(lambda: parse_object_url(_WHOLE_TEMPLATE.sub(_ANY_VALUE, source), is_pattern=is_pattern), at)
 
 
 def check_no_password(url: str, at: At, *, end_of_authority: str = "/") -> None:

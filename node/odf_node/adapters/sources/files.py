@@ -12,11 +12,11 @@ import re
 import secrets
 import stat
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
+from odf_node.adapters.next_match import choose_next
 from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
 from odf_node.adapters.sources.source_state import etag_state, find_etag, find_last_modified, last_modified_state
 from odf_node.ports.sources import (
@@ -71,15 +71,13 @@ def fetch_next_match(
     check_event_time(step)
     last_name = find_etag(state)
     pattern = parse_pattern(step.path)
-    matches = sorted((Path(match) for match in glob.glob(pattern)), key=lambda path: path.name)  # noqa: PTH207 - absolute patterns
-    _check_names(matches, step.path)
-    newer = [path for path in matches if last_name is None or path.name > last_name]
-    if not newer:
+    matches = [Path(match) for match in glob.glob(pattern)]  # noqa: PTH207 - absolute patterns
+    path, has_more = choose_next(matches, last_name, step.path)
+    if path is None:
         if not matches:
             raise SourceNotFoundError(step.path, "no file matches")
         return UpToDate()
-    path = newer[0]
-    event_time = _read_event_time(step, path.name, now)
+    event_time = read_event_time(step, path.name, now)
     inspect_file(path, str(path), limits)
     copy, _ = _copy_file(path, str(path), folder, limits)
     return Fetched(
@@ -87,21 +85,8 @@ def fetch_next_match(
         name=str(path),
         source_state=etag_state(path.name),
         event_time=event_time,
-        has_more=len(newer) > 1,
+        has_more=has_more,
     )
-
-
-def _check_names(paths: list[Path], pattern: str) -> None:
-    """Refuse files whose names a state cannot hold, or cannot tell apart: one of them would never be taken."""
-    for path in paths:
-        try:
-            str(path).encode()
-        except UnicodeEncodeError as error:
-            raise MalformedError("files source", where=pattern, expected="names in UTF-8", found=path) from error
-    for path, following in pairwise(paths):
-        if path.name == following.name:
-            found = f"{path} and {following}"
-            raise MalformedError("files source", where=pattern, expected="files of different names", found=found)
 
 
 def parse_file_url(url: str) -> Path:
@@ -223,7 +208,12 @@ def _dated(entry: os.stat_result) -> Timestamp:
     return Timestamp.from_unix_ms((entry.st_mtime_ns + _NANOSECONDS_PER_MS // 2) // _NANOSECONDS_PER_MS)
 
 
-def _read_event_time(step: FetchStepFilesGlob, name: str, now: Timestamp) -> Timestamp:
+def read_event_time(step: FetchStepFilesGlob, name: str, now: Timestamp) -> Timestamp:
+    """Read the event time of a file from its name, where the step says so.
+
+    Raises:
+        MalformedError: The name does not match, or what does is no time.
+    """
     source = step.event_time
     if not isinstance(source, EventTimeSourceFromPath):
         return now

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from odf_node.adapters.sources.archives import decompress
+from odf_node.adapters.sources.bucket import fetch_next_object, fetch_object
+from odf_node.adapters.sources.bucket_place import is_in_bucket
 from odf_node.adapters.sources.commands import pipe
 from odf_node.adapters.sources.containers import fetch_output
 from odf_node.adapters.sources.database import SCHEME, fetch_rows
@@ -80,6 +82,10 @@ class LocalSourceReader:
         if isinstance(step.cache, SourceCachingForever) and state is not None:
             return UpToDate()
         if isinstance(step, FetchStepFilesGlob):
+            if is_in_bucket(step.path):
+                return await fetch_next_object(
+                    step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate
+                )
             return await asyncio.to_thread(
                 fetch_next_match, step, state=state, now=now, folder=folder, limits=self.limits
             )
@@ -94,7 +100,9 @@ class LocalSourceReader:
             return await fetch_postgres(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
         if scheme == FTP_SCHEME:
             return await fetch_ftp(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
-        supported = "http, https, ftp, file, sqlite, postgresql"
+        if is_in_bucket(step.url):
+            return await fetch_object(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
+        supported = "http, https, ftp, file, sqlite, postgresql, s3"
         raise UnsupportedError("URL scheme of a source", found=scheme, supported=supported)
 
     def check(self, source: SetPollingSource, at: At) -> None:

@@ -4,7 +4,7 @@ Client libraries believe what a server says of sizes, and wait as long as it lik
 of bounded memory. It gets one request in JSON, gives bytes, and at the end, on standard error, one line of JSON: an
 answer, or what is wrong. Its end is an answer like any other.
 
-Source: clauses ING-31 and ING-32 in ``spec/ingest.md``.
+Source: clauses ING-31, ING-32 and ING-45 in ``spec/ingest.md``.
 """
 
 import asyncio
@@ -100,4 +100,6 @@ def _error_of(error: dict[str, Any], name: str, limits: SourceLimits) -> OdfErro
             return SourceNotFoundError(name, found)
         case "too-large":
             return SourceTooLargeError(name, "size_bytes", limits.size_bytes)
+        case "not-allowed":
+            return SourceUnavailableError(name, f"the server does not allow it; {found}")
     return SourceUnavailableError(name, f"the server does not answer: {found}")
