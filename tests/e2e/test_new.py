@@ -1,8 +1,10 @@
 """What ``new`` writes passes ``add``, and takes in its file without a row in quarantine (ING-24)."""
 
+import datetime as dt
 import json
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from support.command_line import EXAMPLE, run_command
@@ -80,6 +82,21 @@ def test_file_without_key_is_appended_by_the_engine_without_java(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     (report,) = json.loads(done.stdout)
     assert (report["newRows"], report["quarantinedRows"]) == (2, 0)
+
+
+def test_workbook_is_taken_in_by_what_was_guessed_of_it(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for row in (["Sales", None], ["Day", "offset"], *([dt.date(2024, 1, 1), 1.5] for _ in range(2))):
+        book.worksheets[0].append(row)
+    source = tmp_path / "sales.xlsx"
+    book.save(source)
+    home = tmp_path / "home"
+    assert "reader: {kind: Excel, header: 2}" in draft_and_add(home, source)
+    done = run_command(home, "ingest", "made", source, "-o", "json")
+    assert done.returncode == 0, done.stderr
+    (report,) = json.loads(done.stdout)
+    assert (report["newRows"], report["quarantinedRows"]) == (2, 0)
+    assert [(row["Day"], row["_offset"]) for row in tail(home)] == [("2024-01-01", "1.5")] * 2
 
 
 def test_bytes_that_an_encoding_does_not_have_spoil_their_record_alone(tmp_path: Path) -> None:

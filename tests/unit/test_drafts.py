@@ -291,8 +291,9 @@ def test_large_file_is_read_in_part_and_says_so(tmp_path: Path) -> None:
 def test_archive_of_several_files_says_which_one(tmp_path: Path) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("README", "x\n")
+        archive.writestr("__MACOSX/a.csv", "x" * 100)
         archive.writestr("a.csv", "id,n\n1,2\n")
-        archive.writestr("b.csv", "x\n")
     text = draft(tmp_path, packed.getvalue(), name="data.zip")
     source = source_of(text)
     assert isinstance(source, SetPollingSource)
@@ -330,7 +331,7 @@ def test_json_of_every_kind_is_recognised(tmp_path: Path, content: str, kind: st
     [
         (b"", "an empty file"),
         (b"\0\1\2\3" * 400, "bytes that are no text"),
-        (b"PAR1....", "Parquet"),
+        (b"PAR1....", "a Parquet file"),
         (b"\xd0\xcf\x11\xe0....", "an old Excel workbook"),
         (b"BZh9....", "bzip2"),
         (b"\x1f\x8bxxxxxxxx", "gzip"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from odf_engines.sampling.process import FoundTable
 from odf_node.adapters.sources.archives import decompress
 from odf_node.adapters.sources.bucket import fetch_next_object, fetch_object
 from odf_node.adapters.sources.bucket_place import is_in_bucket
@@ -20,7 +21,7 @@ from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.adapters.sources.mqtt import fetch_mqtt
 from odf_node.adapters.sources.postgres import fetch_postgres
 from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES
-from odf_node.adapters.sources.samples import read_sample
+from odf_node.adapters.sources.samples import read_sample, read_table
 from odf_node.adapters.sources.url import fetch_url
 from odf_node.byte_rate import ByteRate
 from odf_node.ports.images import ImageShelf
@@ -133,6 +134,9 @@ class LocalSourceReader:
 
     async def read_sample(self, source: str, *, limit_bytes: int) -> Sample:
         return await read_sample(source, limit_bytes=limit_bytes, limits=self.limits)
+
+    async def read_table(self, kind: str, content: bytes | Path, *, shown_as: str, is_whole: bool = True) -> FoundTable:
+        return await asyncio.to_thread(read_table, kind, content, shown_as, is_whole=is_whole)
 
     def decode(self, codec: str, *, path: Path, name: str) -> Path:
         target = path.with_name(f"decoded-{secrets.token_hex(8)}")

@@ -7,12 +7,16 @@ Source: clause ING-24 in ``spec/ingest.md``.
 
 import asyncio
 import io
+import tempfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from aiohttp import ClientError
 
+from odf_engines.errors import InvalidSourceError
+from odf_engines.sampling.process import FoundTable, look_at_table
 from odf_node.adapters.public_resolver import OneWayResolver
 from odf_node.adapters.sources.archives import GZIP_MEMBER, list_entries, open_entry
 from odf_node.adapters.sources.files import inspect_file, parse_file_url
@@ -26,10 +30,26 @@ from odf_protocol.events import CompressionFormat, FetchStepUrl
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["read_sample"]
+__all__ = ["read_sample", "read_table"]
 
 _GZIP: Final = b"\x1f\x8b"
 _ZIP: Final = b"PK\x03\x04"
+_TABLES: Final = {b"PAR1": "Parquet", b"Obj\x01": "Avro"}
+"""First bytes of files that say their columns themselves. Source: their specifications."""
+
+_WHOLE: Final = (_ZIP, *_TABLES)
+_EXPECTED: Final = {
+    "Avro": "records of Avro",
+    "Excel": "a workbook with a table",
+    "Parquet": "a Parquet file",
+    "XmlRows": "XML in which elements repeat",
+}
+_UNREAD_ARCHIVES: Final = (
+    (".shp", "a Shapefile", "a manifest of your own, in which 'read: {kind: EsriShapefile}' is enough"),
+    ("content.xml", "an OpenDocument sheet", "its sheet saved as .xlsx or CSV"),
+    ("xl/workbook.bin", "a binary Excel workbook", "it saved as .xlsx"),
+)
+"""Ends of names of files that show what an archive is."""
 _UNREAD: Final = {
     b"BZh": "bzip2",
     b"\xfd7zXZ\0": "xz",
@@ -39,7 +59,10 @@ _UNREAD: Final = {
 }
 """First bytes of files that nothing here unpacks. Source: their specifications."""
 
-_ARCHIVE_BYTES: Final = 64 * 1024**2  # guess: a zip's directory stands at its end, so it is brought as a whole
+_ARCHIVE_BYTES: Final = 64 * 1024**2
+"""Of what is brought as a whole, as a zip or a Parquet file says at its end what is in it.  # guess"""
+
+_SHOWN_ENTRIES: Final = 5
 _CHUNK_BYTES: Final = 64 * 1024
 _PATIENCE_S: Final = 120.0  # guess: 64 MiB at half a MB a second
 _OK: Final = 200
@@ -64,7 +87,7 @@ def _read_file(name: str, shown_as: str, limit_bytes: int, limits: SourceLimits)
     inspect_file(path, shown_as, limits)
     try:
         with path.open("rb") as file:
-            return _unpack(file, path.as_uri(), shown_as, limit_bytes, is_local=True)
+            return _unpack(file, path.as_uri(), shown_as, limit_bytes, path=path)
     except OSError as error:
         raise SourceUnavailableError(shown_as, f"the file cannot be read: {error.strerror or error}") from error
 
@@ -83,9 +106,9 @@ async def _read_url(url: str, limit_bytes: int, limits: SourceLimits) -> Sample:
             packed, is_whole = await _receive(name, response, limit_bytes)
     except TimeoutError as error:
         raise SourceUnavailableError(name, f"not enough within {_PATIENCE_S:g} s") from error
-    if not is_whole and packed.startswith(_ZIP):
-        raise UnsupportedError("archive", found=f"{name}: more than 64 MiB", supported="a copy on this machine")
-    return _unpack(io.BytesIO(packed), url, name, limit_bytes, is_local=False, is_whole=is_whole)
+    if not is_whole and packed.startswith(_WHOLE):
+        raise _too_large(name)
+    return _unpack(io.BytesIO(packed), url, name, limit_bytes, is_whole=is_whole)
 
 
 async def _receive(name: str, response: "aiohttp.ClientResponse", limit_bytes: int) -> tuple[bytes, bool]:
@@ -94,7 +117,7 @@ async def _receive(name: str, response: "aiohttp.ClientResponse", limit_bytes: i
     try:
         async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
             packed += chunk
-            if len(packed) > (_ARCHIVE_BYTES if packed.startswith(_ZIP) else limit_bytes):
+            if len(packed) > (_ARCHIVE_BYTES if packed.startswith(_WHOLE) else limit_bytes):
                 return bytes(packed), False
     except ClientError as error:
         raise SourceUnavailableError(name, f"the answer broke off: {error}") from error
@@ -102,33 +125,69 @@ async def _receive(name: str, response: "aiohttp.ClientResponse", limit_bytes: i
 
 
 def _unpack(
-    packed: BinaryIO, url: str, name: str, limit_bytes: int, *, is_local: bool, is_whole: bool = True
+    packed: BinaryIO, url: str, name: str, limit_bytes: int, *, path: Path | None = None, is_whole: bool = True
 ) -> Sample:
-    """Unpack what a file begins with; ``is_whole``: nothing follows ``packed``."""
+    """Unpack what a file begins with; ``path``: it lies there; ``is_whole``: nothing follows ``packed``."""
+    found = _open_packed(packed, name, limit_bytes)
+    lies_there = found.table is not None and path is not None and found.compression is None
+    if found.table is not None and not lies_there and not found.is_end:
+        found = _open_packed(packed, name, _ARCHIVE_BYTES)
+        if not found.is_end:
+            raise _too_large(name)
+    return Sample(
+        url=url,
+        shown_as=name,
+        is_local=path is not None,
+        content=b"" if lies_there else found.content,
+        is_whole=lies_there or (found.is_end and is_whole),
+        compression=found.compression,
+        entry=found.entry,
+        others=found.others,
+        table=found.table,
+        path=path if lies_there else None,
+    )
+
+
+def _too_large(name: str) -> UnsupportedError:
+    supported = "64 MiB of it; a copy on this machine, not packed, can be larger"
+    return UnsupportedError("size of a file that is read as a whole", found=name, supported=supported)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unpacked:
+    """The beginning of a file, and how it was packed; see ``Sample``."""
+
+    content: bytes
+    is_end: bool
+    compression: CompressionFormat | None = None
+    entry: str | None = None
+    others: tuple[str, ...] = ()
+    table: str | None = None
+
+
+def _open_packed(packed: BinaryIO, name: str, limit_bytes: int) -> _Unpacked:
+    packed.seek(0)
     start = packed.read(8)
     packed.seek(0)
     for magic, what in _UNREAD.items():
         if start.startswith(magic):
             raise UnsupportedError("format of a file", found=f"{name}: {what}", supported="plain, gzip or zip")
-    compression, entry = None, None
     if start.startswith(_GZIP):
-        compression = CompressionFormat.GZIP
         content, is_end = _gunzip(packed, name, limit_bytes)
-    elif start.startswith(_ZIP):
-        compression = CompressionFormat.ZIP
-        content, is_end, entry = _unzip(packed, name, limit_bytes)
-    else:
-        content = packed.read(limit_bytes)
-        is_end = not packed.read(1)
-    return Sample(
-        url=url,
-        shown_as=name,
-        is_local=is_local,
-        content=content,
-        is_whole=is_end and is_whole,
-        compression=compression,
-        entry=entry,
-    )
+        return _Unpacked(content=content, is_end=is_end, compression=CompressionFormat.GZIP, table=_find_table(content))
+    if start.startswith(_ZIP) and not _is_workbook(packed, name):
+        return _unzip(packed, name, limit_bytes)
+    packed.seek(0)
+    content = packed.read(limit_bytes)
+    table = "Excel" if start.startswith(_ZIP) else _find_table(content)
+    return _Unpacked(content=content, is_end=not packed.read(1), table=table)
+
+
+def _find_table(content: bytes) -> str | None:
+    if content.startswith(_ZIP):
+        # What was packed once more may be cut off here, and is a workbook as probably as anything else.
+        return "Excel"
+    return next((kind for magic, kind in _TABLES.items() if content.startswith(magic)), None)
 
 
 def _gunzip(packed: BinaryIO, name: str, limit_bytes: int) -> tuple[bytes, bool]:
@@ -149,11 +208,45 @@ def _gunzip(packed: BinaryIO, name: str, limit_bytes: int) -> tuple[bytes, bool]
     return bytes(content), member.eof and not packed.read(1)
 
 
-def _unzip(packed: BinaryIO, name: str, limit_bytes: int) -> tuple[bytes, bool, str | None]:
-    with open_entry(packed, name, None) as (archive, entry):
+def _is_workbook(packed: BinaryIO, name: str) -> bool:
+    with open_entry(packed, name, None) as (archive, _):
+        names = {each.filename for each in list_entries(archive)}
+    for part, what, supported in _UNREAD_ARCHIVES:
+        if any(each.endswith(part) for each in names):
+            raise UnsupportedError("format to draft from", found=f"{name}: {what}", supported=supported)
+    return "[Content_Types].xml" in names
+
+
+def _unzip(packed: BinaryIO, name: str, limit_bytes: int) -> _Unpacked:
+    """Unpack the beginning of the largest file of an archive: beside data lie notes on them."""
+    with open_entry(packed, name, None) as (archive, _):
         entries = list_entries(archive)
-        if any(each.filename == "[Content_Types].xml" for each in entries):
-            supported = "its sheet saved as CSV; a manifest of your own reads it with the reader Excel, READ-5"
-            raise UnsupportedError("format of a file", found=f"{name}: an Excel workbook", supported=supported)
-        content = entry.read(limit_bytes)
-        return content, not entry.read(1), entries[0].filename if len(entries) > 1 else None
+    chosen = max(entries, key=lambda each: (not _is_hidden(each.filename), each.file_size)).filename
+    others = tuple(each.filename for each in entries if each.filename != chosen)
+    with open_entry(packed, name, chosen) as (_, file):
+        content = file.read(limit_bytes)
+        is_end = not file.read(1)
+    return _Unpacked(
+        content=content,
+        is_end=is_end,
+        compression=CompressionFormat.ZIP,
+        entry=chosen if others else None,
+        others=others[:_SHOWN_ENTRIES],
+        table=_find_table(content),
+    )
+
+
+def _is_hidden(entry: str) -> bool:
+    return any(part.startswith((".", "__MACOSX")) for part in entry.split("/"))
+
+
+def read_table(kind: str, content: bytes | Path, shown_as: str, *, is_whole: bool) -> FoundTable:
+    """See ``SampleReader``."""
+    with tempfile.TemporaryDirectory(prefix="odf-sample-") as folder:
+        path = content if isinstance(content, Path) else Path(folder) / "file"
+        if not isinstance(content, Path):
+            path.write_bytes(content)
+        try:
+            return look_at_table(kind, path, shown_as=shown_as, is_whole=is_whole)
+        except InvalidSourceError as error:
+            raise MalformedError("data", where=shown_as, expected=_EXPECTED[kind], found=error.message) from error

@@ -81,7 +81,9 @@ def guess_columns(records: Records) -> tuple[tuple[Column, ...], TimeFormats]:
     hint = _find_decimal_mark(forms)
     is_comma_free = records.options.get("separator", ",") != ","
     columns = [
-        _guess(name, present, form, hint=hint, is_whole=records.is_whole, is_comma_free=is_comma_free)
+        Column(source=name, name=name, read_type=records.types[name], type=records.types[name])
+        if name in records.types
+        else _guess(name, present, form, hint=hint, is_whole=records.is_whole, is_comma_free=is_comma_free)
         for name, present, form in zip(records.names, texts, forms, strict=True)
     ]
     formats = TimeFormats()

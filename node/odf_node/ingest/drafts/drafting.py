@@ -3,6 +3,7 @@
 Source: clause ING-24 in ``spec/ingest.md``.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,12 +12,12 @@ from odf_node.errors import UsageError
 from odf_node.ingest.drafts.columns import Column, guess_columns
 from odf_node.ingest.drafts.keys import Key, find_key
 from odf_node.ingest.drafts.manifest_text import draft_lines, template_text
-from odf_node.ingest.drafts.records import find_records
+from odf_node.ingest.drafts.records import Records, find_records, records_of
 from odf_node.ingest.drafts.texts import decode
-from odf_node.ports.samples import SampleReader
-from odf_node.text_encodings import ENCODINGS, find_codec
+from odf_node.ports.samples import Sample, SampleReader
+from odf_node.text_encodings import ENCODINGS, UTF_8, find_codec
 from odf_node.wording import count_of
-from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.errors import MalformedError
 from odf_protocol.manifest import parse_snapshots
 from odf_protocol.names import DatasetName
 
@@ -25,7 +26,8 @@ __all__ = ["Draft", "Drafting"]
 SAMPLE_BYTES: Final = 4 * 1024**2
 """Of a file that are looked at, unpacked.  # guess: most files as a whole"""
 
-_PARQUET: Final = b"PAR1"
+_XML_ENCODING: Final = re.compile(rb"""<\?xml[^>]{1,100}encoding=["']([A-Za-z0-9._-]{1,40})["']""")
+_MARKUP: Final = re.compile(r"\s*<(?:(?P<page>!doctype html|html[\s>])|[\w?!])", re.IGNORECASE)
 _MOST_COLUMNS: Final = 2_000  # guess: more are another format than it looks
 
 
@@ -75,19 +77,11 @@ class Drafting:
         if encoding is not None and find_codec(encoding) is None:
             raise UsageError(f"--encoding {encoding}: known are {', '.join(ENCODINGS)}")
         sample = await self.samples.read_sample(source, limit_bytes=SAMPLE_BYTES)
-        if sample.content.startswith(_PARQUET):
-            raise UnsupportedError(
-                "format to draft from",
-                found=f"{sample.shown_as}: Parquet",
-                supported="CSV, JSON; a Parquet file says "
-                "its columns itself: 'odf-node new NAME' gives a template, in which 'read: {kind: Parquet}' is enough",
-            )
-        decoded = decode(sample.content, is_whole=sample.is_whole, encoding=encoding)
-        records = find_records(decoded.text, is_whole=sample.is_whole, name=sample.shown_as)
+        records, doubts, written = await self._find_records(sample, encoding)
         _check_names(records.names, sample.shown_as)
         columns, formats = guess_columns(records)
         key = find_key(columns, records.columns)
-        doubts = [*([decoded.doubt] if decoded.doubt else []), *records.doubts]
+        doubts += records.doubts
         if records.broken:
             doubts.append(f"{count_of(records.broken, 'record')} cannot be read so, and would go to quarantine")
         lines = list(
@@ -96,7 +90,7 @@ class Drafting:
                 sample,
                 records,
                 columns,
-                encoding=decoded.encoding,
+                encoding=written,
                 formats=formats,
                 key=key,
                 event_time=_choose_event_time(columns, key),
@@ -108,6 +102,33 @@ class Drafting:
         parse_snapshots(text, source_name="the draft")
         is_polled = not sample.is_local or sample.compression is not None
         return Draft(text, sum("# ? " in line for line in lines), is_polled)
+
+    async def _find_records(self, sample: Sample, encoding: str | None) -> tuple[Records, list[str], str]:
+        """Return the records of a sample, what is uncertain of its text, and its encoding."""
+        name, whole = sample.shown_as, sample.is_whole
+        if sample.table is not None:
+            if encoding is not None:
+                raise UsageError(f"--encoding is of texts, and {name} is none")
+            content = sample.content if sample.path is None else sample.path
+            return (
+                records_of(sample.table, await self.samples.read_table(sample.table, content, shown_as=name)),
+                [],
+                UTF_8,
+            )
+        decoded = decode(sample.content, is_whole=whole, encoding=encoding or _xml_encoding(sample.content))
+        doubts = [decoded.doubt] if decoded.doubt else []
+        if (kind := _MARKUP.match(decoded.text)) is not None:
+            if kind["page"]:
+                raise MalformedError("data", where=name, expected="data, not a page about them", found="a web page")
+            table = await self.samples.read_table("XmlRows", decoded.text.encode(), shown_as=name, is_whole=whole)
+            return records_of("XmlRows", table), doubts, decoded.encoding
+        return find_records(decoded.text, is_whole=whole, name=name), doubts, decoded.encoding
+
+
+def _xml_encoding(content: bytes) -> str | None:
+    """Return the encoding that an XML document says it has, where it is known here."""
+    said = _XML_ENCODING.match(content)
+    return said[1].decode() if said and find_codec(said[1].decode()) else None
 
 
 def _check_names(names: Sequence[str], shown_as: str) -> None:

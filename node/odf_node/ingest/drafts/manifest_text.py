@@ -6,7 +6,7 @@ none of them ends a line.
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from odf_node.ingest.declared_plug_ins import RULES_PATH
@@ -72,7 +72,7 @@ def draft_lines(
         yield from _comment(f"? {doubt}", "      ")
     yield from _read_lines(records, columns, encoding, formats)
     yield from _merge_lines(key, records)
-    yield from _converter_lines(columns)
+    yield from _rules_lines(records, columns)
     if event_time is not None and event_time.name != "event_time":
         yield "    - kind: SetVocab"
         others = [each.name for each in columns if each.is_time and each is not event_time]
@@ -108,7 +108,8 @@ def _fetch_lines(sample: Sample) -> Iterator[str]:
         yield "        - kind: Decompress"
         yield f"          format: {sample.compression.text}"
         if sample.entry is not None:
-            yield from _comment("? the archive holds several files; this is the first", "          ")
+            others = ", ".join(map(repr, sample.others))[:300]
+            yield from _comment(f"? of the files of the archive this is the largest; others: {others}", "          ")
             yield f"          subPath: {scalar(sample.entry)}"
 
 
@@ -123,6 +124,10 @@ def _read_lines(records: Records, columns: Sequence[Column], encoding: str, form
         yield f"        dateFormat: {scalar(formats.date)}"
     if formats.timestamp:
         yield f"        timestampFormat: {scalar(formats.timestamp)}"
+    if records.kind == "Parquet":
+        found = ", ".join(f"{column.source} {column.read_type}" for column in columns)
+        yield from _comment(f"The file says its columns itself: {found}", "        ")
+        return
     yield "        schema:"
     yield "          fields:"
     for column in columns:
@@ -132,16 +137,25 @@ def _read_lines(records: Records, columns: Sequence[Column], encoding: str, form
         yield f"            - {{name: {scalar(column.source)}, type: {kind}}}"
 
 
-def _converter_lines(columns: Sequence[Column]) -> Iterator[str]:
-    """Yield the attachment that says what is made of columns as they are read; nothing where they stay as they are."""
-    lines = list(_iter_converters(columns))
-    if not lines:
+def _rules_lines(records: Records, columns: Sequence[Column]) -> Iterator[str]:
+    """Yield the attachment that says what takes the file apart, and what is made of columns; nothing where neither."""
+    converters = list(_iter_converters(columns))
+    if not converters and records.reader is None:
         return
-    yield "    # What the texts of some columns mean. A record that does not fit goes to quarantine, the others go on."
+    if converters:
+        yield from _comment(
+            "What the texts of some columns mean. A record that does not fit goes to quarantine, the others go on.",
+            "    ",
+        )
     yield from ("    - kind: SetAttachments", "      attachments:", "        kind: Embedded", "        items:")
     yield f"          - path: {RULES_PATH}"
-    yield from ("            content: |", "              converters:")
-    yield from (f"                - {{{line}}}" for line in lines)
+    yield "            content: |"
+    if records.reader is not None:
+        said = ", ".join(f"{name}: {_parameter(value)}" for name, value in records.reader.items())
+        yield f"              reader: {{{said}}}"
+    if converters:
+        yield "              converters:"
+        yield from (f"                - {{{line}}}" for line in converters)
 
 
 def _iter_converters(columns: Sequence[Column]) -> Iterator[str]:
@@ -158,8 +172,15 @@ def _iter_converters(columns: Sequence[Column]) -> Iterator[str]:
             yield f"kind: Cast, column: {scalar(column.name)}, {said}"
 
 
-def _parameter(value: str | Sequence[str]) -> str:
-    return scalar(value) if isinstance(value, str) else f"[{', '.join(map(scalar, value))}]"
+def _parameter(value: str | int | Sequence[str] | Mapping[str, str]) -> str:
+    match value:
+        case str():
+            return scalar(value)
+        case int():
+            return str(value)
+        case Mapping():
+            return f"{{{', '.join(f'{scalar(name)}: {scalar(each)}' for name, each in value.items())}}}"
+    return f"[{', '.join(map(scalar, value))}]"
 
 
 def _merge_lines(key: Key | None, records: Records) -> Iterator[str]:

@@ -5,10 +5,10 @@ its text.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from odf_engines.ingest.csv_grammar import CsvDialect, iter_records
 from odf_node.ingest.drafts.dates import find_time_form
@@ -17,7 +17,10 @@ from odf_node.ingest.drafts.numbers import find_number_forms
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 
-__all__ = ["Records", "find_records"]
+if TYPE_CHECKING:
+    from odf_engines.sampling.process import FoundTable
+
+__all__ = ["Records", "find_records", "records_of"]
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _TRIED_RECORDS: Final = 200
@@ -30,13 +33,15 @@ class Records:
     """What a text holds.
 
     Attributes:
-        kind: Of the read step: ``Csv``, ``Json`` or ``NdJson``, ``GeoJson`` or ``NdGeoJson``.
+        kind: Of the read step: ``Csv``, ``Json`` or ``NdJson``, ``GeoJson`` or ``NdGeoJson``, ``Parquet``.
         names: Of the columns.
         columns: A list of texts for each; None: nothing is there.
         options: Of the read step, beside its schema.
         doubts: What is uncertain of these.
         is_whole: These are all records of the file.
         broken: Records that have another number of fields, or are no objects.
+        types: ODF types of the columns whose type the file itself says.
+        reader: Kind and parameters of the plug-in that takes the file apart (READ-1).
     """
 
     kind: str
@@ -46,6 +51,8 @@ class Records:
     is_whole: bool
     doubts: tuple[str, ...] = ()
     broken: int = 0
+    types: Mapping[str, str] = field(default_factory=dict)
+    reader: Mapping[str, Any] | None = None
 
     @property
     def count(self) -> int:
@@ -56,6 +63,22 @@ class Records:
     def has_time_formats(self) -> bool:
         """Whether the read step can say how dates and times are written (ING-16)."""
         return "Geo" not in self.kind
+
+
+def records_of(kind: str, table: "FoundTable") -> Records:
+    """Make records of what a file that is no plain text holds; ``kind`` as ``SampleReader.read_table``."""
+    is_step = kind == "Parquet"
+    return Records(
+        kind=kind if is_step else "NdJson",
+        names=table.names,
+        columns=tuple(list(each) for each in zip(*table.records, strict=True)) or tuple([] for _ in table.names),
+        options={},
+        is_whole=table.is_whole,
+        doubts=table.doubts,
+        broken=table.broken,
+        types=table.types,
+        reader=None if is_step else {"kind": kind, **table.parameters},
+    )
 
 
 def find_records(text: str, *, is_whole: bool, name: str) -> Records:

@@ -1,0 +1,109 @@
+"""Looking at the beginning of a file in a sandbox of its own: what a hostile file costs, or breaks, stays there.
+
+Source: clause ING-24 in ``spec/ingest.md``; SANDBOX-11.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from odf_engines.contract import Limits
+from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError
+from odf_engines.host.python_program import python_command
+from odf_engines.host.runtime import find_runtime
+from odf_engines.plug_in_names import READERS_LIBRARIES
+from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.sandbox.profile import Mount, Profile
+from odf_engines.sandbox.resources import kernel_limits
+
+__all__ = ["FoundTable", "look_at_table"]
+
+_PACKAGES: Final = ("msgspec", "numpy", "pyarrow", *READERS_LIBRARIES)
+_LIMITS: Final = Limits(memory_bytes=1024**3, wall_s=60.0, cpu_s=60, output_bytes=0, processes=64)  # guess
+_MOST_RECORDS: Final = 100_000  # as of texts
+_MOST_ANSWER_BYTES: Final = 3 * 1024**2  # of records; an answer is one line, and lines have 4 MiB at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTable:
+    """What a file holds.
+
+    Attributes:
+        names: Of the columns, as the read step calls them.
+        types: ODF types of those whose type the file itself says.
+        parameters: Of the reader.
+        doubts: What is uncertain.
+        records: Texts in the order of ``names``.
+        is_whole: These are all records of the file.
+        broken: How many more cannot be read.
+    """
+
+    names: tuple[str, ...]
+    types: Mapping[str, str]
+    parameters: Mapping[str, str | int | dict[str, str]]
+    doubts: tuple[str, ...]
+    records: tuple[tuple[str | None, ...], ...]
+    is_whole: bool
+    broken: int
+
+    def __post_init__(self) -> None:
+        if any(len(each) != len(self.names) for each in self.records):
+            raise ValueError("a record has another number of texts than there are columns")
+
+
+def look_at_table(kind: str, path: Path, *, shown_as: str, is_whole: bool) -> FoundTable:
+    """Find how a file is to be read, and read its first records so.
+
+    Args:
+        kind: ``Avro``, ``Excel``, ``XmlRows`` (readers), or ``Parquet``.
+        path: The file, or its beginning.
+        shown_as: How messages call it.
+        is_whole: It is all.
+
+    Raises:
+        InvalidSourceError: It is not of this kind, has no rows in columns, or costs too much.
+        SandboxUnavailableError: Nothing can be isolated on this machine.
+    """
+    runtime = find_runtime(_PACKAGES)
+    profile = Profile(
+        mounts=(*runtime.mounts(), Mount(path, "/sample/file")),
+        links=runtime.links(),
+        environment={
+            # Other allocators of Arrow's reserve more memory than they use, which the limit would count.
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
+            "LANG": "C.UTF-8",
+            "LD_LIBRARY_PATH": "/runtime/python/lib",
+            "MALLOC_ARENA_MAX": "2",
+            "OMP_NUM_THREADS": "1",
+            "TZ": "UTC",
+        },
+    )
+    kernel = kernel_limits(
+        memory_bytes=_LIMITS.memory_bytes, cpu_s=_LIMITS.cpu_s, file_bytes=0, processes=_LIMITS.processes
+    )
+    arguments = {"limits": {**kernel, "RLIMIT_DATA": _LIMITS.memory_bytes}}
+    request = {"kind": kind, "is_whole": is_whole, "most_records": _MOST_RECORDS, "most_bytes": _MOST_ANSWER_BYTES}
+    program = [*python_command("odf_engines.sampling.program"), json.dumps(arguments)]
+    process = SandboxedProcess(profile, program, replace(_LIMITS))
+    try:
+        process.send(json.dumps(request).encode())
+        return _read_answer(process.receive(_LIMITS.wall_s), shown_as)
+    except (EngineFailureError, LimitExceededError) as error:
+        raise InvalidSourceError(shown_as, f"looking at it was stopped: {error}") from error
+    finally:
+        process.close()
+
+
+def _read_answer(line: bytes, shown_as: str) -> FoundTable:
+    """Check what the program says; a hostile file may have taken it over."""
+    try:
+        answer: Any = msgspec.json.decode(line)
+        if isinstance(answer, dict) and isinstance(reason := answer.get("broken"), str):
+            raise InvalidSourceError(shown_as, reason)
+        return msgspec.convert(answer, FoundTable)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InvalidSourceError(shown_as, "looking at it gave no answer that makes sense") from error
