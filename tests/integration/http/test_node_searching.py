@@ -209,6 +209,23 @@ async def test_far_search_asks_peers_and_names_in_one_line_who_did_not_answer(no
 
 
 @in_loop
+async def test_dataset_that_is_here_and_elsewhere_is_one_line_with_all_places(node: TestNode, tmp_path: Path) -> None:
+    """HOME-53."""
+    mine = TestNode.create(tmp_path / "mine")
+    async with node.serving() as url:
+        mine.store.name_peer(url, Timestamp.parse("2020-01-01T00:00:00Z"))
+        pulled = await asyncio.to_thread(run_command, tmp_path / "mine", "pull", f"{url}/a.shops", "--as", "my.copy")
+        assert pulled.returncode == 0, pulled.stderr
+        shown = await asyncio.to_thread(run_command, tmp_path / "mine", "search", "shops", "--far")
+        done = await asyncio.to_thread(run_command, tmp_path / "mine", "search", "shops", "--far", "-o", "json")
+    assert [(row["name"], row["at"], row["alsoAt"]) for row in json.loads(done.stdout)] == [
+        ("my.copy", "here", [f"{url}/a.shops"]),
+        ("b.sky", f"{url}/b.sky", []),
+    ]
+    assert f"here, {url}/a.shops" in shown.stdout
+
+
+@in_loop
 async def test_server_of_the_reference_implementation_is_searched_by_its_own_list() -> None:
     """EX-91; what cannot be read is taken for no such server."""
     nodes = [

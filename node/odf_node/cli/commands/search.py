@@ -72,10 +72,13 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         context.console.note(f"{len(silent)} of {len(asked)} nodes did not answer as they should: {', '.join(silent)}")
     if arguments.far and not far:
         context.console.note("no other node is known; 'odf-node peer add URL' names one")
+    rows = _joined(rows)
     if arguments.output_format == "json":
         context.console.json(rows)
     else:
-        shown = [{**row, "where": ", ".join(row["where"])} for row in rows]
+        shown = [
+            {**row, "at": ", ".join([row["at"], *row["alsoAt"]]), "where": ", ".join(row["where"])} for row in rows
+        ]
         columns = {"name": "NAME", "kind": "KIND", "at": "AT", "where": "FOUND IN", "description": "DESCRIPTION"}
         if not asked:
             del columns["at"]
@@ -117,3 +120,13 @@ def _cut(context: Context, rows: list[dict[str, Any]], most: int, place: str) ->
     if len(rows) > most:
         context.console.note(f"{place}: there are more than {most}; say more words, or --most N")
     return rows[:most]
+
+
+def _joined(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make one row of those of one dataset: the first, with the other places where it is."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        first = found.setdefault(row["id"], {**row, "alsoAt": []})
+        if row["at"] != first["at"]:
+            first["alsoAt"].append(row["at"])
+    return list(found.values())

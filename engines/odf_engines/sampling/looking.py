@@ -1,0 +1,75 @@
+"""Looking at the beginning of a file: one line of JSON each way. ``program`` starts this, inside the sandbox.
+
+``process`` says what requests and answers are.
+
+Source: clause ING-24 in ``spec/ingest.md``.
+"""
+
+import importlib
+import json
+import sys
+from itertools import islice
+from typing import Any
+
+from odf_engines.readers.contract import BrokenFileError
+from odf_engines.sandbox.resources import set_kernel_limits
+
+__all__ = ["main"]
+
+_PLANS = {
+    "Avro": ("odf_engines.sampling.columnar", "plan_avro"),
+    "Excel": ("odf_engines.sampling.workbooks", "plan_workbook"),
+    "Parquet": ("odf_engines.sampling.columnar", "plan_parquet"),
+    "XmlRows": ("odf_engines.sampling.elements", "plan_elements"),
+}
+
+
+def main(arguments: dict[str, Any]) -> None:
+    """Answer one request.
+
+    Args:
+        arguments: ``limits`` for the kernel.
+    """
+    set_kernel_limits(arguments["limits"])
+    request = json.loads(sys.stdin.readline())
+    try:
+        answer = _look(request)
+    except MemoryError:
+        answer = {"broken": "it takes more memory than is allowed here"}
+    except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a reader do is the file's fault
+        answer = {"broken": str(error)[:1000] if isinstance(error, ValueError) else f"{type(error).__name__}"}
+    sys.stdout.write(json.dumps(answer, ensure_ascii=True) + "\n")
+    sys.stdout.flush()
+
+
+def _look(request: dict[str, Any]) -> dict[str, Any]:
+    module, attribute = _PLANS[request["kind"]]
+    with open("/sample/file", "rb") as file:  # noqa: PTH123 - a name inside the sandbox
+        plan = getattr(importlib.import_module(module), attribute)(file)
+        file.seek(0)
+        records: list[Any] = []
+        size, broken, is_whole = 0, 0, request["is_whole"]
+        found = plan.iter_texts(file)
+        try:
+            for record in islice(found, request["most_records"] + 1):
+                if record is None:
+                    broken += 1
+                    continue
+                size += len(json.dumps(record))
+                if size > request["most_bytes"] or len(records) == request["most_records"]:
+                    is_whole = False
+                    break
+                records.append(record)
+        except BrokenFileError:
+            # Of a file that is cut off the end is missing.
+            if request["is_whole"] or not records:
+                raise
+    return {
+        "names": plan.names,
+        "types": plan.types,
+        "parameters": plan.parameters,
+        "doubts": plan.doubts,
+        "records": records,
+        "is_whole": is_whole,
+        "broken": broken,
+    }
