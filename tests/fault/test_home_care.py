@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import tarfile
 import threading
@@ -22,6 +23,7 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 from support.command_line import run_command as run
 from support.exchange_nodes import NOON, Chain, TestNode
+from support.syscall_steps import SUPPORTED, run_step_by_step
 
 
 def nobody_waits(seconds: float) -> bool:
@@ -79,6 +81,53 @@ def test_folder_is_brought_up_to_date_and_copies_only_what_is_new(tmp_path: Path
     node.store.delete_dataset(chain.id)
     assert back_up(node.home, tmp_path / "backup", nobody_hears).objects == 0
     assert [path for path in (tmp_path / "backup/objects").rglob("*") if path.is_file()] == []
+
+
+def test_backup_into_a_folder_goes_on_after_what_stopped_it_was_mended(tmp_path: Path) -> None:
+    node, chain = make_node(tmp_path / "home")
+    decayed = decay(node, b"slice 3" * 1000)
+    with pytest.raises(ObjectCorruptError):
+        back_up(node.home, tmp_path / "backup", nobody_hears)
+    with pytest.raises(MalformedError):
+        restore(Home(tmp_path / "early"), tmp_path / "backup", nobody_hears)
+    decayed.write_bytes(b"slice 3" * 1000)
+    assert back_up(node.home, tmp_path / "backup", nobody_hears).objects == 6
+    restore(Home(tmp_path / "other"), tmp_path / "backup", nobody_hears)
+    assert_same(TestNode.create(tmp_path / "other"), chain)
+    left = [path.name for path in (tmp_path / "backup").iterdir() if path.name.startswith(".")]
+    assert left == []
+
+
+@pytest.mark.skipif(not SUPPORTED, reason="traces system calls of Linux on x86-64 and ARM64")
+def test_folder_has_a_whole_backup_before_each_step_of_the_next_one(tmp_path: Path) -> None:
+    """Whenever a backup is killed, one can be restored, and the next one goes on there."""
+    node, chain = make_node(tmp_path / "home")
+    unwanted = Chain("unwanted.data").add(b"what the next one does not name")
+    node.keep(unwanted)
+    target, before = tmp_path / "backup", chain.head
+    back_up(node.home, target, nobody_hears)
+    node.keep(chain.add(b"one more"))
+    node.store.delete_dataset(unwanted.id)
+    seen: list[set[tuple[str, int]]] = []
+    found = set()
+
+    def look(step: int) -> None:
+        there = {(path.name, path.stat().st_ino) for path in target.rglob("*")}
+        if there in seen:
+            return
+        seen.append(there)
+        copy, home = tmp_path / f"copy-{step}", tmp_path / f"home-{step}"
+        shutil.copytree(target, copy)
+        restore(Home(home), copy, nobody_hears)
+        other = TestNode.create(home)
+        found.add(other.store.get_head(chain.id))
+        for object_hash in other.store.list_referenced_objects():
+            other.objects.check(object_hash)
+        back_up(other.home, copy, nobody_hears)
+
+    run_step_by_step(lambda: back_up(node.home, target, nobody_hears) and None, look)
+    assert found == {before, chain.head}
+    assert len(seen) > 5
 
 
 def test_backup_beside_a_writer_is_one_consistent_state(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import AccessToken, Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin
 from odf_node.ports.access import ReadGrants
+from odf_node.ports.clock import Clock
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.pushes import UploadedDataset
 from odf_node.rows.trees import KeptTrees
@@ -126,6 +127,7 @@ class TestNode:
     store: SqliteMetadataStore
     objects: ObjectFolder
     receiver: "RecordingReceiver"
+    clock: Clock = field(default_factory=lambda: StandingClock())
 
     @classmethod
     def create(cls, folder: Path) -> "TestNode":
@@ -146,7 +148,7 @@ class TestNode:
             object_names=self.store,
             tokens=self.store,
             objects=self.objects,
-            clock=StandingClock(),
+            clock=self.clock,
             disputes=Disputes(self.store, self.store),
             key_logs=KeyLogs(self.store, self.store),
             trees=KeptTrees(self.objects),

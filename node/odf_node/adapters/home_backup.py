@@ -31,6 +31,8 @@ from odf_protocol.multihash import SHA3_256, Multihash
 MANIFEST: Final = "backup.json"
 FORMAT: Final = 1
 _DATABASE: Final = "odf-node.sqlite"
+_UNDER_WAY: Final = f".{MANIFEST}"
+"""Is in a folder from before the first file of a backup is until ``backup.json`` is: whoever finds it goes on."""
 _CHUNK_BYTES: Final = 1024 * 1024
 _MAX_MANIFEST_BYTES: Final = 64 * 1024
 _MAX_KEY_BYTES: Final = 64 * 1024
@@ -67,13 +69,15 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
     if not home.exists():
         raise UsageError(f"{home.path}: there is no node to back up")
     is_file = target.suffix == ".tar"
-    if not is_file and target.exists() and not (target / MANIFEST).is_file() and any(target.iterdir()):
+    is_ours = any((target / name).is_file() for name in (MANIFEST, _UNDER_WAY))
+    if not is_file and target.exists() and not is_ours and any(target.iterdir()):
         raise UsageError(f"{target}: expected a new folder or an earlier backup, found something else")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     objects = ObjectFolder(home)
     with mapped_os_errors(target), objects.writing():
         folder = draft if is_file else target
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(_create_private(folder / _UNDER_WAY))
         try:
             database = folder / f".{_DATABASE}.{secrets.token_hex(4)}"
             _copy_database(home, database)
@@ -93,6 +97,8 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
                 draft.with_suffix(".part").unlink(missing_ok=True)
             for left in folder.glob(f".{_DATABASE}.*"):
                 left.unlink(missing_ok=True)
+            for left in folder.glob(".reading-*"):
+                shutil.rmtree(left, ignore_errors=True)
     return report
 
 
@@ -246,17 +252,19 @@ def _fill_folder(
             os.fsync(file.fileno())
         part.replace(path)
         copied, copied_bytes = copied + 1, copied_bytes + size_bytes
-    (folder / MANIFEST).unlink(missing_ok=True)
     with database.open("rb") as file:
         os.fsync(file.fileno())
     database.replace(folder / _DATABASE)
-    # Only now: what the backup before needed and this one does not.
+    fsync_folder(folder)
+    # Only now: what the backup before needed and this one does not. So there is a whole backup at any moment.
     for path in (folder / "objects").rglob("*"):
         if path.is_file() and path.name not in {str(item) for item in wanted}:
             path.unlink()
-    fsync_folder(folder)
-    with os.fdopen(_create_private(folder / MANIFEST), "wb") as file:
+    with os.fdopen(_create_private(folder / _UNDER_WAY), "wb") as file:
         file.write(_manifest(len(wanted), datasets))
+        file.flush()
+        os.fsync(file.fileno())
+    (folder / _UNDER_WAY).replace(folder / MANIFEST)
     fsync_folder(folder)
     return BackupReport(datasets, len(wanted), copied, copied_bytes)
 

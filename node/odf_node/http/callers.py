@@ -116,7 +116,8 @@ async def _find_node_token(request: web.Request) -> AccessToken | None:
     # Only nodes that may do something are remembered: others could fill the memory.
     now_s = request.app[NODE].clock.now().seconds
     if token is not None and not request.app[NONCES].add(f"{token.id} {nonce}", created_s, now_s):
-        raise unauthorized("the signature of the request was used before")
+        lack = "was used before, or may have been before this node came up: sign again, by a clock that is right"
+        raise unauthorized(f"the signature of the request {lack}")
     return token
 
 
@@ -183,13 +184,13 @@ def unauthorized(detail: str) -> ProblemError:
 class Nonces:
     """Words that were used, for as long as their signatures are young enough to be used again.
 
-    Nothing that was forgotten is taken again, also where the clock is set back or there were too many words: a
-    signature that is not newer than the newest one whose word is gone counts as used.
+    Nothing that was forgotten is taken again, also where the clock is set back, there were too many words, or the node
+    was started anew: a signature that is not newer than the newest one whose word is gone counts as used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, since_s: int = 0) -> None:
         self._used: OrderedDict[str, int] = OrderedDict()
-        self._forgotten_s = -1
+        self._forgotten_s = since_s - 1
         """When the newest signature was made whose word is gone."""
 
     def add(self, word: str, created_s: int, now_s: int) -> bool:

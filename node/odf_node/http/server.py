@@ -101,7 +101,7 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     app[CONNECTIONS] = Connections(app[LIVE])
     app[SEND_RATE] = ByteRate()
     app[RECEIVE_RATE] = ByteRate()
-    app[NONCES] = Nonces()
+    app[NONCES] = Nonces(node.clock.now().seconds)
     app[UPLOADS] = Uploads()
     app[DRAINING] = []
     # Fixed paths first: /datasets/... is no dataset's.

@@ -177,6 +177,22 @@ async def test_signature_of_another_request_does_not_hold(tmp_path: Path) -> Non
 
 
 @in_loop
+async def test_signature_that_was_used_is_not_taken_again_after_the_node_was_started_anew(tmp_path: Path) -> None:
+    async with serving(tmp_path, listen=Listen(public_url="http://data.example")) as (node, url, session):
+        grant(node, "read")
+        name = {"Host": "data.example"}
+        used = signed("http://data.example/hidden.data/refs/head") | name
+        assert (await ask(session, f"{url}/hidden.data/refs/head", **used))[0] == 200
+    again = replace(node, clock=At(60))
+    live = Live(Configuration(listen=Listen(public_url="http://data.example")))
+    async with again.serving(live=live) as url, aiohttp.ClientSession() as session:
+        status, _, text = await ask(session, f"{url}/hidden.data/refs/head", **used)
+        assert (status, "used before" in text) == (401, True)
+        new = signed("http://data.example/hidden.data/refs/head", clock=At(60)) | name
+        assert (await ask(session, f"{url}/hidden.data/refs/head", **new))[0] == 200
+
+
+@in_loop
 async def test_request_that_was_signed_for_another_node_is_not_taken_under_its_name(tmp_path: Path) -> None:
     async with serving(tmp_path) as (node, url, session):
         grant(node, "read")
