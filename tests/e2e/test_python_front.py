@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -169,3 +170,23 @@ def test_rows_of_a_program_are_taken_once_under_a_key(tmp_path: Path) -> None:
         assert node.datasets()[0].rows == 2
     with odf_node.open("http://127.0.0.1:1") as other, pytest.raises(UsageError, match="POST"):
         other.ingest("cities", b"")
+
+
+def test_tables_of_a_program_are_taken_where_the_source_reads_typed_columns(tmp_path: Path) -> None:
+    """Clauses PYTHON-6, ING-3 and FEED-2: whatever the columns are cut into, the same table is the same rows."""
+    typed = MANIFEST.format(name="cities").replace("kind: Csv", "kind: Parquet").replace("        header: true\n", "")
+    for name, text in (("cities", typed), ("texts", MANIFEST.format(name="texts"))):
+        (tmp_path / name).write_text(text)
+        RealNode(tmp_path / "home").must("add", str(tmp_path / name))
+    times = pa.array([datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)])
+    table = pa.table({"event_time": times, "city": ["Bern", "Rome"], "people": [1, 3]})
+    with odf_node.open(tmp_path / "home") as node:
+        assert node.ingest("cities", table, key="monday").new_rows == 2
+        cut = pa.concat_tables([table.slice(0, 1), table.slice(1)])
+        for again in (cut, cut.to_reader()):
+            assert node.ingest("cities", again, key="monday").is_repeated
+        assert node.ingest("cities", pl.from_arrow(table.slice(0, 1))).new_rows == 1
+        assert node.table("cities").to_arrow().column("city").to_pylist() == ["Bern", "Rome", "Bern"]
+        with pytest.raises(UsageError, match="'texts' reads Csv; tables go into"):
+            node.ingest("texts", table)
+        assert len(node.table("texts").to_arrow()) == 0

@@ -1,6 +1,6 @@
-"""Read a Parquet file into records of carrier types.
+"""Read a Parquet file, or an Arrow stream, into records of carrier types.
 
-Parquet has types, so there is nothing to parse: columns are taken as they are, or cast to the declared type where no
+Both have types, so there is nothing to parse: columns are taken as they are, or cast to the declared type where no
 value changes. A value that does not fit, or a null in a required column, sends its row to quarantine, where the row
 stands as JSON because a columnar file has no text to keep.
 
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.errors import InvalidSourceError
+from odf_engines.ingest.columnar_files import ArrowStream, open_columns
 from odf_engines.ingest.json_records import split_object
 from odf_engines.ingest.source_schema import check_columns, check_distinct
 from odf_engines.progress import tell_count
@@ -44,17 +45,13 @@ Broken = dict[int, tuple[FieldError, ...]]
 def read_parquet(
     source: Path, source_name: str, declared: pa.Schema | None, vocabulary: Vocabulary | None, records_path: Path
 ) -> tuple[SourceRecords, pa.Schema]:
-    """Copy the rows of a Parquet file, cast to the declared types.
+    """Copy the rows of a file of typed columns, cast to the declared types.
 
     Raises:
-        InvalidSourceError: Not a Parquet file, or its columns are not the declared ones or cannot become them.
+        InvalidSourceError: Neither Parquet nor an Arrow stream, or its columns cannot become the declared ones.
         UnsupportedError: A type no slice can hold.
     """
-    try:
-        file = _open(source)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InvalidSourceError(source_name, f"not a readable Parquet file: {error}") from error
-    with file:
+    with open_columns(source, source_name) as file:
         found = file.schema_arrow
         check_distinct(found.names, source_name)
         if declared is not None:
@@ -63,14 +60,9 @@ def read_parquet(
         _check_castable(found, target, source_name)
         broken: Broken = {}
         count = _copy_rows(file, target, records_path, broken)
-    originals = _originals_of(source)
+    originals = _originals_of(source, source_name)
     names = tuple(target.names)
     return SourceRecords(records_path, names, count, broken, originals, is_typed=True, split=split_object), target
-
-
-def _open(source: Path) -> pq.ParquetFile:
-    # As nanoseconds, which is what Arrow makes of INT96 otherwise, days before 1678 and after 2261 would be others.
-    return pq.ParquetFile(source, memory_map=True, coerce_int96_timestamp_unit=TIMESTAMP.unit)
 
 
 def _adapted(found: pa.Schema, vocabulary: Vocabulary | None) -> pa.Schema:
@@ -93,7 +85,7 @@ def _check_castable(found: pa.Schema, target: pa.Schema, source_name: str) -> No
             ) from error
 
 
-def _copy_rows(file: pq.ParquetFile, target: pa.Schema, records_path: Path, broken: Broken) -> int:
+def _copy_rows(file: pq.ParquetFile | ArrowStream, target: pa.Schema, records_path: Path, broken: Broken) -> int:
     fields = [pa.field(RECORD, pa.int64(), nullable=False), pa.field("errors", ERRORS_TYPE)]
     fields += [pa.field(value_name(i), carrier_of(field.type)) for i, field in enumerate(target)]
     schema = pa.schema(fields)
@@ -185,12 +177,12 @@ def _name(field: pa.Field) -> str:
     return f"{field.type}{'' if field.nullable else ' not null'}"
 
 
-def _originals_of(source: Path) -> Callable[[Iterable[int]], Iterator[OriginalRecord]]:
+def _originals_of(source: Path, source_name: str) -> Callable[[Iterable[int]], Iterator[OriginalRecord]]:
     def find_originals(numbers: Iterable[int]) -> Iterator[OriginalRecord]:
         wanted = iter(numbers)
         number = next(wanted, None)
         first = 1
-        with _open(source) as file:
+        with open_columns(source, source_name) as file:
             for batch in file.iter_batches(batch_size=ROW_GROUP_ROWS):
                 while number is not None and number < first + batch.num_rows:
                     row = {name: cell_value(batch.column(name)[number - first]) for name in batch.schema.names}

@@ -1,6 +1,6 @@
 """Rows that are sent to the daemon, taken in as ``odf-node ingest`` does; loaded when the first come."""
 
-from odf_engines.errors import InvalidSourceError
+from odf_engines.errors import InvalidSourceError, LimitExceededError
 from odf_node import ingest
 from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
@@ -53,7 +53,7 @@ class LateRowIntake:
                 )
         except ingest.batch_limits.BatchRefusedError as error:
             raise NoRowsTakenError(str(error), error.bad_rows, error.reasons) from error
-        except (InvalidSourceError, UsageError) as error:
+        except (InvalidSourceError, LimitExceededError, UsageError) as error:
             raise NoRowsTakenError(str(error)) from error
         if not (report.up_to_date or report.is_repeated):
             node.trail.note("ingest", record.name, f"{report.new_rows} rows over HTTP", actor=rows.token_id)

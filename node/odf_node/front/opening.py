@@ -19,6 +19,7 @@ from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.pulling import PullReport, PullWishes
+from odf_node.front.sent_tables import ArrowTable, written_stream
 from odf_node.front.tables import Dataset, Rows, Table
 from odf_node.front.waiting import bring_files, finish
 from odf_node.node_settings import keep_to_settings
@@ -139,7 +140,7 @@ class OpenNode:
     def ingest(
         self,
         name: str,
-        rows: Path | bytes | BinaryIO,
+        rows: "Path | bytes | BinaryIO | ArrowTable",
         *,
         key: str | None = None,
         source: str | None = None,
@@ -149,7 +150,8 @@ class OpenNode:
 
         Args:
             name: Its name or ``did:odf``.
-            rows: A file, its bytes or a stream, in the format that the push source reads.
+            rows: A file, its bytes or a stream, in the format that the push source reads; or a table of pyarrow, polars
+                or pandas, where that is Parquet.
             key: The same rows again under this key do nothing, and are answered as the first time (FEED-1).
             source: Of several push sources, which.
             event_time: Of rows that have none; None for now.
@@ -168,15 +170,20 @@ class OpenNode:
         shown_as = (
             os.fsencode(rows).decode(errors="backslashreplace") if isinstance(rows, Path) else "rows of a program"
         )
-        report = node.ingestor.push(
-            record,
-            BytesIO(rows) if isinstance(rows, bytes) else rows,
-            source_name=source,
-            shown_as=shown_as,
-            event_time=_moment(event_time),
-            system_time=find_writing_time(node.chains, node.clock, record.id),
-            key=key,
-        )
+        with ExitStack() as stack:
+            if isinstance(rows, bytes):
+                rows = BytesIO(rows)
+            elif hasattr(rows, "__arrow_c_stream__"):
+                rows = stack.enter_context(written_stream(node.chains, record, source, rows))
+            report = node.ingestor.push(
+                record,
+                rows,
+                source_name=source,
+                shown_as=shown_as,
+                event_time=_moment(event_time),
+                system_time=find_writing_time(node.chains, node.clock, record.id),
+                key=key,
+            )
         if not (report.up_to_date or report.is_repeated):
             node.record("ingest", record.name, f"{report.new_rows} rows from {shown_as}")
         return report

@@ -18,8 +18,9 @@ from odf_protocol.events import (
     ReadStepParquet,
 )
 
-__all__ = ["choose_push_source", "list_media_types"]
+__all__ = ["ARROW_STREAM", "choose_push_source", "list_media_types"]
 
+ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 _ANY: Final = "application/octet-stream"
 _MEDIA_TYPES: Final[dict[type[ReadStep], tuple[str, ...]]] = {
     ReadStepCsv: ("text/csv",),
@@ -27,7 +28,7 @@ _MEDIA_TYPES: Final[dict[type[ReadStep], tuple[str, ...]]] = {
     ReadStepNdJson: ("application/x-ndjson", "application/ndjson", "application/jsonl"),
     ReadStepGeoJson: ("application/geo+json",),
     ReadStepNdGeoJson: ("application/x-ndgeojson", "application/geo+json-seq"),
-    ReadStepParquet: ("application/vnd.apache.parquet",),
+    ReadStepParquet: ("application/vnd.apache.parquet", ARROW_STREAM),
 }
 """As the reference implementation calls them first, then as others do."""
 

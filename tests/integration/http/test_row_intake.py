@@ -1,15 +1,17 @@
 """Rows over HTTP, and what strangers try there (FEED-4 to FEED-7)."""
 
 import http.client
+import io
 import json
 import select
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from yarl import URL
 
@@ -66,7 +68,7 @@ class Served:
 
     def state(self) -> str:
         """Say what all datasets and quarantines are."""
-        lists = [self.node.must("quarantine", "list", name).out for name in ("readings", "csv")]
+        lists = [self.node.must("quarantine", "list", name).out for name in ("readings", "csv", "typed", "texts")]
         return "".join([self.node.must("list", "-o", "json").out, *lists])
 
 
@@ -77,6 +79,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     manifests = {
         "readings": MANIFEST.format(name="readings", kind="NdJson"),
         "csv": MANIFEST.format(name="csv", kind="Csv, header: true"),
+        "typed": MANIFEST.format(name="typed", kind="Parquet"),
+        "texts": MANIFEST.format(name="texts", kind="Parquet").replace("BIGINT", "STRING"),
         "derived": DERIVED,
         "hidden": MANIFEST.format(name="hidden", kind="NdJson"),
     }
@@ -87,7 +91,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     tokens = {
         label: json.loads(node.must("token", "create", label, *words, "-o", "json").out)["token"]
         for label, words in {
-            "one": ("--dataset", "readings", "--dataset", "csv", "--dataset", "derived"),
+            "one": (
+                "--dataset",
+                "readings",
+                *(word for name in ("csv", "typed", "texts", "derived") for word in ("--dataset", name)),
+            ),
             "two": ("--dataset", "readings"),
             "csv": ("--dataset", "csv"),
             "all": (),
@@ -211,3 +219,126 @@ def test_body_without_an_end_is_no_row_and_holds_up_nobody(served: Served) -> No
     assert before != changed
     assert served.send(ROWS, token="two", Idempotency_Key="uncut")[1]["newRows"] == 1
     assert served.state() != changed
+
+
+ARROW = "application/vnd.apache.arrow.stream"
+DAY = 86_400_000
+END = b"\xff\xff\xff\xff\0\0\0\0"
+
+
+def stream(*batches: pa.RecordBatch, compression: str | None = None) -> bytes:
+    written = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(written, batches[0].schema, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return written.getvalue()
+
+
+def rows(n: pa.Array, **more: pa.Array) -> pa.RecordBatch:
+    times = pa.array(range(DAY, DAY + len(n)), pa.timestamp("ms", "UTC"))
+    return pa.record_batch({"event_time": times, "n": n, **more})
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_arrow_stream_is_taken_where_the_source_reads_typed_columns(served: Served, compression: str | None) -> None:
+    """Clause FEED-6: of several batches, from which what does not fit is set aside."""
+    whole = rows(pa.array([1, 2]))
+    coded = rows(pa.array([3, 2**63], pa.uint64()).dictionary_encode())
+    body = stream(whole, whole, compression=compression)
+    key = f"stream {compression}"
+    status, first = served.send(body, "typed", Content_Type=ARROW, Idempotency_Key=key)
+    assert (status, first["newRows"], first["quarantinedRows"]) == (200, 4, 0)
+    assert served.send(body, "typed", Content_Type=ARROW, Idempotency_Key=key)[1] == first | {"repeated": True}
+    status, found = served.send(stream(coded, compression=compression), "typed", Content_Type=ARROW)
+    assert (status, found["newRows"], found["quarantinedRows"]) == (200, 1, 1)
+    assert found["reasons"][0]["value"] == str(2**63)
+    empty = served.send(stream(whole.slice(0, 0), compression=compression), "typed", Content_Type=ARROW)
+    assert (empty[0], empty[1]["newRows"]) == (200, 0)
+
+
+def _changed(whole: bytes, before: bytes, after: bytes) -> bytes:
+    assert before in whole
+    return whole.replace(before, after)
+
+
+def _with_wild_offsets() -> bytes:
+    whole = stream(rows(pa.array(["abcde", "fghij"])))
+    return _changed(whole, b"".join(n.to_bytes(4, "little") for n in (0, 5, 10)), b"\0\0\0\0\1\0\0\0\xff\xff\xff\x7f")
+
+
+def _with_indices_of_nothing() -> bytes:
+    batch = rows(pa.DictionaryArray.from_arrays(pa.array([0, 99], pa.int8()), pa.array([1]), safe=False))
+    return stream(batch)
+
+
+def _with_a_buffer_that_claims_to_unpack_to_petabytes() -> bytes:
+    whole = stream(rows(pa.array(range(1_111))), compression="zstd")
+    return _changed(whole, (8 * 1_111).to_bytes(8, "little") + b"\x28\xb5", (2**52).to_bytes(8, "little") + b"\x28\xb5")
+
+
+def _with_a_dictionary_of_one_long_text() -> bytes:
+    """A few kB that stand for a terabyte of text."""
+    indices = pa.array([0] * 50_000, pa.int8())
+    return stream(rows(pa.DictionaryArray.from_arrays(indices, pa.array(["x" * 20_000_000]))), compression="zstd")
+
+
+def _with_rows_without_bytes() -> bytes:
+    """A trillion of them."""
+    whole = stream(pa.record_batch({"event_time": pa.nulls(4_321), "n": pa.nulls(4_321)}))
+    return _changed(whole, (4_321).to_bytes(8, "little"), (10**12).to_bytes(8, "little"))
+
+
+def _with_lists_in_lists() -> bytes:
+    kind: pa.DataType = pa.int64()
+    for _ in range(60):
+        kind = pa.list_(kind)
+    return stream(rows(pa.nulls(1, kind)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: stream(rows(pa.array([1])))[: -len(END)],
+        lambda: stream(rows(pa.array([-1], pa.int32())))[: -len(END)],
+        lambda: stream(rows(pa.array([1])))[:-100],
+        lambda: stream(rows(pa.array([1]))) + b"x",
+        lambda: stream(rows(pa.array([1]))) * 2,
+        lambda: END,
+        lambda: b"\xff\xff\xff\xff\xff\xff\xff\x7f",
+        lambda: b"\xff\xff\xff\xff\0\0\1\0" + b"\0" * 65_536,
+        lambda: b"ARROW1\0\0" + stream(rows(pa.array([1]))),
+        lambda: stream(pa.record_batch({"n": pa.array([1])})),
+        lambda: stream(rows(pa.array([1]), more=pa.array([1]))),
+        lambda: stream(rows(pa.array([[1]]))),
+        lambda: stream(rows(pa.array(["1"]))),
+        _with_wild_offsets,
+        _with_indices_of_nothing,
+        _with_a_buffer_that_claims_to_unpack_to_petabytes,
+        _with_rows_without_bytes,
+        _with_lists_in_lists,
+    ],
+)  # fmt: skip
+def test_arrow_stream_that_is_none_or_other_is_no_row(served: Served, make: Callable[[], bytes]) -> None:
+    """Clause FEED-6."""
+    before = served.state()
+    status, answer = served.send(make(), "typed", Content_Type=ARROW)
+    assert (status, answer["type"].rpartition(":")[2]) == (422, "no-rows-taken"), answer
+    assert served.state() == before
+
+
+def test_dictionary_that_stands_for_more_than_memory_holds_up_nobody(served: Served) -> None:
+    """Clauses FEED-6 and ENGINE-16."""
+    before = served.state()
+    status, answer = served.send(_with_a_dictionary_of_one_long_text(), "texts", Content_Type=ARROW)
+    assert (status, answer["type"].rpartition(":")[2]) == (422, "no-rows-taken"), answer
+    assert served.state() == before
+    coded = rows(pa.array(["a", "b", "a"]).dictionary_encode())
+    assert served.send(stream(coded), "texts", Content_Type=ARROW)[1]["newRows"] == 3
+
+
+def test_arrow_stream_for_a_source_of_texts_is_refused(served: Served) -> None:
+    """Clause FEED-6."""
+    before = served.state()
+    assert served.send(stream(rows(pa.array([1]))), Content_Type=ARROW)[0] == 415
+    assert served.state() == before

@@ -1,0 +1,104 @@
+"""Files of typed columns: Parquet, and streams of Arrow's IPC format, told apart by their first bytes.
+
+Neither is trusted. What Parquet gives has at least the form of its type; a stream is memory that is mapped, so each
+batch of it is validated whole before a value is looked at, and the stream has to have its end.
+
+Source: clause ING-3 in ``spec/ingest.md``; https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odf_engines.errors import InvalidSourceError
+from odf_engines.records.carriers import TIMESTAMP
+
+__all__ = ["ArrowStream", "open_columns"]
+
+_CONTINUATION: Final = b"\xff\xff\xff\xff"
+_END_BYTES: Final = 8
+"""The continuation mark, and a length of 0."""
+_MOST_ROWS: Final = 100_000_000
+"""As an output has at most (ENGINE-16): columns without buffers cost a stream nothing."""
+
+
+class ArrowStream:
+    """A stream in a file, read from its beginning each time; used by one thread.
+
+    Raises:
+        pa.ArrowInvalid, OSError: It is none.
+    """
+
+    def __init__(self, path: Path, source_name: str) -> None:
+        self._name = source_name
+        self._file = pa.memory_map(str(path))
+        self.schema_arrow: pa.Schema = pa.ipc.open_stream(self._file).schema
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def iter_batches(self, batch_size: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Give the rows in order, at most ``batch_size`` at a time.
+
+        Raises:
+            InvalidSourceError: It breaks off, goes on behind its end, or values are not what their types say.
+        """
+        self._file.seek(0)
+        stream, number = pa.ipc.open_stream(self._file), 0
+        while True:
+            batch = self._read_batch(stream, number)
+            if batch is None:
+                return
+            for first in range(0, batch.num_rows, batch_size):
+                rows = batch.slice(first, batch_size)
+                yield rows if columns is None else rows.select(list(columns))
+            number += batch.num_rows
+
+    def _read_batch(self, stream: pa.RecordBatchReader, number: int) -> pa.RecordBatch | None:
+        place = self._file.tell()
+        try:
+            batch = stream.read_next_batch()
+            if batch.num_rows > _MOST_ROWS - number:
+                raise InvalidSourceError(self._name, f"an Arrow stream of more than {_MOST_ROWS} rows")
+            batch.validate(full=True)
+        except StopIteration:
+            if self._file.tell() != place + _END_BYTES or self._file.tell() != self._file.size():
+                why = "it breaks off before its end mark, or goes on behind it"
+                raise InvalidSourceError(self._name, f"not a whole Arrow stream: {why}") from None
+            return None
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, MemoryError):
+                raise
+            text = " ".join(str(error).split())
+            raise InvalidSourceError(
+                self._name, f"an Arrow stream that is damaged behind row {number}: {text}"
+            ) from error
+        return batch
+
+
+def open_columns(source: Path, source_name: str) -> pq.ParquetFile | ArrowStream:
+    """Open a file of typed columns.
+
+    Raises:
+        InvalidSourceError: It is neither.
+    """
+    is_stream = False
+    try:
+        with source.open("rb") as file:
+            is_stream = file.read(len(_CONTINUATION)) == _CONTINUATION
+        if is_stream:
+            return ArrowStream(source, source_name)
+        # As nanoseconds, which is what Arrow makes of INT96 otherwise, days before 1678 and after 2261 would be others.
+        return pq.ParquetFile(source, memory_map=True, coerce_int96_timestamp_unit=TIMESTAMP.unit)
+    except (pa.ArrowInvalid, OSError) as error:
+        text = "an Arrow stream" if is_stream else "a readable Parquet file"
+        raise InvalidSourceError(source_name, f"not {text}: {error}") from error
