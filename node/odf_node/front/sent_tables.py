@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final, Protocol
 
+import pyarrow as pa
+
 from odf_node import ingest
 from odf_node.datasets.chains import load_view
 from odf_node.errors import UsageError
@@ -35,8 +37,6 @@ def written_stream(
     Raises:
         UsageError: The push source reads no typed columns, or there is none.
     """
-    import pyarrow as pa
-
     view = load_view(chains, record.id)
     chosen = ingest.push_sources.choose_push_source(record, view, source)
     if ingest.push_sources.ARROW_STREAM not in ingest.push_sources.list_media_types(view, chosen):
