@@ -4,6 +4,7 @@ Source: clauses CONV-5 and CONV-9 in ``spec/conversion.md``.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,13 +18,15 @@ from odf_engines.records.carriers import slice_type_of
 from odf_protocol.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame, Expr, SessionContext
+    from datafusion import DataFrame, ExecutionPlan, Expr, SessionContext
 
 __all__ = ["Compute"]
 
 _MEMORY_BYTES: Final = 512 * 1024 * 1024  # what one row gives needs none of DataFusion's own; the sandbox bounds all
 _ROWS: Final = "rows"
-_OF_SEVERAL_ROWS: Final = re.compile(r"\bUNNEST\(|^\s*(?:Subquery|WindowAggr)\b", re.MULTILINE)
+_OF_ONE_ROW: Final = frozenset({"ProjectionExec", "DataSourceExec"})
+"""Parts of a plan that computes each row by itself."""
+_PART_ROWS: Final = 256  # guess: rows of a part with one that fails are computed again, each by itself
 _UNKNOWN: Final = re.compile(r'No field named "?(\w+)')
 
 
@@ -65,16 +68,40 @@ class Compute(Converter):
         try:
             return Converted(self._with(rows, self._compute(rows, names)))
         except InvalidQueryError:
-            if rows.num_rows > 1:
-                raise  # whoever called asks again with fewer rows
-        found, faults = [], []
-        for name in names:
+            found = [self._compute_each(rows, name) for name in names]
+        return Converted(self._with(rows, [values for values, _ in found]), tuple(each for _, each in found if each))
+
+    def _compute_each(self, rows: pa.RecordBatch, name: str) -> tuple[pa.Array, Fault | None]:
+        """Compute a column, and say on which rows it fails."""
+        nothing, values, messages = pa.nulls(1, self._schema.field(name).type), [], {}
+        for start, part in self._iter_parts(rows, name, _PART_ROWS):
+            if isinstance(part, pa.Array):
+                values.append(part)
+                continue
+            for place, row in self._iter_parts(rows.slice(start, _PART_ROWS), name, 1):
+                if isinstance(row, InvalidQueryError):
+                    messages[start + place] = row.message
+                values.append(row if isinstance(row, pa.Array) else nothing)
+        failed, told = pa.array(messages, pa.int64()), pa.array(messages.values(), pa.string())
+        fault = Fault(code="expression", message="", messages=told, column=name, rows=failed) if messages else None
+        return pa.concat_arrays(values), fault
+
+    def _iter_parts(
+        self, rows: pa.RecordBatch, name: str, size_rows: int
+    ) -> Iterator[tuple[int, "pa.Array | InvalidQueryError"]]:
+        """Compute a column in parts of rows, in one plan; give where each begins, and its values or its error."""
+        starts = range(0, rows.num_rows, size_rows)
+        given = self._context.create_dataframe([[rows.slice(each, size_rows)] for each in starts], _ROWS, rows.schema)
+        self._context.deregister_table(_ROWS)
+        with query_errors():
+            streams = given.select(self._expression(given, name)).execute_stream_partitioned()
+        for start, stream in zip(starts, streams, strict=True):
             try:
-                found += self._compute(rows, [name])
+                with query_errors():
+                    table = pa.Table.from_batches([each.to_pyarrow() for each in stream])
+                yield start, pa.concat_arrays(table.column(0).cast(self._schema.field(name).type).chunks)
             except InvalidQueryError as error:
-                found.append(pa.nulls(1, self._schema.field(name).type))
-                faults.append(Fault(code="expression", message=error.message, column=name, rows=pa.array([0])))
-        return Converted(self._with(rows, found), tuple(faults))
+                yield start, error
 
     def _with(self, rows: pa.RecordBatch, computed: list[pa.Array]) -> pa.RecordBatch:
         new = dict(zip(self.parameters.columns, computed, strict=True))
@@ -98,6 +125,17 @@ class Compute(Converter):
         self._context.deregister_table(_ROWS)  # they are gone with the last that asks them
         return found
 
+    def _check_plan(self, planned: "DataFrame", name: str) -> None:
+        """Refuse what is not computed for each row by itself: the library's own plan says so, or there is none."""
+        try:
+            with query_errors():
+                several = set(_iter_nodes(planned.execution_plan())) - _OF_ONE_ROW
+        except InvalidQueryError as error:
+            several = {error.message.splitlines()[-1]}
+        if several:
+            told = f"{name}: {', '.join(sorted(several))}"
+            raise ParameterError("columns", expected="an expression over the columns of one row", found=told)
+
     def _find_type(self, rows: "DataFrame", name: str, sql: str) -> pa.DataType:
         """Find the type of an expression; it is planned, and nothing is computed.
 
@@ -109,10 +147,8 @@ class Compute(Converter):
             expression = parse_expression(rows, sql)
             with query_errors():
                 planned = rows.select(expression.alias(name))
-                found, plan = planned.schema().field(0).type, planned.logical_plan().display_indent()
-            if (several := _OF_SEVERAL_ROWS.search(plan)) is not None:
-                told = f"{name}: {several[0].strip().rstrip('(')}"
-                raise ParameterError("columns", expected="an expression over the columns of one row", found=told)
+                found = planned.schema().field(0).type
+            self._check_plan(planned, name)
             if pa.types.is_null(found):
                 raise ParameterError("columns", expected="a type (CAST(NULL AS BIGINT))", found=f"{name}: {sql}")
             return slice_type_of(found)
@@ -126,6 +162,13 @@ class Compute(Converter):
             raise ParameterError(
                 "columns", expected="an expression over one row that can be repeated", found=told
             ) from error
+
+
+def _iter_nodes(plan: "ExecutionPlan") -> Iterator[str]:
+    """Name the parts of a plan."""
+    yield plan.display().partition(":")[0].strip()
+    for child in plan.children():
+        yield from _iter_nodes(child)
 
 
 def _make_context() -> "SessionContext":

@@ -47,6 +47,7 @@ class Fault:
         rows: Positions of the rows in the table that was checked, from 0, whole numbers; None: the batch as a whole.
         columns: As ``column``, but one for each of ``rows``; for elements of lists, ``items[3].price``.
         values: The values at fault, one for each of ``rows``; without them they are taken from ``column``.
+        messages: As ``message``, but one for each of ``rows``.
     """
 
     code: str
@@ -55,6 +56,7 @@ class Fault:
     rows: pa.Array | None = None
     columns: pa.Array | None = None
     values: pa.Array | None = None
+    messages: pa.Array | None = None
 
 
 class ParameterError(ValueError):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from odf_engines.validation.contract import Fault, Validator
 
@@ -127,12 +128,15 @@ def as_fault_batch(numbers: pa.Array, call: int, fault: Fault, rows: pa.Table | 
     values = fault.values
     if values is None and rows is not None and fault.column in rows.column_names:
         values = rows.column(fault.column).take(fault.rows).combine_chunks()
+    messages = fault.messages
+    if messages is None:
+        messages = pa.repeat(pa.scalar(str(fault.message)), count)
     texts = [None] * count if values is None else [_text(value) for value in values]
     arrays = [
         numbers,
         pa.array(np.full(count, call, np.int32)),
         pa.repeat(pa.scalar(str(fault.code)), count),
-        pa.repeat(pa.scalar(str(fault.message)[:_MESSAGE_CHARACTERS]), count),
+        pc.utf8_slice_codeunits(messages.cast(pa.string()), 0, _MESSAGE_CHARACTERS),
         columns.cast(pa.string()),
         pa.array(texts, pa.string()),
     ]
