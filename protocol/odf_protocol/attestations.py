@@ -6,29 +6,27 @@ envelope. It says what was found, good or bad; what it is worth is decided by th
 Source: clauses ATTEST-1 to ATTEST-8 in ``spec/extensions/attestations.md``; in-toto Statement v1.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 import msgspec
 
-from odf_protocol.block_refs import BlockDocument, BlockRef, document_of, parse_block_ref
+from odf_protocol.block_refs import BlockRef, parse_block_ref
 from odf_protocol.canonical_json import Count, Document, ShortText, Text, parse_exact
-from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.did import DatasetId
 from odf_protocol.dsse import MAX_ENVELOPE_BYTES
 from odf_protocol.errors import RejectedError
 from odf_protocol.in_toto import (
-    STATEMENT_TYPE,
     InTotoStatement,
+    NodeStatement,
+    Predicate,
+    begin_predicate,
     read_statement,
-    require_signed_by,
-    require_subject,
     sign_statement,
-    subject_of,
 )
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay import EngineIdentity
-from odf_protocol.signatures import public_key_of
 from odf_protocol.timestamp import Timestamp
 
 __all__ = [
@@ -68,15 +66,10 @@ class _Step(Document, frozen=True, kw_only=True):
     difference: ShortText | None = None
 
 
-class _Predicate(Document, frozen=True, kw_only=True):
-    node: Text
-    dataset: Text
-    first_block: BlockDocument
-    last_block: BlockDocument
+class _Predicate(Predicate, frozen=True, kw_only=True):
     engine: _Engine
     steps: Annotated[tuple[_Step, ...], msgspec.Meta(min_length=1, max_length=_MAX_STEPS)]
     verdict: Literal["success", "divergence"]
-    time: Text
 
 
 class _Statement(InTotoStatement, frozen=True, kw_only=True):
@@ -105,32 +98,18 @@ class StepResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attestation:
-    """A node's finding; made by ``decode_attestation`` only, so the node has signed it.
+class Attestation(NodeStatement):
+    """What a node found when it re-executed the steps of a range of blocks.
 
     Attributes:
-        node: Who re-executed.
-        dataset_id: Whose blocks.
-        first: First block of the range that was looked at.
-        last: Last block of the range.
         engine: What was run.
         steps: One for each step in the range, ascending.
         verdict: SUCCESS exactly when all steps agree.
-        time: When, by the node's clock.
-        signers: The node, and whoever signed with it.
-        raw: The envelope as received.
     """
 
-    node: DidKey
-    dataset_id: DatasetId
-    first: BlockRef
-    last: BlockRef
     engine: EngineIdentity
     steps: tuple[StepResult, ...]
     verdict: Verdict
-    time: Timestamp
-    signers: tuple[DidKey, ...]
-    raw: bytes = field(repr=False)
 
 
 def sign_attestation(
@@ -162,22 +141,12 @@ def sign_attestation(
     """
     verdict = Verdict.SUCCESS if all(step.agrees for step in steps) else Verdict.DIVERGENCE
     predicate = _Predicate(
-        node=str(DidKey(public_key_of(private_key))),
-        dataset=str(dataset_id),
-        first_block=document_of(first),
-        last_block=document_of(last),
+        **begin_predicate(private_key, dataset_id, first, last, time),
         engine=_Engine(name=engine.name, version=engine.version, digest=str(engine.digest)),
         steps=tuple(_step_document(step) for step in steps),
         verdict=verdict.value,
-        time=str(time),
     )
-    statement = _Statement(
-        statement_type=STATEMENT_TYPE,
-        subject=subject_of(dataset_id, last),
-        predicate_type=PREDICATE_TYPE,
-        predicate=predicate,
-    )
-    return sign_statement(private_key, statement, decode_attestation)
+    return sign_statement(private_key, _Statement, PREDICATE_TYPE, predicate, decode_attestation)
 
 
 def decode_attestation(raw: bytes) -> Attestation:
@@ -188,24 +157,18 @@ def decode_attestation(raw: bytes) -> Attestation:
         UnsupportedError: An identifier with a key of another kind.
         RejectedError: A signature is not good, or the statement contradicts itself.
     """
-    statement, signers = read_statement(raw, _Statement, what="attestation", max_bytes=MAX_ENVELOPE_BYTES)
+    statement, told = read_statement(
+        raw, _Statement, what="attestation", max_bytes=MAX_ENVELOPE_BYTES, clause="ATTEST-2"
+    )
     said = statement.predicate
     attestation = Attestation(
-        node=parse_exact(DidKey, said.node, "attestation node"),
-        dataset_id=parse_exact(DatasetId, said.dataset, "attestation dataset"),
-        first=parse_block_ref(said.first_block.sequence_number, said.first_block.hash, clause="ATTEST-2"),
-        last=parse_block_ref(said.last_block.sequence_number, said.last_block.hash, clause="ATTEST-2"),
+        **told,
         engine=EngineIdentity(
             said.engine.name, said.engine.version, parse_exact(Multihash, said.engine.digest, "engine digest")
         ),
         steps=tuple(_step(step) for step in said.steps),
         verdict=Verdict(said.verdict),
-        time=parse_exact(Timestamp, said.time, "attestation time"),
-        signers=signers,
-        raw=bytes(raw),
     )
-    require_subject(statement, attestation.dataset_id, attestation.last)
-    require_signed_by(attestation.node, signers)
     _check_consistency(attestation)
     return attestation
 

@@ -7,26 +7,29 @@ Source: clauses ATTEST-1, ATTEST-3 and ATTEST-4 in ``spec/extensions/attestation
 """
 
 from collections.abc import Callable
-from typing import Annotated, Final, Literal, TypeVar
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal, TypedDict, TypeVar
 
 import msgspec
 
-from odf_protocol.block_refs import BlockRef
-from odf_protocol.canonical_json import Document, ShortText, decode_canonical, encode_canonical
+from odf_protocol.block_refs import BlockDocument, BlockRef, document_of, parse_block_ref
+from odf_protocol.canonical_json import Document, ShortText, Text, decode_canonical, encode_canonical, parse_exact
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.dsse import decode_envelope, sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.multihash import Multihash
+from odf_protocol.signatures import public_key_of
+from odf_protocol.timestamp import Timestamp
 
 __all__ = [
     "PAYLOAD_TYPE",
-    "STATEMENT_TYPE",
     "InTotoStatement",
+    "NodeStatement",
+    "Predicate",
     "Subject",
+    "begin_predicate",
     "read_statement",
-    "require_signed_by",
-    "require_subject",
     "sign_statement",
-    "subject_of",
 ]
 
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"  # in-toto "Envelope layer"
@@ -46,28 +49,92 @@ class Subject(Document, frozen=True, kw_only=True):
     digest: Digest
 
 
+class Predicate(Document, frozen=True, kw_only=True):
+    """What every kind of statement says: who speaks, of which blocks, and when."""
+
+    node: Text
+    dataset: Text
+    first_block: BlockDocument
+    last_block: BlockDocument
+    time: Text
+
+
 class InTotoStatement(Document, frozen=True, kw_only=True):
-    """The statement layer; a kind of statement adds ``predicate_type``, a literal of its own, and ``predicate``."""
+    """The statement layer; a kind has a literal of its own as ``predicate_type``, and a ``predicate`` of its own."""
 
     statement_type: Literal["https://in-toto.io/Statement/v1"] = msgspec.field(name="_type")
     subject: Annotated[tuple[Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
+    predicate_type: str
+    predicate: Predicate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatement:
+    """What a node said, verified; made by the reader of its kind only, so the node has signed it.
+
+    Attributes:
+        node: Who speaks.
+        dataset_id: Whose blocks.
+        first: First of the blocks.
+        last: Last of the blocks.
+        time: When, by the node's clock.
+        signers: The node, and whoever signed with it.
+        raw: The envelope as received.
+    """
+
+    node: DidKey
+    dataset_id: DatasetId
+    first: BlockRef
+    last: BlockRef
+    time: Timestamp
+    signers: tuple[DidKey, ...]
+    raw: bytes = field(repr=False)
+
+
+class _Written(TypedDict):
+    node: str
+    dataset: str
+    first_block: BlockDocument
+    last_block: BlockDocument
+    time: str
+
+
+class _Told(TypedDict):
+    node: DidKey
+    dataset_id: DatasetId
+    first: BlockRef
+    last: BlockRef
+    time: Timestamp
+    signers: tuple[DidKey, ...]
+    raw: bytes
 
 
 S = TypeVar("S", bound=InTotoStatement)
 
 
-def subject_of(dataset_id: DatasetId, last: BlockRef) -> tuple[Subject]:
-    """Name the last of the blocks that a statement is about; its hash fixes all before it."""
-    digest = Digest(sha3_256=last.hash.digest.hex())
-    return (Subject(name=f"{dataset_id}/blocks/{last.sequence_number}", digest=digest),)
+def begin_predicate(
+    private_key: bytes, dataset_id: DatasetId, first: BlockRef, last: BlockRef, time: Timestamp
+) -> _Written:
+    """Write down what every kind of statement says, for the predicate of one kind."""
+    return {
+        "node": str(DidKey(public_key_of(private_key))),
+        "dataset": str(dataset_id),
+        "first_block": document_of(first),
+        "last_block": document_of(last),
+        "time": str(time),
+    }
 
 
-def sign_statement(private_key: bytes, statement: InTotoStatement, decode: Callable[[bytes], object]) -> bytes:
+def sign_statement(
+    private_key: bytes, kind: type[S], predicate_type: str, predicate: Predicate, decode: Callable[[bytes], object]
+) -> bytes:
     """Put a statement into an envelope, signed.
 
     Args:
         private_key: Of the node that makes the statement.
-        statement: What it says.
+        kind: What kind of statement.
+        predicate_type: The kind's own.
+        predicate: What it says.
         decode: The kind's own reader.
 
     Returns:
@@ -76,6 +143,12 @@ def sign_statement(private_key: bytes, statement: InTotoStatement, decode: Calla
     Raises:
         ValueError: The reader would refuse it.
     """
+    statement = kind(
+        statement_type=STATEMENT_TYPE,
+        subject=_subject_of(predicate),
+        predicate_type=predicate_type,
+        predicate=predicate,
+    )
     raw = sign_envelope(private_key, PAYLOAD_TYPE, encode_canonical(statement))
     try:
         decode(raw)
@@ -84,32 +157,44 @@ def sign_statement(private_key: bytes, statement: InTotoStatement, decode: Calla
     return raw
 
 
-def read_statement(raw: bytes, kind: type[S], *, what: str, max_bytes: int) -> tuple[S, tuple[DidKey, ...]]:
-    """Verify an envelope and read the statement in it; says who signed, too.
+def read_statement(raw: bytes, kind: type[S], *, what: str, max_bytes: int, clause: str) -> tuple[S, _Told]:
+    """Verify an envelope and read the statement in it, and of this what every kind says.
+
+    Args:
+        raw: The envelope.
+        kind: What kind of statement it must hold.
+        what: The kind's name, for messages.
+        max_bytes: Longer statements are refused.
+        clause: The one that is broken where a block has a hash that no block has.
 
     Raises:
         MalformedError: Not an envelope, or not a statement of this kind.
-        RejectedError: A signature is not good.
+        UnsupportedError: An identifier with a key of another kind.
+        RejectedError: A signature is not good, the statement is not about the last of the blocks that it names
+            (ATTEST-3), or others signed it than the node that it names (ATTEST-4).
     """
     envelope = decode_envelope(raw, payload_type=PAYLOAD_TYPE)
-    return decode_canonical(envelope.payload, kind, what=what, max_bytes=max_bytes), envelope.signers
+    statement = decode_canonical(envelope.payload, kind, what=what, max_bytes=max_bytes)
+    said = statement.predicate
+    told: _Told = {
+        "node": parse_exact(DidKey, said.node, f"{what} node"),
+        "dataset_id": parse_exact(DatasetId, said.dataset, f"{what} dataset"),
+        "first": parse_block_ref(said.first_block.sequence_number, said.first_block.hash, clause=clause),
+        "last": parse_block_ref(said.last_block.sequence_number, said.last_block.hash, clause=clause),
+        "time": parse_exact(Timestamp, said.time, f"{what} time"),
+        "signers": envelope.signers,
+        "raw": bytes(raw),
+    }
+    if statement.subject != _subject_of(said):
+        raise RejectedError("ATTEST-3 subject-is-the-last-block", expected=told["last"], found=statement.subject[0])
+    if told["node"] not in envelope.signers:
+        signers = list(map(str, envelope.signers))
+        raise RejectedError("ATTEST-4 signed-by-its-node", expected=told["node"], found=signers)
+    return statement, told
 
 
-def require_subject(statement: InTotoStatement, dataset_id: DatasetId, last: BlockRef) -> None:
-    """Require that a statement is about the last of the blocks that its predicate names (ATTEST-3).
-
-    Raises:
-        RejectedError: It is about something else.
-    """
-    if statement.subject != subject_of(dataset_id, last):
-        raise RejectedError("ATTEST-3 subject-is-the-last-block", expected=last, found=statement.subject[0])
-
-
-def require_signed_by(node: DidKey, signers: tuple[DidKey, ...]) -> None:
-    """Require that the node that a statement names has signed it (ATTEST-4).
-
-    Raises:
-        RejectedError: Others did.
-    """
-    if node not in signers:
-        raise RejectedError("ATTEST-4 signed-by-its-node", expected=node, found=list(map(str, signers)))
+def _subject_of(said: Predicate) -> tuple[Subject]:
+    """Name the last of the blocks that a statement is about; its hash fixes all before it."""
+    last = said.last_block
+    digest = Digest(sha3_256=Multihash.parse(last.hash).digest.hex())
+    return (Subject(name=f"{said.dataset}/blocks/{last.sequence_number}", digest=digest),)

@@ -7,27 +7,25 @@ re-execution. So root data can be vouched for too.
 Source: clauses ATTEST-20 to ATTEST-24 in ``spec/extensions/attestations.md``; in-toto Statement v1.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 import msgspec
 
 from odf_protocol.attestations import Verdict
-from odf_protocol.block_refs import BlockDocument, BlockRef, document_of, parse_block_ref
+from odf_protocol.block_refs import BlockRef
 from odf_protocol.canonical_json import Count, Document, Text, parse_exact
-from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.in_toto import (
-    STATEMENT_TYPE,
     InTotoStatement,
+    NodeStatement,
+    Predicate,
+    begin_predicate,
     read_statement,
-    require_signed_by,
-    require_subject,
     sign_statement,
-    subject_of,
 )
 from odf_protocol.multihash import Multihash
-from odf_protocol.signatures import public_key_of
 from odf_protocol.timestamp import Timestamp
 
 __all__ = ["PREDICATE_TYPE", "Checked", "Problem", "VerificationStatement", "decode_verification", "sign_verification"]
@@ -38,13 +36,20 @@ MAX_STATEMENT_BYTES: Final = 16 * 1024
 """All fields at their longest take about 4 kB."""
 
 
-class _Checked(Document, frozen=True, kw_only=True):
+class Checked(Document, frozen=True, kw_only=True):
+    """How much was checked of how much there is; what was sampled has less than there is (ATTEST-22)."""
+
     blocks: Count
     slices: Count
     slices_in_range: Count
     rows: Count
     steps: Count
     steps_in_range: Count
+
+    @property
+    def is_complete(self) -> bool:
+        """Every slice was read, and every step re-executed."""
+        return self.slices == self.slices_in_range and self.steps == self.steps_in_range
 
 
 class _Problem(Document, frozen=True, kw_only=True):
@@ -54,38 +59,16 @@ class _Problem(Document, frozen=True, kw_only=True):
     evidence: Text | None = None
 
 
-class _Predicate(Document, frozen=True, kw_only=True):
-    node: Text
-    dataset: Text
-    first_block: BlockDocument
-    last_block: BlockDocument
-    checked: _Checked
+class _Predicate(Predicate, frozen=True, kw_only=True):
+    checked: Checked
     verdict: Literal["success", "divergence"]
     problem: _Problem | None = None
     partial: Annotated[str, msgspec.Meta(max_length=1000)] = ""
-    time: Text
 
 
 class _Statement(InTotoStatement, frozen=True, kw_only=True):
     predicate_type: Literal["https://w3id.org/odf-node/verification/v1"]
     predicate: _Predicate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """How much was checked of how much there is; what was sampled has less than there is (ATTEST-22)."""
-
-    blocks: int
-    slices: int
-    slices_in_range: int
-    rows: int
-    steps: int
-    steps_in_range: int
-
-    @property
-    def is_complete(self) -> bool:
-        """Every slice was read, and every step re-executed."""
-        return self.slices == self.slices_in_range and self.steps == self.steps_in_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +82,18 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerificationStatement:
-    """What an auditor found; made by ``decode_verification`` only, so the node has signed it.
+class VerificationStatement(NodeStatement):
+    """What an auditor found in the blocks that were checked.
 
     Attributes:
-        node: Who checked.
-        dataset_id: Whose blocks.
-        first: First block that was checked.
-        last: Last block that was checked.
         checked: How much was.
         problem: What is wrong; None where nothing is.
-        time: When, by the node's clock.
         partial: What makes the dataset less than its declared query over the whole input; empty where nothing does.
-        raw: The envelope as received.
     """
 
-    node: DidKey
-    dataset_id: DatasetId
-    first: BlockRef
-    last: BlockRef
     checked: Checked
     problem: Problem | None
-    time: Timestamp
     partial: str
-    raw: bytes = field(repr=False)
 
     @property
     def verdict(self) -> Verdict:
@@ -159,30 +130,13 @@ def sign_verification(
             evidence=evidence,
         )
     predicate = _Predicate(
-        node=str(DidKey(public_key_of(private_key))),
-        dataset=str(dataset_id),
-        first_block=document_of(first),
-        last_block=document_of(last),
-        checked=_Checked(
-            blocks=checked.blocks,
-            slices=checked.slices,
-            slices_in_range=checked.slices_in_range,
-            rows=checked.rows,
-            steps=checked.steps,
-            steps_in_range=checked.steps_in_range,
-        ),
+        **begin_predicate(private_key, dataset_id, first, last, time),
+        checked=checked,
         verdict="success" if problem is None else "divergence",
         problem=said,
-        time=str(time),
         partial=partial[:1000],
     )
-    statement = _Statement(
-        statement_type=STATEMENT_TYPE,
-        subject=subject_of(dataset_id, last),
-        predicate_type=PREDICATE_TYPE,
-        predicate=predicate,
-    )
-    return sign_statement(private_key, statement, decode_verification)
+    return sign_statement(private_key, _Statement, PREDICATE_TYPE, predicate, decode_verification)
 
 
 def decode_verification(raw: bytes) -> VerificationStatement:
@@ -192,28 +146,16 @@ def decode_verification(raw: bytes) -> VerificationStatement:
         MalformedError: Not a verification statement.
         RejectedError: A signature is not good, or the statement contradicts itself.
     """
-    document, signers = read_statement(raw, _Statement, what="verification", max_bytes=MAX_STATEMENT_BYTES)
+    document, told = read_statement(
+        raw, _Statement, what="verification", max_bytes=MAX_STATEMENT_BYTES, clause="ATTEST-20"
+    )
     said = document.predicate
     statement = VerificationStatement(
-        node=parse_exact(DidKey, said.node, "verification node"),
-        dataset_id=parse_exact(DatasetId, said.dataset, "verification dataset"),
-        first=parse_block_ref(said.first_block.sequence_number, said.first_block.hash, clause="ATTEST-20"),
-        last=parse_block_ref(said.last_block.sequence_number, said.last_block.hash, clause="ATTEST-20"),
-        checked=Checked(
-            blocks=said.checked.blocks,
-            slices=said.checked.slices,
-            slices_in_range=said.checked.slices_in_range,
-            rows=said.checked.rows,
-            steps=said.checked.steps,
-            steps_in_range=said.checked.steps_in_range,
-        ),
+        **told,
+        checked=said.checked,
         problem=None if said.problem is None else _problem(said.problem),
-        time=parse_exact(Timestamp, said.time, "verification time"),
         partial=said.partial,
-        raw=bytes(raw),
     )
-    require_subject(document, statement.dataset_id, statement.last)
-    require_signed_by(statement.node, signers)
     if said.verdict != statement.verdict.value:
         raise RejectedError("ATTEST-23 problem-exactly-where-divergence", found=said.verdict)
     length = statement.last.sequence_number - statement.first.sequence_number + 1

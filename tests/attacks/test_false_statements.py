@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from odf_node.adapters.clocks import FixedClock
@@ -76,7 +76,7 @@ def said_of(chain: PeerChain, *, first: BlockRef | None = None, **counts: int) -
         dataset_id=chain.id,
         first=begin,
         last=BlockRef(chain.head.sequence_number, chain.head.hash),
-        checked=replace(honest, **counts),
+        checked=msgspec.structs.replace(honest, **counts),
         problem=None,
         time=NOW,
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from odf_node.acceptance.statements import MAX_STRANGERS
@@ -42,7 +43,7 @@ def statement(key: bytes, chain: PeerChain, *, first: int = 0, problem: Problem 
         dataset_id=chain.id,
         first=BlockRef(blocks[0].sequence_number, blocks[0].hash),
         last=BlockRef(blocks[-1].sequence_number, blocks[-1].hash),
-        checked=replace(checked, **counts),
+        checked=msgspec.structs.replace(checked, **counts),
         problem=problem,
         time=NOW,
     )

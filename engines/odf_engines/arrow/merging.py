@@ -26,6 +26,7 @@ from odf_engines.ingest.merged import Merged
 from odf_engines.ingest.outcome import APPEND, CORRECT_TO, OP, RETRACT
 from odf_engines.ingest.plain_append import find_stand_in, iter_appended, iter_appends
 from odf_engines.ingest.state import open_state
+from odf_engines.records.ahead import iter_ahead
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
 from odf_protocol.events import (
@@ -127,7 +128,7 @@ class _Merging:
                     yield self._changes_of(decided)
 
         refused = [lost, *self._iter_refusals()] if retracts_missing else list(self._iter_refusals())
-        return Merged(changes(), [each.iter_rows() for each in refused], state.iter_batches(), columns.data)
+        return Merged(changes(), [each.iter_rows() for each in refused], iter_ahead(state.iter_batches()))
 
     def merge_ledger(self) -> Merged:
         """Merge as ING-9 says."""
@@ -143,7 +144,7 @@ class _Merging:
                 writer.write_batch(decided.take(decided.unknown).select(schema.names).cast(schema))
         stand_ins = {self._time: find_stand_in(new, self._time, self._request.fallback_event_time)}
         ordered = iter_ordered(new, (self._time, ORD), stand_ins, self._scratch, self._memory_bytes)
-        return Merged(iter_appends(ordered, self._columns), (), state.iter_batches(), self._columns.keys)
+        return Merged(iter_appends(ordered, self._columns), (), iter_ahead(state.iter_batches()))
 
     def pass_changelog(self) -> Merged:
         """Merge as ING-11 says for changelogs."""

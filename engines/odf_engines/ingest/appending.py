@@ -4,23 +4,21 @@ Source: ODF "Ingest", spec/ingest.md ING-1 to ING-13.
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from odf_engines.bad_rows import conditions_of
 from odf_engines.contract import IngestRequest
 from odf_engines.errors import InvalidQueryError, InvalidSourceError
-from odf_engines.ingest.columns import Columns, InvalidColumnsError, columns_of
+from odf_engines.ingest.columns import InvalidColumnsError, columns_of
 from odf_engines.ingest.converted import convert_rows
-from odf_engines.ingest.merged import Merge, Merged, append_in_memory
+from odf_engines.ingest.leaving import leave, write_changes
+from odf_engines.ingest.merged import Merge, append_in_memory
 from odf_engines.ingest.prepared import iter_converted, write_converted
-from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_unread, plug_ins_of, write_quarantine
+from odf_engines.ingest.quarantine import QuarantinedRow, iter_unread
 from odf_engines.ingest.read import ReadResult, has_query, read_request
-from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
-from odf_engines.ingest.state import write_state
+from odf_engines.ingest.result import Folders, Ingested, slice_schema
 from odf_engines.ingest.validated import validate_rows
-from odf_engines.records.ahead import iter_ahead
 from odf_engines.records.source_records import RECORD
 from odf_engines.stage_figures import IngestStage
 from odf_engines.stage_names import name_strategy
@@ -97,50 +95,9 @@ def append_records(
         merged = merge(request, path, columns)
         if merged is None:
             return None
-        data_path, written = write_slice(request, folders, merged.changes, columns, schema)
-        state_path = _write_state(request, folders, merged, columns, request.next_offset + written.row_count)
-        sums.count(rows_in=pq.read_metadata(path).num_rows, rows_out=written.row_count)
-    quarantine_path = folders.output / "quarantine.parquet"
-    with folders.clock.measuring(IngestStage.QUARANTINE) as stage:
-        quarantine = write_quarantine(
-            quarantine_path,
-            result.records,
-            [*bad, *merged.refused],
-            plug_ins_of(request),
-            earlier=earlier_of(request),
-            has_converters=bool(request.converters),
-        )
-    stage.count(rows_in=quarantine.rows, rows_out=quarantine.rows)
-    return Ingested(
-        schema,
-        written,
-        data_path,
-        state_path,
-        quarantine_path,
-        quarantine,
-        result.records.record_count,
-        warnings=() if validated is None else validated.warnings,
-        batch_faults=() if validated is None else validated.rows.batch_faults,
-        left_out=result.left_out,
-    )
-
-
-def _write_state(
-    request: IngestRequest, folders: Folders, merged: Merged, columns: Columns, next_offset: int
-) -> Path | None:
-    if merged.state is None:
-        return None
-    target = folders.output / "state.parquet"
-    write_state(
-        iter_ahead(merged.state),
-        target,
-        request.merge,
-        columns,
-        merged.state_indexes,
-        fallback_event_time=request.fallback_event_time,
-        next_offset=next_offset,
-    )
-    return target
+        changes = write_changes(request, folders, merged, columns, schema, sums)
+        sums.count(rows_in=pq.read_metadata(path).num_rows)
+    return leave(request, folders, result, changes, [*bad, *merged.refused], validated)
 
 
 def convert_source(request: IngestRequest, folders: Folders) -> dict[str, object] | None:

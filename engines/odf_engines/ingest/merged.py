@@ -25,13 +25,11 @@ class Merged:
         changes: Batches of the operation and the values, in the order of offsets.
         refused: Rows that were left out, each by number.
         state: Batches of the values of the new state, sorted by key; None where the strategy keeps none.
-        state_indexes: Which columns these are.
     """
 
     changes: Iterator[pa.RecordBatch]
     refused: Sequence[Iterator[QuarantinedRow]] = ()
     state: Iterator[pa.RecordBatch] | None = None
-    state_indexes: tuple[int, ...] = ()
 
 
 Merge = Callable[[IngestRequest, Path, Columns], Merged | None]

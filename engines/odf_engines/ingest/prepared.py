@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest
-from odf_engines.ingest.quarantine import QuarantinedRow, iter_unread, plug_ins_of, write_quarantine
+from odf_engines.ingest.quarantine import QuarantinedRow, iter_unread, write_quarantine
 from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.result import Folders
 from odf_engines.records.carriers import from_carrier, to_carrier
@@ -48,9 +48,8 @@ def write_converted(
             columns = [_as_read(batch.column(value_name(i)), field.type) for i, field in enumerate(schema)]
             writer.write_batch(pa.record_batch(columns, schema=schema), ROW_GROUP_ROWS)
     path = folders.output / "quarantine.parquet"
-    set_aside, has_converters = [iter_unread(result.records), *bad], bool(request.converters)
     with folders.clock.measuring(IngestStage.QUARANTINE):
-        written = write_quarantine(path, result.records, set_aside, plug_ins_of(request), has_converters=has_converters)
+        written = write_quarantine(path, request, result.records, [iter_unread(result.records), *bad])
     return {
         "rows": "rows.parquet",
         "quarantine": path.name if written.rows else None,

@@ -110,7 +110,7 @@ class _Reasons:
         return tuple(replace(self._first[key], rows=rows) for key, rows in self._rows.most_common(MAX_REASONS))
 
 
-def plug_ins_of(request: IngestRequest) -> Mapping[str, str]:
+def _plug_ins_of(request: IngestRequest) -> Mapping[str, str]:
     """Say what finds errors in each stage: the kinds of the read and merge steps, and the types of the columns."""
     kinds = type(request.read).__name__, type(request.merge).__name__
     return {
@@ -118,11 +118,6 @@ def plug_ins_of(request: IngestRequest) -> Mapping[str, str]:
         "convert": "types",
         "merge": kinds[1].removeprefix("MergeStrategy"),
     }
-
-
-def earlier_of(request: IngestRequest) -> Path | None:
-    """Return the records that could not be converted for a query that another engine ran."""
-    return None if request.prepared is None else request.prepared.quarantine
 
 
 def list_reasons(rows: Iterable[QuarantinedRow]) -> tuple[QuarantineReason, ...]:
@@ -159,23 +154,16 @@ def rows_of_errors(batches: Iterable[pa.RecordBatch]) -> Iterator[QuarantinedRow
 
 
 def write_quarantine(
-    target: Path,
-    records: SourceRecords,
-    rows: Iterable[Iterator[QuarantinedRow]],
-    plug_ins: Mapping[str, str],
-    *,
-    earlier: Path | None = None,
-    has_converters: bool = False,
+    target: Path, request: IngestRequest, records: SourceRecords, rows: Iterable[Iterator[QuarantinedRow]]
 ) -> Quarantine:
     """Write rows to the Parquet file `target`, those of the source by record number; no file if there are none.
 
     Args:
         target: File to write.
+        request: Says what finds errors in each stage where they do not say it; where a query of another engine made
+            the rows, the records that could not be converted for it stand first.
         records: Gives the original text of records.
         rows: Several lists, each ordered by record number, and those without one.
-        plug_ins: What finds errors in each stage where they do not say it.
-        earlier: Such a file, of the records of which a query made the rows; they stand first.
-        has_converters: Columns may have other names than those of the source, so values are those that were looked at.
 
     Returns:
         What was written: a record counts once, however many lists it is in.
@@ -184,7 +172,10 @@ def write_quarantine(
     numbered, listed = tee(_joined(merged))
     # Read once, in step with the rows: asking anew for each batch would scan the source as often.
     originals = records.find_originals(row.record for row in numbered if row.record is not None)
-    count, reasons = 0, _Reasons()
+    count, reasons, plug_ins = 0, _Reasons(), _plug_ins_of(request)
+    earlier = None if request.prepared is None else request.prepared.quarantine
+    # Converters may rename columns: then values are those that were looked at, and not those of the source.
+    has_converters = bool(request.converters)
 
     def lines_of_rows() -> Iterator[dict[str, object]]:
         for line in () if earlier is None else _iter_lines(earlier):

@@ -3,7 +3,6 @@
 Source: ODF "Ingest"; spec/ingest.md ING-5, ING-13.
 """
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -14,11 +13,10 @@ from odf_engines.host.messages import schema_text
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.quarantine import Quarantine
 from odf_engines.ingest.slice_writer import WrittenSlice, check_compatible, slice_schema_of
-from odf_engines.ingest.slice_writer import write_slice as write_rows
 from odf_engines.stage_figures import StageClock
 from odf_protocol.events import MergeStrategyChangelogStream
 
-__all__ = ["Folders", "Ingested", "answer_of", "slice_schema", "write_slice"]
+__all__ = ["Folders", "Ingested", "answer_of", "slice_schema"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +73,6 @@ def slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | No
     op_is_nullable = passes_op and columns.schema.field(columns.op).nullable
     found = slice_schema_of(columns, request.vocabulary, op_is_nullable=op_is_nullable)
     return found if known is None else check_compatible(found, known)
-
-
-def write_slice(
-    request: IngestRequest, folders: Folders, changes: Iterable[pa.RecordBatch], columns: Columns, schema: pa.Schema
-) -> tuple[Path, WrittenSlice]:
-    """Write changes as the slice of a request, in the order of their offsets; no file if there are none.
-
-    Raises:
-        InvalidColumnsError: A value does not fit the schema.
-    """
-    path = folders.output / "data.parquet"
-    written = write_rows(
-        changes,
-        path,
-        columns,
-        schema,
-        system_time=request.system_time,
-        fallback_event_time=request.fallback_event_time,
-        next_offset=request.next_offset,
-    )
-    return path, written
 
 
 def answer_of(request: IngestRequest, ingested: Ingested, stages: StageClock) -> dict[str, object]:

@@ -58,12 +58,16 @@ def open_state(path: Path, merge: MergeStrategy, names: Sequence[str], next_offs
     return known
 
 
+def state_indexes(merge: MergeStrategy, columns: Columns) -> tuple[int, ...]:
+    """Say which columns the state of a strategy holds: for a ledger the key, otherwise whole rows."""
+    return columns.keys if isinstance(merge, MergeStrategyLedger) else columns.data
+
+
 def write_state(
     rows: Iterable[pa.RecordBatch],
     target: Path,
     merge: MergeStrategy,
     columns: Columns,
-    indexes: Sequence[int],
     *,
     fallback_event_time: Timestamp,
     next_offset: int,
@@ -71,14 +75,14 @@ def write_state(
     """Write a new state to one file.
 
     Args:
-        rows: Value columns, sorted.
+        rows: Value columns of ``state_indexes``, sorted.
         target: File to write.
         merge: Strategy it is for.
-        columns: Of the rows.
-        indexes: Which of them the state holds.
+        columns: Of the rows that were merged.
         fallback_event_time: For rows that have no event time.
         next_offset: Of the row that comes after those the state knows.
     """
+    indexes = state_indexes(merge, columns)
     fields = [columns.schema.field(i) for i in indexes]
     schema = _state_schema(fields, merge, next_offset)
     with _open(target, schema) as writer:

@@ -6,7 +6,6 @@ It looks at what is committed, whoever committed it, so nothing waits for it.
 import asyncio
 import json
 import logging
-import threading
 import time
 from contextlib import suppress
 from typing import Final
@@ -16,6 +15,7 @@ from odf_node.adapters.notice_sender import NoticeSender
 from odf_node.adapters.request_signing import NodeSigner
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Notice
+from odf_node.daemon.repeated_look import LOOK_EACH_S, RepeatedLook
 from odf_node.datasets.chains import last_offset_at
 from odf_node.exchange.notices import NoticeBoard, Waiting, read_board, write_board
 from odf_node.http.access_log import write_line
@@ -23,52 +23,34 @@ from odf_node.http.live import Live
 from odf_node.ports.notices import Told
 from odf_protocol.did import DidKey
 
-LOOK_EACH_S: Final = 1.0  # guess: how soon people want to hear
-REST: Final = 3
-"""Looking rests so many times as long as it took: a quarter of one processor at most.  # guess"""
 AT_ONCE: Final = 8
 """Receivers that are told at once.  # guess: one that hangs holds up few others, for ten seconds"""
 IN_A_ROW: Final = 100
 """Notices to one receiver before heads are looked at again.  # guess"""
 
 
-class BackgroundNotices:
+class BackgroundNotices(RepeatedLook):
     """Tells from ``start`` to ``end``; takes its settings from ``live`` at each look."""
 
     def __init__(self, node: Node, live: Live, *, look_each_s: float = LOOK_EACH_S) -> None:
-        self._node, self._live, self._look_each_s = node, live, look_each_s
-        self._stop = threading.Event()
+        super().__init__("notices", look_each_s)
+        self._node, self._live = node, live
         self._board: NoticeBoard | None = None
         self._waiting = 0
         self._telling: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
-        self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
         live.metrics.add_gauge("notices_waiting", "Notices that were not taken yet.", lambda: self._waiting)
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def end(self) -> None:
+    def end(self, wait_s: float | None = None) -> None:
         """Stop; what was not told is told by the next process."""
         self._stop.set()
         if (telling := self._telling) is not None:
             loop, task = telling
             with suppress(RuntimeError):  # it has just ended
                 loop.call_soon_threadsafe(task.cancel)
-        if self._thread.ident is not None:
-            self._thread.join()
+        super().end(wait_s)
 
-    def _run(self) -> None:
-        while True:
-            began_s = time.thread_time()
-            try:
-                self._look()
-            except Exception as error:  # noqa: BLE001 - the edge of a thread that goes on for months
-                write_line("notices-wait", level=logging.ERROR, error=type(error).__name__, text=str(error))
-            if self._stop.wait(self._look_each_s + REST * (time.thread_time() - began_s)):
-                return
-
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Tell what is due."""
         notices, cache = self._live.configuration.notice, self._node.home.cache
         if self._board is None:
             if not notices:

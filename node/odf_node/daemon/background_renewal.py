@@ -1,10 +1,10 @@
 """The daemon's renewal of signed heads (HEAD-11): with each look of gossip, or by a thread where there is none."""
 
 import logging
-import threading
 from typing import Final
 
 from odf_node.composition import Node
+from odf_node.daemon.repeated_look import RepeatedLook
 from odf_node.http.access_log import write_line
 from odf_node.http.live import Live
 from odf_node.keys.renewing import HeadRenewal
@@ -15,27 +15,15 @@ LOOK_EACH_S: Final = 2.0  # guess: as often as gossip looks for news
 _HOUR_S: Final = 3600
 
 
-class BackgroundRenewal:
+class BackgroundRenewal(RepeatedLook):
     """Looks when told to, or by itself from ``start`` to ``end``; takes its settings from ``live`` each time."""
 
     def __init__(self, node: Node, live: Live) -> None:
+        super().__init__("heads", LOOK_EACH_S)
         self._node = node
         self._live = live
         self._renewal = HeadRenewal(node.chains, node.documents, node.objects, node.keys)
         self._problems: dict[str, str] = {}
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Look every few seconds."""
-        self._thread = threading.Thread(target=self._run, name="heads", daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        """Stop; a head that is being signed is kept."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
 
     def look(self) -> None:
         """Sign what is due; from one thread at a time."""
@@ -61,7 +49,3 @@ class BackgroundRenewal:
         if self._problems.get(name) != problem:
             self._problems[name] = problem
             write_line("head-not-renewed", level=logging.ERROR, dataset=name or None, text=problem)
-
-    def _run(self) -> None:
-        while not self._stop.wait(LOOK_EACH_S):
-            self.look()

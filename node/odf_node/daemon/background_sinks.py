@@ -4,12 +4,11 @@ It looks at what is committed, whoever committed it, so nothing waits for it.
 """
 
 import logging
-import threading
 import time
 from typing import Final
 
 from odf_node.composition import Node
-from odf_node.daemon.background_notices import LOOK_EACH_S, REST
+from odf_node.daemon.repeated_look import LOOK_EACH_S, RepeatedLook
 from odf_node.http.access_log import write_line
 from odf_node.http.live import Live
 from odf_node.ports import DatasetRecord
@@ -22,36 +21,20 @@ __all__ = ["BackgroundSinks"]
 _END_S: Final = 15.0  # guess: a receiver answers within ten; what hangs longer ends with the process
 
 
-class BackgroundSinks:
+class BackgroundSinks(RepeatedLook):
     """Delivers from ``start`` to ``end``."""
 
     def __init__(self, node: Node, live: Live, *, look_each_s: float = LOOK_EACH_S) -> None:
-        self._node, self._live, self._look_each_s = node, live, look_each_s
-        self._stop = threading.Event()
+        super().__init__("sinks", look_each_s)
+        self._node, self._live = node, live
         self._seen: dict[DatasetId, tuple[Head, int]] = {}
-        self._thread = threading.Thread(target=self._run, name="sinks", daemon=True)
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def end(self) -> None:
+    def end(self, wait_s: float | None = _END_S) -> None:
         """Stop; what was not delivered is by the next process."""
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join(_END_S)
+        super().end(wait_s)
 
-    def _run(self) -> None:
-        while True:
-            began_s = time.thread_time()
-            try:
-                self._look()
-            except Exception as error:  # noqa: BLE001 - the edge of a thread that goes on for months
-                write_line("sinks-wait", level=logging.ERROR, error=type(error).__name__, text=str(error))
-            if self._stop.wait(self._look_each_s + REST * (time.thread_time() - began_s)):
-                return
-
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Deliver what is in quarantine and was not."""
         if not self._node.home.exists():
             return
         with_rows = self._node.ingests.list_datasets_with_quarantine()

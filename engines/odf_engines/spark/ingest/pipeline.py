@@ -7,7 +7,6 @@ Source: ODF "Ingest"; spec/ingest.md.
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -16,19 +15,20 @@ from odf_engines.contract import IngestRequest, InvalidSourceError
 from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_engines.ingest.appending import append_records, is_append
 from odf_engines.ingest.columns import Columns, InvalidColumnsError, columns_of
+from odf_engines.ingest.leaving import leave, write_changes
+from odf_engines.ingest.merged import Merged
 from odf_engines.ingest.prepared import iter_converted, write_converted
-from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_unread, plug_ins_of, write_quarantine
+from odf_engines.ingest.quarantine import QuarantinedRow, iter_unread
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
-from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
-from odf_engines.ingest.state import write_state
+from odf_engines.ingest.result import Folders, Ingested, slice_schema
 from odf_engines.records.source_records import ERRORS, RECORD
 from odf_engines.spark.fixed_order import in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.convert import convert_records
 from odf_engines.spark.ingest.converting import convert_read
 from odf_engines.spark.ingest.handover import Handover, handover_for
-from odf_engines.spark.ingest.merge import MergeOutcome, keeps_state, merge_rows, state_indexes
+from odf_engines.spark.ingest.merge import keeps_state, merge_rows
 from odf_engines.spark.ingest.preprocess import run_preprocess
 from odf_engines.spark.ingest.refused_rows import iter_refused, iter_unconverted
 from odf_engines.spark.ingest.staging import schema_of_query, stage_converted, stage_preprocessed
@@ -137,87 +137,30 @@ def _merge(
     if request.validators:
         validated, staged = validate_staged(spark, request, staged, columns, folders)
     with folders.clock.measuring_alone(IngestStage.MERGE, name_strategy(request)) as sums:
-        outcome = _merged_rows(spark, request, staged, columns, handover)
-        changes = handover.iter_batches(outcome.changes, "changes")
-        data_path, written = write_slice(request, folders, changes, columns, schema)
-        state_path = _write_state(request, outcome, columns, folders, handover, request.next_offset + written.row_count)
-        sums.count(rows_out=written.row_count)
-    quarantine_path = folders.output / "quarantine.parquet"
-    rows = [*bad, *_quarantined(request, result, converted, outcome, columns, handover)]
+        merged = _merged_rows(spark, request, staged, columns, handover)
+        changes = write_changes(request, folders, merged, columns, schema, sums)
+    rows = [*bad, iter_unread(result.records)]
+    if not result.records.is_typed:
+        rows.append(iter_unconverted(converted, handover))
+    rows += merged.refused
     if validated is not None:
         rows.append(validated.iter_bad(are_records=request.preprocess is None))
-    with folders.clock.measuring(IngestStage.QUARANTINE) as stage:
-        quarantine = write_quarantine(
-            quarantine_path,
-            result.records,
-            rows,
-            plug_ins_of(request),
-            earlier=earlier_of(request),
-            has_converters=bool(request.converters),
-        )
-    stage.count(rows_in=quarantine.rows, rows_out=quarantine.rows)
-    return Ingested(
-        schema,
-        written,
-        data_path,
-        state_path,
-        quarantine_path,
-        quarantine,
-        result.records.record_count,
-        warnings=() if validated is None else validated.warnings,
-        batch_faults=() if validated is None else validated.rows.batch_faults,
-        left_out=result.left_out,
-    )
+    return leave(request, folders, result, changes, rows, validated)
 
 
-def _merged_rows(spark: Any, request: IngestRequest, staged: Any, columns: Columns, handover: Handover) -> MergeOutcome:
+def _merged_rows(spark: Any, request: IngestRequest, staged: Any, columns: Columns, handover: Handover) -> Merged:
     state = None
     if request.state_path is not None and keeps_state(request.merge):
-        indexes = state_indexes(request.merge, columns)
-        state = load_state(spark, request.state_path, request.merge, columns, indexes, request.next_offset)
+        state = load_state(spark, request.state_path, request.merge, columns, request.next_offset)
     elif request.next_offset > 0 and keeps_state(request.merge):
         raise EngineFailureError("a dataset that has rows cannot be merged into without its projected state")
-    return merge_rows(request.merge, staged, columns, state, request.fallback_event_time, handover)
-
-
-def _write_state(
-    request: IngestRequest,
-    outcome: MergeOutcome,
-    columns: Columns,
-    folders: Folders,
-    handover: Handover,
-    next_offset: int,
-) -> Path | None:
-    if outcome.state is None:
-        return None
-    target = folders.output / "state.parquet"
-    write_state(
-        handover.iter_batches(outcome.state, "state"),
-        target,
-        request.merge,
-        columns,
-        state_indexes(request.merge, columns),
-        fallback_event_time=request.fallback_event_time,
-        next_offset=next_offset,
-    )
-    return target
-
-
-def _quarantined(
-    request: IngestRequest,
-    result: ReadResult,
-    converted: Any,
-    outcome: MergeOutcome,
-    columns: Columns,
-    handover: Handover,
-) -> list[Iterator[QuarantinedRow]]:
-    lists = [iter_unread(result.records)]
-    if not result.records.is_typed:
-        lists.append(iter_unconverted(converted, handover))
-    for number, refusal in enumerate(outcome.refusals):
-        name, are_records = f"refused-{number}", request.preprocess is None
-        lists.append(iter_refused(refusal, columns, handover, name, are_records=are_records))
-    return lists
+    outcome = merge_rows(request.merge, staged, columns, state, request.fallback_event_time, handover)
+    refused = [
+        iter_refused(refusal, columns, handover, f"refused-{number}", are_records=request.preprocess is None)
+        for number, refusal in enumerate(outcome.refusals)
+    ]
+    new_state = None if outcome.state is None else handover.iter_batches(outcome.state, "state")
+    return Merged(handover.iter_batches(outcome.changes, "changes"), refused, new_state)
 
 
 def _configure(spark: Any, request: IngestRequest) -> None:

@@ -12,6 +12,6 @@ Source: ODF "Merge strategies"; spec/ingest.md ING-8 to ING-12.
 """
 
 from odf_engines.ingest.outcome import MergeOutcome, Refusal
-from odf_engines.spark.ingest.merge.strategies import keeps_state, merge_rows, state_indexes
+from odf_engines.spark.ingest.merge.strategies import keeps_state, merge_rows
 
-__all__ = ["MergeOutcome", "Refusal", "keeps_state", "merge_rows", "state_indexes"]
+__all__ = ["MergeOutcome", "Refusal", "keeps_state", "merge_rows"]

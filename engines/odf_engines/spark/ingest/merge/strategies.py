@@ -29,11 +29,6 @@ def keeps_state(merge: MergeStrategy) -> bool:
     return isinstance(merge, MergeStrategyLedger | MergeStrategySnapshot | MergeStrategyUpsertStream)
 
 
-def state_indexes(merge: MergeStrategy, columns: Columns) -> tuple[int, ...]:
-    """Say which columns the state of a strategy holds: for a ledger the key, otherwise whole rows."""
-    return columns.keys if isinstance(merge, MergeStrategyLedger) else columns.data
-
-
 def merge_rows(
     merge: MergeStrategy, staged: Any, columns: Columns, state: Any | None, fallback: Timestamp, handover: Handover
 ) -> MergeOutcome:
@@ -43,7 +38,7 @@ def merge_rows(
         merge: Strategy; its columns exist.
         staged: Data frame of staged rows.
         columns: Of the staged rows.
-        state: Data frame of the columns of `state_indexes`; None if nothing was ever written.
+        state: Data frame of the columns of `ingest.state.state_indexes`; None if nothing was ever written.
         fallback: Event time of rows that have none.
         handover: Keeps intermediate results.
     """
