@@ -17,7 +17,7 @@ from odf_protocol.did import DidKey
 from odf_protocol.errors import RejectedError
 from odf_protocol.signatures import public_key_of, sign_bytes, verify_bytes
 
-__all__ = ["MAX_ENVELOPE_BYTES", "Envelope", "add_signature", "decode_envelope", "pre_authentication", "sign_envelope"]
+__all__ = ["MAX_ENVELOPE_BYTES", "Envelope", "decode_envelope", "pre_authentication", "sign_envelope"]
 
 MAX_ENVELOPE_BYTES: Final = 2 * 1024 * 1024  # guess: some 4,000 replayed blocks
 _MAX_SIGNATURES: Final = 16  # guess: co-signers of one statement; more say it in envelopes of their own
@@ -62,16 +62,6 @@ def sign_envelope(private_key: bytes, payload_type: str, payload: bytes) -> byte
     return encode_canonical(
         _Envelope(payload=payload, payload_type=payload_type, signatures=(_sign(private_key, payload_type, payload),))
     )
-
-
-def add_signature(envelope: Envelope, private_key: bytes) -> bytes:
-    """Return an envelope with one more signature of the same payload; signing twice changes nothing."""
-    known = decode_canonical(envelope.raw, _Envelope, what="envelope", max_bytes=MAX_ENVELOPE_BYTES)
-    by_key = {signature.keyid: signature for signature in known.signatures}
-    added = _sign(private_key, known.payload_type, known.payload)
-    by_key[added.keyid] = added
-    signatures = tuple(by_key[keyid] for keyid in sorted(by_key))
-    return encode_canonical(_Envelope(payload=known.payload, payload_type=known.payload_type, signatures=signatures))
 
 
 def decode_envelope(raw: bytes, *, payload_type: str) -> Envelope:

@@ -51,7 +51,7 @@ HASH = """
 import json, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 import pyarrow.parquet as pq
-from odf_protocol.hashing.arrow0 import hash_batches
+from support.logical_hash import hash_batches
 
 class Executor(ThreadPoolExecutor):
     busy_s = {}

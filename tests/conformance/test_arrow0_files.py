@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odf_protocol.hashing.arrow0 import hash_batches
 from odf_protocol.hashing.reader_schema import reader_schema
 from support.arrow_data import random_schema, random_table
+from support.logical_hash import hash_batches
 
 DATA = Path(__file__).parents[1] / "data"
 

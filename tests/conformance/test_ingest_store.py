@@ -88,8 +88,8 @@ def test_oldest_keys_of_a_caller_are_forgotten(store: Store) -> None:
     store.commit(creation())
     store.put_answer(dataset_id(), answer("kept", caller="other"))
     with pytest.MonkeyPatch.context() as patch:
-        for where in ("sqlite_store", "memory"):
-            patch.setattr(f"odf_node.adapters.{where}.ingests.MAX_KEPT_KEYS", 2)
+        for where in ("odf_node.adapters.sqlite_store", "support.memory_store"):
+            patch.setattr(f"{where}.ingests.MAX_KEPT_KEYS", 2)
         for text in ("one", "two", "three"):
             store.put_answer(dataset_id(), answer(text))
     found = [store.find_answer(dataset_id(), "", text) is not None for text in ("one", "two", "three")]

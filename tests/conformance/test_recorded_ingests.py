@@ -15,12 +15,12 @@ from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
 from odf_node.home import Home
 from odf_protocol.events import AddData, AddPushSource, SetDataSchema, SetPollingSource, SetVocab
-from odf_protocol.hashing.arrow0 import hash_batches
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import is_same
 from odf_protocol.vocabulary import Vocabulary
 from support.ingests import RootDataset
 from support.kamu import KAMU, read_chain
+from support.logical_hash import hash_batches
 from support.warm_engine import warm_session
 
 pytestmark = pytest.mark.spark

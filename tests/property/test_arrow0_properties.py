@@ -5,11 +5,11 @@ import pyarrow.parquet as pq
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from odf_protocol.hashing.arrow0 import hash_batches
 from odf_protocol.hashing.arrow0_types import iter_leaves
 from odf_protocol.hashing.reader_schema import reader_schema
 from support.arrow_data import batchings, split, tables
 from support.arrow_layouts import relaid_schema
+from support.logical_hash import hash_batches
 
 
 @given(st.data(), tables())

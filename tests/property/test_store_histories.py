@@ -10,7 +10,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from odf_node.adapters.memory import MemoryStore
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.home import Home
 from odf_node.ports import Commit, Head, Origin, Remote, RemoteDirection, Repository, SignedHead
@@ -20,6 +19,7 @@ from odf_node.ports.evidence import SeenHead, Verified
 from odf_node.ports.quarantine import Fate, RowId, Settlement
 from odf_protocol.errors import OdfError
 from odf_protocol.policy import Trust
+from support.memory_store import MemoryStore
 from support.store_values import (
     NOON,
     acceptance,

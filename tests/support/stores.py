@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from odf_node.adapters.memory import MemoryStore
 from odf_node.home import Home
 from odf_node.ports.access import TokenStore
 from odf_node.ports.audit import AuditLog
@@ -22,6 +21,7 @@ from odf_node.ports.quarantine import QuarantineStore
 from odf_node.ports.remotes import RemoteStore
 from odf_node.ports.stages import StageStore
 from odf_node.ports.subscriptions import SubscriptionStore
+from support.memory_store import MemoryStore
 from support.open_stores import open_store
 
 

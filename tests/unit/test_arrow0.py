@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.hashing.arrow0 import Arrow0Hasher, hash_batches
+from odf_protocol.hashing.arrow0 import Arrow0Hasher
 from odf_protocol.hashing.arrow0_rows import encode_rows, row_bytes
 from odf_protocol.hashing.arrow0_types import fixed_width_bytes, type_bytes
 from odf_protocol.hashing.reader_schema import reader_schema
+from support.logical_hash import hash_batches
 
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
 

@@ -12,12 +12,12 @@ from odf_protocol.attestations import (
     decode_attestation,
     sign_attestation,
 )
-from odf_protocol.dsse import add_signature, decode_envelope, sign_envelope
+from odf_protocol.dsse import decode_envelope, sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.in_toto import PAYLOAD_TYPE
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.replay import EngineIdentity
-from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of, some_hash
+from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, add_signature, dataset_of, did_key_of, some_hash
 
 DATASET = dataset_of(DATASET_KEY)
 ENGINE = EngineIdentity("spark", "4.3.0", some_hash("engine"))
@@ -68,8 +68,7 @@ def test_payload_is_an_in_toto_statement_about_the_last_block() -> None:
 
 
 def test_others_may_sign_with_the_node() -> None:
-    envelope = decode_envelope(attest(), payload_type=PAYLOAD_TYPE)
-    found = decode_attestation(add_signature(envelope, OTHER_KEY))
+    found = decode_attestation(add_signature(attest(), OTHER_KEY))
     assert set(found.signers) == {did_key_of(NODE_KEY), did_key_of(OTHER_KEY)}
     assert found.node == did_key_of(NODE_KEY)
 

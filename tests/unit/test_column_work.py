@@ -5,8 +5,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from odf_protocol.hashing.arrow0 import Arrow0Hasher, hash_batches
+from odf_protocol.hashing.arrow0 import Arrow0Hasher
 from odf_protocol.hashing.column_work import run_columns
+from support.logical_hash import hash_batches
 
 
 def column(name: str, chunks: int, done: list[str]) -> Iterator[float]:

@@ -3,9 +3,9 @@ import json
 
 import pytest
 
-from odf_protocol.dsse import add_signature, decode_envelope, pre_authentication, sign_envelope
+from odf_protocol.dsse import decode_envelope, pre_authentication, sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError
-from support.signing import DATASET_KEY, NODE_KEY, OTHER_KEY, did_key_of
+from support.signing import DATASET_KEY, NODE_KEY, OTHER_KEY, add_signature, did_key_of
 
 TYPE = "application/x-note"
 
@@ -28,14 +28,13 @@ def test_envelope_keeps_payload_and_bytes() -> None:
 def test_several_parties_sign_one_payload() -> None:
     raw = sign_envelope(NODE_KEY, TYPE, b"payload")
     for key in (OTHER_KEY, DATASET_KEY, OTHER_KEY):
-        raw = add_signature(decode_envelope(raw, payload_type=TYPE), key)
+        raw = add_signature(raw, key)
     signers = decode_envelope(raw, payload_type=TYPE).signers
     assert signers == tuple(sorted(map(did_key_of, (NODE_KEY, OTHER_KEY, DATASET_KEY)), key=str))
 
 
 def test_one_bad_signature_among_good_ones_spoils_the_envelope() -> None:
-    envelope = decode_envelope(sign_envelope(NODE_KEY, TYPE, b"payload"), payload_type=TYPE)
-    parsed = json.loads(add_signature(envelope, OTHER_KEY))
+    parsed = json.loads(add_signature(sign_envelope(NODE_KEY, TYPE, b"payload"), OTHER_KEY))
     parsed["signatures"][0]["sig"] = parsed["signatures"][1]["sig"]
     with pytest.raises(RejectedError, match="SIG-1"):
         decode_envelope(encode(parsed), payload_type=TYPE)
@@ -53,8 +52,7 @@ def test_changed_payload_or_type_is_refused() -> None:
 
 
 def test_signers_out_of_order_or_twice_are_refused() -> None:
-    envelope = decode_envelope(sign_envelope(NODE_KEY, TYPE, b"payload"), payload_type=TYPE)
-    parsed = json.loads(add_signature(envelope, OTHER_KEY))
+    parsed = json.loads(add_signature(sign_envelope(NODE_KEY, TYPE, b"payload"), OTHER_KEY))
     one, two = parsed["signatures"]
     for signatures in ([two, one], [one, one]):
         with pytest.raises(RejectedError, match="DSSE-4"):

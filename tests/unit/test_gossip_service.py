@@ -8,7 +8,6 @@ import pytest
 
 from odf_node.acceptance.statements import row_of
 from odf_node.adapters.clocks import FixedClock
-from odf_node.adapters.memory import MemoryStore
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.following import Follower, Subscriptions
 from odf_node.gossip.gossiping import Gossip
@@ -45,6 +44,7 @@ from odf_protocol.policy import Auditor
 from odf_protocol.timestamp import Timestamp
 from support.event_loop import in_loop
 from support.gossip_items import attestation, head
+from support.memory_store import MemoryStore
 from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of
 from support.store_values import creation
 

@@ -10,11 +10,10 @@ import pytest
 from odf_node.cli.main import main
 from odf_protocol.block import encode_block
 from odf_protocol.events import SetInfo
-from odf_protocol.hashing.arrow0 import hash_batches
 from odf_protocol.manifest import parse_block
 from odf_protocol.multihash import Multihash
 from support.chains import NOON
-from support.logical_hash import hash_table
+from support.logical_hash import hash_batches, hash_table
 
 EVENT = SetInfo(description="ends in line breaks\n\n\n", keywords=())
 RAW = encode_block(EVENT, system_time=NOON, prev_block_hash=None, sequence_number=7)

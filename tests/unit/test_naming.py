@@ -2,10 +2,10 @@
 
 import pytest
 
-from odf_node.adapters.memory import MemoryStore
 from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.errors import UnknownDatasetError
 from odf_protocol.errors import MalformedError
+from support.memory_store import MemoryStore
 from support.store_values import creation, dataset_id
 
 NAMES = ("cities", "large.cities", "rivers", "x_y", "xay")

@@ -29,7 +29,7 @@ class SeveralPeers:
         """Make it of open peers, which it closes; ``scratch`` is a folder on the store's disk, made when needed."""
         self._peers = peers
         self._scratch = scratch
-        self._liars: set[int] = set()
+        self.liars: set[int] = set()
 
     @property
     def description(self) -> PeerDescription:
@@ -59,12 +59,12 @@ class SeveralPeers:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="ranges-", dir=self._scratch) as folder:
             for item in {item.hash: item for item in large}.values():
-                asked = [number for number in range(len(self._peers)) if number not in self._liars]
+                asked = [number for number in range(len(self._peers)) if number not in self.liars]
                 sources = [self._peers[number].as_source(item) for number in asked]
                 try:
                     await fetch_from_several(sources, item, objects, Path(folder), on_bytes)
                 finally:
-                    self._liars.update(n for n, source in zip(asked, sources, strict=True) if source.lie is not None)
+                    self.liars.update(n for n, source in zip(asked, sources, strict=True) if source.lie is not None)
 
     async def _fetch_small(
         self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None
@@ -85,10 +85,6 @@ class SeveralPeers:
 
     async def list_disputes(self) -> tuple[bytes, ...]:
         return await self._peers[0].list_disputes()
-
-    def list_liars(self) -> list[str]:
-        """Return the addresses of peers that were put aside for a lie."""
-        return [self._peers[number].description.url for number in sorted(self._liars)]
 
     async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:
         return await self._peers[0].list_attestations(limit=limit)

@@ -62,11 +62,6 @@ class BackgroundRebuild:
             self._changed.notify()
         return True
 
-    def wait_until_idle(self) -> None:
-        """Wait until nothing waits."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._waiting)
-
     def _run(self) -> None:
         while True:
             with self._changed:

@@ -134,7 +134,7 @@ class ItemStore:
         self._kept: dict[bytes, _Kept] = {}
         self._slots: dict[tuple[object, ...], bytes] = {}
         self._shares: dict[str, OrderedDict[bytes, None]] = {}
-        self._passing_bytes = 0
+        self.passing_bytes = 0
         self._passing_items = 0
         self._ends: list[tuple[int, bytes]] = []
         self._forgotten: OrderedDict[bytes, None] = OrderedDict()
@@ -147,11 +147,6 @@ class ItemStore:
 
     def __contains__(self, id_: bytes) -> bool:
         return id_ in self._kept
-
-    @property
-    def passing_bytes(self) -> int:
-        """Raw bytes of what is kept in passing."""
-        return self._passing_bytes
 
     def find(self, id_: bytes) -> Item | None:
         """Return an item, None where it is not kept."""
@@ -299,7 +294,7 @@ class ItemStore:
             if count:
                 self._of_signer[kept.item.signer] = count
             return
-        self._passing_bytes += sign * len(kept.item.raw)
+        self.passing_bytes += sign * len(kept.item.raw)
         self._passing_items += sign
         share = self._shares.setdefault(kept.introducer, OrderedDict())
         if sign > 0:
@@ -319,7 +314,7 @@ class ItemStore:
     def _make_room(self) -> list[bytes]:
         removed = []
         limits = self._settings
-        while self._passing_items > limits.max_items or self._passing_bytes > limits.max_item_bytes:
+        while self._passing_items > limits.max_items or self.passing_bytes > limits.max_item_bytes:
             # The bucket that brought most loses its oldest; with equal shares the name decides, the same everywhere.
             share = max(self._shares, key=lambda name: (len(self._shares[name]), name))
             removed.append(self._remove(next(iter(self._shares[share]))))

@@ -25,7 +25,7 @@ from odf_protocol.hashing.column_work import ColumnExecutor, run_columns
 from odf_protocol.hashing.reader_schema import as_reader_types
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 
-__all__ = ["Arrow0Hasher", "ColumnExecutor", "hash_batches"]
+__all__ = ["Arrow0Hasher", "ColumnExecutor"]
 
 _CHUNK_ROWS: Final = 1 << 17  # measured: smaller ones cost more for starting than they gain by staying in the cache
 _CHUNK_BYTES: Final = 1 << 22  # guess: four times the second-level cache; bounds what is laid out at once
@@ -92,27 +92,6 @@ class Arrow0Hasher:
         batches, self._waiting, self._waiting_bytes = self._waiting, [], 0
         if batches:
             run_columns([column.steps(batches) for column in self._columns], self._executor)
-
-
-def hash_batches(
-    schema: pa.Schema,
-    batches: Iterable[pa.RecordBatch],
-    *,
-    executor: ColumnExecutor | None = None,
-    row_group_rows: Iterable[int] = (),
-) -> Multihash:
-    """Hash all rows of a table.
-
-    Args:
-        schema: As for ``Arrow0Hasher``, and so are the two last arguments.
-        batches: Rows in offset order, read once and not kept.
-        executor: Threads that hash columns side by side.
-        row_group_rows: Rows in each row group of the file.
-    """
-    hasher = Arrow0Hasher(schema, executor=executor, row_group_rows=row_group_rows)
-    for batch in batches:
-        hasher.update(batch)
-    return hasher.digest()
 
 
 class _Column:

@@ -8,6 +8,7 @@ Source: JSON Schema draft 2020-12.
 
 import inspect
 import json
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -31,7 +32,7 @@ from odf_protocol.manifest.documents import VERSIONS, DatasetSnapshot
 from odf_protocol.manifest.scalar_readers import spellings_of
 from odf_protocol.wire.envelope import MetadataBlock
 
-__all__ = ["manifest_schema", "manifest_schema_text"]
+__all__ = ["manifest_schema"]
 
 Schema = dict[str, Any]
 
@@ -41,11 +42,6 @@ _CONTENTS: Final[dict[str, Kind]] = {
     "MetadataEvent": _EVENT,
     "MetadataBlock": TableKind(MetadataBlock),
 }
-
-
-def manifest_schema_text() -> str:
-    """Write the schema as the file ``spec/schemas/manifest.schema.json`` holds it."""
-    return json.dumps(manifest_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def manifest_schema() -> Schema:
@@ -150,3 +146,7 @@ def _union(kind: UnionKind, definitions: dict[str, Schema]) -> Schema:
 
 def _first_line(documented: type[Any]) -> str:
     return (inspect.getdoc(documented) or "").split("\n")[0]
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(manifest_schema(), indent=2, ensure_ascii=False) + "\n")

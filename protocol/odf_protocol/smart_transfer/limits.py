@@ -10,7 +10,7 @@ MAX_ASKING_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 """One message of somebody who only reads.  # guess: 100,000 objects take some 15 MB"""
 MAX_SMALL_MESSAGE_BYTES: Final = 1024 * 1024
 """Messages without blocks.  # guess: a thousand objects with their URLs are below"""
-MAX_PAYLOAD_BYTES: Final = 4 * 1024 * 1024 - 64 * 1024
+MAX_PAYLOAD_BYTES: Final = MAX_FRAME_BYTES // 4 - 64 * 1024
 """Compressed blocks that we put into a message: up to four characters for a byte, and one frame holds it."""
 MAX_READ_PAYLOAD_BYTES: Final = MAX_MESSAGE_BYTES // 2
 """Compressed blocks that we read from one: a byte has two characters at least."""

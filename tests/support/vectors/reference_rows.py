@@ -25,7 +25,7 @@ def iter_logical_hashes(section: Any) -> Checks:
 def _check_rows(case: Mapping[str, Any]) -> None:
     import pyarrow as pa
 
-    from odf_protocol.hashing.arrow0 import hash_batches
+    from support.logical_hash import hash_batches
 
     schema = pa.schema([(name, pa.type_for_alias(_TYPES[type_])) for name, type_ in case["schema"]])
     rows = [dict(zip(schema.names, row, strict=True)) for row in case["rows"]]
@@ -53,7 +53,7 @@ def _array_digest(values: list[Any], data_type: Any) -> bytes:
 def _record_digest(columns: Mapping[str, Any]) -> bytes:
     import pyarrow as pa
 
-    from odf_protocol.hashing.arrow0 import hash_batches
+    from support.logical_hash import hash_batches
 
     batch = pa.record_batch(dict(columns))
     return hash_batches(batch.schema, [batch]).digest

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from odf_node.adapters.memory.tables import KeptDataset, MemoryPort
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
+from support.memory_store.tables import KeptDataset, MemoryPort
 
 
 class MemoryObjectNames(MemoryPort):

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from odf_node.adapters.memory.tables import MemoryPort
 from odf_node.ports.evidence import Attestation, ReplayRecord, Verified
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
+from support.memory_store.tables import MemoryPort
 
 
 class MemoryEvidence(MemoryPort):

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from odf_node.adapters.memory.tables import KeptDataset, MemoryPort, Tables
 from odf_node.ports.quarantine import QuarantineFile, RowId, RowNote, SettledError, Settlement
 from odf_protocol.did import DatasetId
+from support.memory_store.tables import KeptDataset, MemoryPort, Tables
 
 
 class MemoryQuarantine(MemoryPort):

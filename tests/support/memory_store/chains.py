@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from odf_node.adapters.memory.tables import KeptDataset, MemoryPort, as_stored
 from odf_node.ports.commits import NewBlock
 from odf_node.ports.datasets import BlockRole, DatasetRecord, StoredBlock
 from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError
 from odf_protocol.did import DatasetId
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
+from support.memory_store.tables import KeptDataset, MemoryPort, as_stored
 
 
 class MemoryChains(MemoryPort):

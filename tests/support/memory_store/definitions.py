@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from odf_node.adapters.memory.tables import MemoryPort
 from odf_node.ports.datasets import BlockRole
 from odf_protocol.did import DatasetId
+from support.memory_store.tables import MemoryPort
 
 
 class MemoryDefinitions(MemoryPort):

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from odf_node.adapters.memory.commits import require_key_events
-from odf_node.adapters.memory.tables import MemoryPort, require_block
 from odf_node.ports.datasets import SignedHead
 from odf_node.ports.errors import HeadMovedError
 from odf_node.ports.evidence import DocumentKind, EvidenceDocument, KeyLogChange, SeenHead
 from odf_protocol.did import DatasetId
+from support.memory_store.commits import require_key_events
+from support.memory_store.tables import MemoryPort, require_block
 
 
 class MemoryDocuments(MemoryPort):

@@ -3,10 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from odf_node.adapters.memory.ingests import keep_answer, require_new_key
-from odf_node.adapters.memory.object_names import note_present
-from odf_node.adapters.memory.quarantine import put_quarantine, settle
-from odf_node.adapters.memory.tables import KeptDataset, MemoryPort, NamedObject, Tables, as_stored
 from odf_node.ports.commits import Acceptance, Commit, NewBlock, NewDataset
 from odf_node.ports.datasets import DatasetRecord, Origin, ReplacedHistory, SignedHead, StoredBlock
 from odf_node.ports.errors import DatasetNotFoundError, HeadMovedError, KeyLogMovedError, NameTakenError
@@ -14,6 +10,10 @@ from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust, weakest
+from support.memory_store.ingests import keep_answer, require_new_key
+from support.memory_store.object_names import note_present
+from support.memory_store.quarantine import put_quarantine, settle
+from support.memory_store.tables import KeptDataset, MemoryPort, NamedObject, Tables, as_stored
 
 
 class MemoryCommits(MemoryPort):

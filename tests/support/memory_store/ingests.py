@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from odf_node.adapters.memory.quarantine import put_quarantine, settle
-from odf_node.adapters.memory.tables import KeptDataset, MemoryPort
 from odf_node.ports.ingest_keys import MAX_KEPT_KEYS, KeptAnswer, KeyInUseError
 from odf_node.ports.quarantine import QuarantineFile, Settlement
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
+from support.memory_store.quarantine import put_quarantine, settle
+from support.memory_store.tables import KeptDataset, MemoryPort
 
 
 class MemoryIngests(MemoryPort):

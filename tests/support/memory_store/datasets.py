@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from odf_node.adapters.memory.tables import KeptDataset, MemoryPort
 from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import NameTakenError
 from odf_protocol.did import DatasetId
 from odf_protocol.names import DatasetName
+from support.memory_store.tables import KeptDataset, MemoryPort
 
 
 class MemoryDatasets(MemoryPort):

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from odf_node.adapters.memory.tables import MemoryPort
 from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
 from odf_node.ports.datasets import Remote, RemoteDirection, Repository
@@ -13,6 +12,7 @@ from odf_node.ports.peers import Peer
 from odf_node.ports.subscriptions import Subscription
 from odf_protocol.did import DatasetId
 from odf_protocol.timestamp import Timestamp
+from support.memory_store.tables import MemoryPort
 
 
 class MemoryRemotes(MemoryPort):
