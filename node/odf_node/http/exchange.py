@@ -16,7 +16,7 @@ from odf_node.http.sending import wait_to_send
 from odf_node.http.served_node import NODE
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.readable_inputs import may_see_records
-from odf_node.turns import Turns
+from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.chain_progress import decode_progress
 from odf_protocol.enums import DatasetKind
 from odf_protocol.exchange.limits import (
@@ -46,7 +46,7 @@ from odf_protocol.exchange.routes import PREFIX, PROTOCOL_VERSION
 def add_routes(app: web.Application) -> None:
     """Register the routes."""
     app[_PACKERS] = asyncio.Semaphore(MAX_CONCURRENT_PACKS)
-    app[_SEARCHES] = Turns(MAX_WAITING_SEARCHES)
+    app[_SEARCHES] = FairTurns(lambda: TurnLimits(1, MAX_WAITING_SEARCHES))
     app.router.add_get(f"/{PREFIX}/node", _get_node)
     app.router.add_get(f"/{PREFIX}/datasets", _list_datasets)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/head", _get_head)
@@ -58,7 +58,7 @@ def add_routes(app: web.Application) -> None:
 
 
 _PACKERS = web.AppKey("packers", asyncio.Semaphore)
-_SEARCHES = web.AppKey("searches", Turns)
+_SEARCHES = web.AppKey("searches", FairTurns)
 
 
 async def _get_node(request: web.Request) -> web.Response:
@@ -76,10 +76,10 @@ async def _get_node(request: web.Request) -> web.Response:
 async def _list_datasets(request: web.Request) -> web.Response:
     after = request.query.get("after", "")
     words = request.query.getall("word", [])
-    node, reads = request.app[NODE], get_caller(request).reads
+    node, caller = request.app[NODE], get_caller(request)
 
     def find() -> tuple[Sequence[tuple[DatasetRecord, DatasetTexts | msgspec.UnsetType]], str | None]:
-        records = node.datasets.list_readable(reads)
+        records = node.datasets.list_readable(caller.reads)
         if words:
             return node.search.find_page(words, records, after=after)
         page = [record for record in records if record.name > after][: PAGE_DATASETS + 1]
@@ -102,7 +102,7 @@ async def _list_datasets(request: web.Request) -> web.Response:
         return DatasetPage(datasets=tuple(summaries), next_after=goes_on)
 
     # Whoever searches has all definitions read: one at a time.
-    async with request.app[_SEARCHES].take() if words else nullcontext():
+    async with request.app[_SEARCHES].ask(caller.peer) if words else nullcontext():
         return answer_message(await asyncio.to_thread(make_page))
 
 

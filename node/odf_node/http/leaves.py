@@ -9,11 +9,12 @@ from aiohttp import web
 from odf_node.http.absent_objects import get_size_bytes
 from odf_node.http.addressed import get_hash, get_readable
 from odf_node.http.answers import IMMUTABLE, answer_bytes
+from odf_node.http.callers import get_caller
 from odf_node.http.served_node import NODE
 from odf_node.ports import ObjectStore
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.threads import finish_in_thread
-from odf_node.turns import Turns
+from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.exchange.hash_tree import LEAF_BYTES, MAX_LEAVES, TREE_MEDIA_TYPE, count_leaves, hash_leaves
 from odf_protocol.exchange.limits import MAX_WAITING_LEAVES
 from odf_protocol.exchange.routes import PREFIX
@@ -28,16 +29,16 @@ class KeptLeaves:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Multihash, bytes] = OrderedDict()
-        self._turns = Turns(MAX_WAITING_LEAVES)
+        self._turns = FairTurns(lambda: TurnLimits(1, MAX_WAITING_LEAVES))
 
-    async def get(self, objects: ObjectStore, object_hash: Multihash, size_bytes: int) -> bytes:
-        """Return the list of an object that is here.
+    async def get(self, objects: ObjectStore, object_hash: Multihash, size_bytes: int, caller: str) -> bytes:
+        """Return the list of an object that is here; ``caller`` waits for a turn, where others wait.
 
         Raises:
             TooManyWaitingError: Many wait for such lists already.
         """
         if object_hash not in self._kept:
-            async with self._turns.take():
+            async with self._turns.ask(caller):
                 if object_hash not in self._kept:  # whoever had the turn before may have asked the same
                     self._kept[object_hash] = await _read_leaves(objects, object_hash, size_bytes)
         raw = self._kept[object_hash]
@@ -75,6 +76,6 @@ async def _get_leaves(request: web.Request) -> web.Response:
     size_bytes = await get_size_bytes(node, record, object_hash)
     if count_leaves(size_bytes) > MAX_LEAVES:
         raise ObjectNotFoundError(object_hash)
-    raw = await request.app[LEAVES].get(node.objects, object_hash, size_bytes)
+    raw = await request.app[LEAVES].get(node.objects, object_hash, size_bytes, get_caller(request).peer)
     etag = f"{object_hash}-{LEAF_BYTES}"
     return answer_bytes(request, raw, etag=etag, cache=IMMUTABLE, content_type=TREE_MEDIA_TYPE)

@@ -8,6 +8,7 @@ from aiohttp import web
 from odf_node.http.absent_objects import get_size_bytes
 from odf_node.http.addressed import get_hash, get_readable
 from odf_node.http.answers import answer_message
+from odf_node.http.callers import get_caller
 from odf_node.http.served_node import NODE
 from odf_protocol import hashing
 from odf_protocol.errors import MalformedError
@@ -56,7 +57,7 @@ async def _get_summary(request: web.Request) -> "TableSummary":
     object_hash = get_hash(request)
     node = request.app[NODE]
     await get_size_bytes(node, record, object_hash)
-    return await node.trees.get_summary(object_hash)
+    return await node.trees.get_summary(object_hash, get_caller(request).peer)
 
 
 def _read_question(text: str) -> "NodeName":

@@ -58,8 +58,12 @@ class DatasetSearch(Protocol):
 class SliceTrees(Protocol):
     """Trees over slices that are held, by which two nodes find where theirs differ."""
 
-    async def get_summary(self, object_hash: Multihash) -> "TableSummary":
+    async def get_summary(self, object_hash: Multihash, caller: str) -> "TableSummary":
         """Return all hashes of a slice; computed when it is first asked for, possibly for minutes.
+
+        Args:
+            object_hash: Of the slice.
+            caller: Whose turn is waited for, where others wait.
 
         Raises:
             ObjectNotFoundError: It is not here.

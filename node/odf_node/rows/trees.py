@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from odf_node.ports import ObjectStore
 from odf_node.rows.slice_process import ReadingLimits, SliceProcess
 from odf_node.threads import finish_in_thread
-from odf_node.turns import Turns
+from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
 from odf_protocol.exchange.limits import (
     KEPT_TREES_BYTES,
@@ -38,15 +38,15 @@ class KeptTrees:
     def __init__(self, objects: ObjectStore, limits: ReadingLimits = TREE_LIMITS) -> None:
         self._objects = objects
         self._limits = limits
-        self._turns = Turns(MAX_WAITING_TREES)
+        self._turns = FairTurns(lambda: TurnLimits(1, MAX_WAITING_TREES))
         self._kept: OrderedDict[Multihash, TableSummary | OdfError] = OrderedDict()
         self._kept_bytes = 0
 
-    async def get_summary(self, object_hash: Multihash) -> "TableSummary":
+    async def get_summary(self, object_hash: Multihash, caller: str) -> "TableSummary":
         """See ``SliceTrees``."""
         found = self._find(object_hash)
         if found is None:
-            async with self._turns.take():
+            async with self._turns.ask(caller):
                 found = self._find(object_hash)  # whoever had the turn before may have asked the same
                 if found is None:
                     found = await self._read(object_hash)

@@ -52,7 +52,7 @@ def keep(folder: Path, *contents: bytes) -> TestNode:
 @in_loop
 async def test_tree_that_another_process_computed_is_the_same(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "slice").write_bytes(content)
-    got = await KeptTrees(keep(tmp_path / "home", content).objects).get_summary(Multihash.of_sha3_256(content))
+    got = await KeptTrees(keep(tmp_path / "home", content).objects).get_summary(Multihash.of_sha3_256(content), "them")
     assert got == summarise(tmp_path / "slice")
 
 
@@ -79,7 +79,7 @@ async def test_file_that_was_refused_once_is_not_read_again(tmp_path: Path) -> N
         said = []
         for _ in range(2):
             with pytest.raises(error) as caught:
-                await trees.get_summary(name)
+                await trees.get_summary(name, "them")
             said.append(str(caught.value))
             node.objects.delete(name)
         assert said[0] == said[1]
@@ -90,9 +90,9 @@ async def test_file_that_was_missing_is_looked_for_again(tmp_path: Path) -> None
     node = keep(tmp_path / "home", b"another")
     trees = KeptTrees(node.objects)
     with pytest.raises(ObjectNotFoundError):
-        await trees.get_summary(Multihash.of_sha3_256(SLICE))
+        await trees.get_summary(Multihash.of_sha3_256(SLICE), "them")
     node.put_objects([SLICE])
-    assert (await trees.get_summary(Multihash.of_sha3_256(SLICE))).row_count == 2
+    assert (await trees.get_summary(Multihash.of_sha3_256(SLICE), "them")).row_count == 2
 
 
 @in_loop
@@ -110,25 +110,46 @@ async def test_requests_that_wait_for_trees_leave_room_for_others(tmp_path: Path
                 return got.status, got.headers.get("Retry-After")
 
         tree = f"_odf/v1/datasets/demo.data/trees/{Multihash.of_sha3_256(SLICE)}"
-        async with trees._turns.take():
-            asked = [asyncio.create_task(ask(tree)) for _ in range(MAX_WAITING_TREES + 1)]
+        async with trees._turns.ask("another"):
+            asked = [asyncio.create_task(ask(tree)) for _ in range(MAX_WAITING_TREES // 2 + 1)]
             done, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
             assert [task.result() for task in done] == [(503, "2")]
             assert await ask("demo.data/refs/head") == (200, None)
-        assert await asyncio.gather(*waiting) == [(200, None)] * MAX_WAITING_TREES
+        assert await asyncio.gather(*waiting) == [(200, None)] * (MAX_WAITING_TREES // 2)
 
 
 @in_loop
 async def test_request_beyond_those_that_wait_is_turned_away(tmp_path: Path) -> None:
     trees = KeptTrees(keep(tmp_path / "home", SLICE).objects)
     name = Multihash.of_sha3_256(SLICE)
-    async with trees._turns.take():
-        waiting = [asyncio.create_task(trees.get_summary(name)) for _ in range(MAX_WAITING_TREES)]
+    async with trees._turns.ask("whoever is served"):
+        callers = [f"caller {number % 3}" for number in range(MAX_WAITING_TREES)]
+        waiting = [asyncio.create_task(trees.get_summary(name, each)) for each in callers]
         await asyncio.sleep(0)
         with pytest.raises(TooManyWaitingError, match=f"{MAX_WAITING_TREES} others"):
-            await trees.get_summary(name)
+            await trees.get_summary(name, "another")
     found = await asyncio.gather(*waiting)
     assert all(each is found[0] for each in found)
+
+
+@in_loop
+async def test_one_who_asks_for_many_trees_leaves_turns_to_others(tmp_path: Path) -> None:
+    trees = KeptTrees(keep(tmp_path / "home", SLICE).objects)
+    name, served = Multihash.of_sha3_256(SLICE), []
+
+    async def ask(caller: str) -> None:
+        await trees.get_summary(name, caller)
+        served.append(caller)
+
+    async with trees._turns.ask("greedy"):
+        waiting = [asyncio.create_task(ask("greedy")) for _ in range(MAX_WAITING_TREES // 2)]
+        await asyncio.sleep(0)
+        with pytest.raises(TooManyWaitingError):
+            await trees.get_summary(name, "greedy")
+        waiting.append(asyncio.create_task(ask("modest")))
+        await asyncio.sleep(0)
+    await asyncio.gather(*waiting)
+    assert served.index("modest") <= 1
 
 
 @in_loop
@@ -140,7 +161,7 @@ async def test_cancelled_request_takes_its_reader_with_it(tmp_path: Path) -> Non
     name = Multihash.of_sha3_256(SLICE)
     os.mkfifo(tmp_path / str(name))  # opening it waits for somebody who writes
     before = len(find_children())
-    asked = asyncio.create_task(KeptTrees(Endless(Home(tmp_path))).get_summary(name))
+    asked = asyncio.create_task(KeptTrees(Endless(Home(tmp_path))).get_summary(name, "them"))
     while len(find_children()) == before:
         await asyncio.sleep(0.01)
         assert not asked.done()
@@ -166,11 +187,11 @@ def test_few_bytes_that_stand_for_many_rows_have_no_tree(tmp_path: Path) -> None
 async def test_trees_that_were_not_asked_for_longest_make_room(tmp_path: Path) -> None:
     trees = KeptTrees(keep(tmp_path / "home", SLICE).objects)
     name = Multihash.of_sha3_256(SLICE)
-    first = await trees.get_summary(name)
+    first = await trees.get_summary(name, "them")
     large = TableSummary.of_leaves(1, first.schema, [[bytes(HASH_BYTES) * 500_000]] * 3)
     others = [Multihash.of_sha3_256(bytes([number])) for number in range(3)]
     trees._keep(others[0], large)
-    assert await trees.get_summary(name) is first
+    assert await trees.get_summary(name, "them") is first
     trees._keep(others[1], large)
     assert list(trees._kept) == [name, others[1]]
 
