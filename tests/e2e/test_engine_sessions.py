@@ -7,6 +7,7 @@ import pytest
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError
 from odf_engines.host.session import is_worn
+from odf_engines.host.step_parts import PARTS
 from odf_engines.sandbox.resources import usage_of
 from odf_engines.spark import session as spark_sessions
 from support.transforms import orders_input, output_rows, transform_request, write_orders
@@ -30,6 +31,7 @@ def test_session_survives_what_a_query_does_to_it_and_closing_it_leaves_nothing(
         with pytest.raises(LimitExceededError) as caught:
             session.transform(transform_request(huge, orders))
         assert (caught.value.limit, caught.value.allowed) == ("memory_bytes", GIB)
+        assert caught.value.where in PARTS.values()  # of Java that ended, too (ENGINE-16)
 
         # The next request starts a new process.
         assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50

@@ -62,7 +62,8 @@ def test_step_that_reaches_a_limit_is_named_and_leaves_nothing(spark_session, tm
     with pytest.raises(LimitExceededError) as caught:
         home.run(chain, at=Timestamp(NOON.seconds + 90_000))
     told = (
-        f"limit output_rows reached at the next step of figures, over {3 * len(roots)} rows of its inputs: allowed 2, "
+        "limit output_rows reached at writing its rows, the next step of figures, "
+        f"over {3 * len(roots)} rows of its inputs: allowed 2, "
     )
     assert str(caught.value).startswith(told)
     assert home.judge.snapshot() == before

@@ -16,5 +16,6 @@ if TYPE_CHECKING:
     from odf_engines.host import query_receive as query_receive
     from odf_engines.host import receive as receive
     from odf_engines.host import slice_file as slice_file
+    from odf_engines.host import step_parts as step_parts
 else:
     __getattr__ = late_modules(__name__)

@@ -96,8 +96,7 @@ class HostSession:
         self._limits = limits
         self._number, self._file_numbers = 0, count()
         self._process: SandboxedProcess | None = None
-        self._fresh_bytes = 0
-        self._is_stopped = False
+        self._fresh_bytes, self._is_stopped = 0, False
         self.on_progress: Callable[[int], None] = lambda _count: None  # hears how often the engine said that it works
         self.folder = Path(tempfile.mkdtemp(prefix=f"{guest.name}-", dir=workspace))
         for name in ("etc", "in", "out", "done"):
@@ -115,7 +114,7 @@ class HostSession:
         """See ``EngineSession``."""
         check_transform_bounds(request.transform, has_escapes=self.guest.has_escapes)
         receive = partial(host.receive.receive_transform, counts_rows=self.guest.counts_rows)
-        return self._ask("transform", request, request.limits, receive)
+        return self._ask("transform", request, request.limits, receive, partial(host.step_parts.name_part, request))
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
         """See ``EngineSession``."""
@@ -207,11 +206,12 @@ class HostSession:
     ) -> _Response:
         """Send a request and give its answer to ``receive``, which trusts nothing in it.
 
-        Where the process ends, ``blame`` says whose fault it was, from what it wrote before.
+        Where it ends at a limit, or the process ends, ``blame`` says whose fault it was, from what it wrote before.
         """
         process = self._running_process(writes=operation != "check")
         self._number, self._file_numbers = self._number + 1, count()
         number = str(self._number)
+        out = self.folder / "out" / number
         for name in ("in", "done"):
             (self.folder / name / number).mkdir()
         try:
@@ -220,15 +220,13 @@ class HostSession:
             wall_s = min(limits.wall_s, self._limits.wall_s)
             answer = self._parse(receive_answer(process, self._number, wall_s, self.on_progress))
             if isinstance(answer, Answer):
-                outputs = OutputFolder(
-                    self.folder / "out" / number, self.folder / "done" / number, limits, self._reader
-                )
-                return receive(request, answer, outputs)
+                return receive(request, answer, OutputFolder(out, self.folder / "done" / number, limits, self._reader))
+            answer = blame(out, answer) if isinstance(answer, LimitExceededError) else answer
         except (EngineFailureError, LimitExceededError) as error:
             # A process that broke the contract or went too far is not asked again.
             if self._process is not None:
                 self._process.kill()
-            blamed = blame(self.folder / "out" / number, error)
+            blamed = blame(out, error)
             self._discard()
             if blamed is not error:
                 raise blamed from error
@@ -236,8 +234,9 @@ class HostSession:
         finally:
             for name in ("in", "out"):
                 remove_tree(self.folder / name / number)
-        # What a sound process reports about a query is no reason to end it.
-        raise answer
+        if not process.is_running:
+            self._discard()
+        raise answer  # what a sound process reports about a query is no reason to end it
 
     def _parse(self, line: bytes) -> Answer | EngineError:
         log = self._process.log if self._process else ""
@@ -248,8 +247,8 @@ class HostSession:
         match answer:
             case {"number": number, "error": fields, **rest} if number == self._number:
                 reported = error_from_fields(fields)
-                if rest.get("is_last"):
-                    self._discard()
+                if rest.get("is_last") and self._process is not None:
+                    self._process.kill()
                 if isinstance(reported, EngineFailureError):
                     reported.log = log
                 return reported

@@ -16,6 +16,7 @@ from odf_engines.host.steps import OUTPUT, steps_of
 from odf_engines.spark.gate.purity import check_purity
 from odf_engines.spark.gate.row_order import find_order_dependence
 from odf_engines.spark.gate.statement import ParsedQuery, analyse_query, parse_again, parse_query
+from odf_engines.spark.gate.trees import items, iter_plan, simple_name
 from odf_engines.spark.gate.written import find_written
 from odf_engines.spark.plans import analysed_plan, rows_of
 from odf_engines.spark.relations import register
@@ -23,6 +24,11 @@ from odf_protocol.events import TransformSql
 from odf_protocol.schema_spark import quote_spark_name
 
 __all__ = ["Analysis", "ParsedStep", "analyse_transform", "compute_steps", "parse_steps", "reach_steps"]
+
+_PARTS = {
+    "Aggregate": "aggregate", "Deduplicate": "aggregate", "Distinct": "aggregate",
+    "Except": "join", "Intersect": "join", "Join": "join", "LateralJoin": "join", "Window": "window",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +38,12 @@ class ParsedStep:
     Attributes:
         alias: What later steps call its result; None of the last one.
         query: Before names were resolved.
+        parts: What it does by itself of joining, grouping and windowing, known once it was analysed (ENGINE-16).
     """
 
     alias: str | None
     query: ParsedQuery
+    parts: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +83,15 @@ def analyse_transform(spark: SparkSession, transform: TransformSql, inputs: Mapp
     dataset = None
     findings: dict[str, Finding] = {}
     depends_on_order = False
+    analysed: list[ParsedStep] = []
     for step, dataset in zip(steps, _iter_results(spark, steps, inputs), strict=True):
         plan = dataset.queryExecution().analyzed()
+        analysed.append(replace(step, parts=_parts_of(plan, {*inputs, *(each.alias for each in analysed)})))
         in_order = find_order_dependence(plan, inputs)
         depends_on_order = depends_on_order or bool(in_order)
         for finding in (*check_purity(plan, inputs), *find_written(step.query), *in_order):
             findings.setdefault(finding.expression, finding)
-    return Analysis(rows_of(spark, dataset), tuple(findings.values()), depends_on_order, steps)
+    return Analysis(rows_of(spark, dataset), tuple(findings.values()), depends_on_order, tuple(analysed))
 
 
 def compute_steps(spark: SparkSession, steps: Sequence[ParsedStep], inputs: Mapping[str, DataFrame]) -> DataFrame:
@@ -146,6 +156,14 @@ def parse_steps(spark: SparkSession, transform: TransformSql, inputs: Collection
             raise InvalidQueryError(f"two inputs or steps are called {step.alias}")
         names.append(step.alias)
     return (*parsed, ParsedStep(None, _parse_step(spark, last.query, names, temporal)))
+
+
+def _parts_of(plan: Any, relations: Collection[str | None]) -> frozenset[str]:
+    """List the parts of one query, and not of those that it reads."""
+    nodes = list(iter_plan(plan, [each for each in relations if each is not None]))
+    found = {_PARTS[name] for node in nodes if (name := simple_name(node)) in _PARTS}
+    # Spark makes a join of most subqueries in expressions.
+    return frozenset(found | ({"join"} if any(items(node.subqueries()) for node in nodes) else set()))
 
 
 def _parse_step(

@@ -43,7 +43,9 @@ from odf_engines.spark.maintained_view import iter_changes
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, cut_even, fit_in_memory, store_pieces
 from odf_engines.spark.relations import MOST_SCANS, ordered_rows
 from odf_engines.spark.rows_read import Computed, count_inputs, observe_rows
+from odf_engines.spark.running_part import RunningPart, running_part
 from odf_engines.spark.small_inputs import NOTHING_READ, RowsRead, Work
+from odf_engines.spark.steps import ParsedStep
 from odf_protocol.timestamp import Timestamp
 
 __all__ = ["run"]
@@ -59,6 +61,22 @@ def run(spark: SparkSession, request: TransformRequest, folder: Path) -> dict[st
     if len(set(aliases)) != len(aliases):
         raise InvalidQueryError(f"two inputs have the same alias: {', '.join(aliases)}")
     known = find_out_transform(spark, request)
+    with running_part(folder, _steps_of(known)) as part:
+        return _run(spark, request, known, folder, part)
+
+
+def _steps_of(known: Known) -> tuple[ParsedStep, ...]:
+    match known:
+        case KnownMap():
+            return ()
+        case KnownAsOfView():
+            return known.view.steps
+    return known.steps
+
+
+def _run(
+    spark: SparkSession, request: TransformRequest, known: Known, folder: Path, part: RunningPart
+) -> dict[str, object]:
     work = Work(folder / "work")
     work.folder.mkdir()
     say_what_was_read: Callable[[], list[RowsRead]] = partial(count_inputs, spark, request.inputs, work)
@@ -81,7 +99,7 @@ def run(spark: SparkSession, request: TransformRequest, folder: Path) -> dict[st
             pieces = iter_answer_changes(spark, request, known, work, _PIECE_ROWS)
     try:
         rows_out = write_slice(
-            pieces,
+            part.writing(pieces),
             known.schema,
             folder / "data.parquet",
             next_offset=request.next_offset,

@@ -1,24 +1,24 @@
-"""Which plug-in is at work, told to the host by a file: whoever kills the sandbox can say whose fault it was.
+"""What is at work, told to the host by a file: whoever kills the sandbox can say whose fault it was.
 
-Source: clause VALID-4 in ``spec/validation.md``.
+Source: clause VALID-4 in ``spec/validation.md``; of a step ENGINE-16.
 """
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CONVERTER", "READER", "VALIDATOR", "RunningName", "find_running"]
+__all__ = ["CONVERTER", "READER", "VALIDATOR", "RunningName", "find_running", "read_running"]
 
 READER, CONVERTER, VALIDATOR = "reader", "converter", "validator"
 """What is told before the name of a plug-in."""
 
-_FILE = "plug-in"
+_FILE = "at-work"
 _MOST_BYTES = 200  # guess: names of classes are shorter
 
 
 @dataclass(slots=True)
 class RunningName:
-    """Tells which plug-in is at work, as ``validator Range``.
+    """Tells what is at work, as ``validator Range``.
 
     Attributes:
         folder: Of the request's output.
@@ -42,14 +42,19 @@ class RunningName:
 
 def find_running(folder: Path, known: frozenset[str]) -> str | None:
     """Return the name that was told last, on the host: None if it is none of those that may be told."""
+    told = read_running(folder)
+    return told if told in known else None
+
+
+def read_running(folder: Path) -> str | None:
+    """Return what was told last, which may be anything, on the host; None where nothing was."""
     try:
         descriptor = os.open(folder / _FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        told = os.read(descriptor, _MOST_BYTES).decode("utf-8", "replace")
+        return os.read(descriptor, _MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
     finally:
         os.close(descriptor)
-    return told if told in known else None
