@@ -214,7 +214,7 @@ def replay_steps(
                     if mismatch is not None:
                         raise ReplayMismatchError(mismatch)
             except LimitExceededError as error:
-                where = f"block {block.sequence_number}"
+                where = f"{f'{error.where}, ' if error.where else ''}block {block.sequence_number}"
                 raise LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=where) from error
             except (InvalidQueryError, NotReplayableError) as error:
                 raise RejectedError(
