@@ -3,11 +3,13 @@
 import argparse
 import importlib
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from odf_node.cli.context import Context, parse_time
+from odf_node.cli.examples import EXAMPLES, examples_of
 from odf_node.cli.main import ALIASES, COMMANDS, TOPICS, build_parser, find_command, main
 from odf_node.cli.parsing import Parser, suggest, whole_number
 from odf_node.errors import UsageError
@@ -132,6 +134,31 @@ def iter_parsers(parser: argparse.ArgumentParser) -> "list[argparse.ArgumentPars
             for child in action.choices.values():
                 found += iter_parsers(child)
     return found
+
+
+def test_every_command_and_action_has_an_example_and_each_is_one_that_is_taken() -> None:
+    for parser in build_parser(None, is_whole=True).iter_parsers():
+        words = parser.prog.removeprefix("odf-node").strip()
+        if words:
+            assert examples_of(words), words
+            assert f"\n  odf-node {examples_of(words)[0]}\n" in parser.format_help()
+    for line in EXAMPLES.splitlines():
+        # What a shell takes for itself is none of ours.
+        written = re.split(" [<>] ", line)[0]
+        assert parse(*shlex.split(written)).command == written.split()[0], line
+
+
+def test_help_of_a_command_names_the_options_of_all_and_explains_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["help", "status"], ["quarantine", "show", "--help"]):
+        with pytest.raises(SystemExit):
+            main(words)
+        shown = capsys.readouterr().out
+        assert shown.endswith("--home, --system-time, -q, -v, --log-file: see 'odf-node --help'.\n")
+        assert "this node's folder" not in shown
+        assert "FOLDER" not in shown
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "this node's folder" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", COMMANDS)

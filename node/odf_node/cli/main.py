@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from odf_node import __version__, cli
-from odf_node.cli.parsing import USAGE_ERROR, Parser, suggest
+from odf_node.cli.parsing import COMMON_OPTIONS, USAGE_ERROR, Parser, suggest
 
 TOPICS: Final[dict[str, dict[str, str]]] = {
     "make and read datasets": {
@@ -173,7 +173,7 @@ def build_parser(command: str | None, *, is_whole: bool = False) -> Parser:
 
 def add_global_options(parser: argparse.ArgumentParser, *, default: str | None) -> None:
     """Add the options that stand before or after any command."""
-    group = parser.add_argument_group("options of every command")
+    group = parser.add_argument_group(COMMON_OPTIONS)
     group.add_argument(
         "--home",
         metavar="FOLDER",

@@ -7,7 +7,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
+from odf_node.cli.examples import examples_of
+
 USAGE_ERROR: Final = 2
+COMMON_OPTIONS: Final = "options of every command"
 HIGHEST_PORT: Final = 65_535
 
 
@@ -57,24 +60,48 @@ class Parser(argparse.ArgumentParser):
                 yield from child.iter_parsers()
 
     def format_help(self) -> str:
-        """Give the help, commands by topic."""
-        commands = self._find_actions()
-        if not self.topics or commands is None:
-            return super().format_help()
-        shown = {each.dest: each for each in commands._choices_actions}  # noqa: SLF001 - nor these
+        """Give the help: commands by topic, examples, and of options that every command has no more than the names."""
+        commands = self._find_actions() if self.topics else None
+        groups = self._own_groups()
         formatter = self._get_formatter()
-        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        self._add_usage(formatter)
         formatter.add_text(self.description)
-        for topic, names in self.topics.items():
-            formatter.start_section(topic)
-            formatter.add_arguments([shown[name] for name in names if name in shown])
-            formatter.end_section()
-        for group in self._action_groups:
+        if commands is not None:
+            lines = {each.dest: each for each in commands._choices_actions}  # noqa: SLF001
+            for topic, names in self.topics.items():
+                formatter.start_section(topic)
+                formatter.add_arguments([lines[name] for name in names if name in lines])
+                formatter.end_section()
+        for group in groups:
             formatter.start_section(group.title)
             formatter.add_arguments([each for each in group._group_actions if each is not commands])  # noqa: SLF001
             formatter.end_section()
         formatter.add_text(self.epilog)
+        return formatter.format_help() + ("" if self.topics else self._format_end())
+
+    def format_usage(self) -> str:
+        """Give the first lines of the help; argparse keeps them, too, before it reads mixed words."""
+        formatter = self._get_formatter()
+        self._add_usage(formatter)
         return formatter.format_help()
+
+    def _add_usage(self, formatter: argparse.HelpFormatter) -> None:
+        shown = [each for group in self._own_groups() for each in group._group_actions]  # noqa: SLF001 - nor these
+        formatter.add_usage(self.usage, shown, self._mutually_exclusive_groups)
+
+    def _own_groups(self) -> "list[argparse._ArgumentGroup]":
+        return [each for each in self._action_groups if self.topics or each.title != COMMON_OPTIONS]
+
+    def _format_end(self) -> str:
+        """Give examples, as one types them, and where the options that every command has are explained."""
+        program, _, words = self.prog.partition(" ")
+        lines = [f"  {program} {line}\n" for line in examples_of(words)]
+        common = next((each for each in self._action_groups if each.title == COMMON_OPTIONS), None)
+        names = [] if common is None else [each.option_strings[0] for each in common._group_actions]  # noqa: SLF001
+        return (
+            "".join(["\n", "examples:\n" if len(lines) > 1 else "example:\n", *lines] if lines else [])
+            + (f"\n{', '.join(names)}: see '{program} --help'.\n" if names else "")
+        )
 
     def error(self, message: str) -> NoReturn:
         """End the program: what is wrong, and where help is."""
