@@ -71,7 +71,7 @@ publish --off sales
 token create newsroom --dataset sales
 token create auditor --read sales --expires 2026-12-31
 token list
-token revoke newsroom
+token revoke 5f3a9c21
 login https://peer.example
 login --check https://peer.example
 logout https://peer.example

@@ -98,9 +98,8 @@ class Parser(argparse.ArgumentParser):
         lines = [f"  {program} {line}\n" for line in examples_of(words)]
         common = next((each for each in self._action_groups if each.title == COMMON_OPTIONS), None)
         names = [] if common is None else [each.option_strings[0] for each in common._group_actions]  # noqa: SLF001
-        return (
-            "".join(["\n", "examples:\n" if len(lines) > 1 else "example:\n", *lines] if lines else [])
-            + (f"\n{', '.join(names)}: see '{program} --help'.\n" if names else "")
+        return "".join(["\n", "examples:\n" if len(lines) > 1 else "example:\n", *lines] if lines else []) + (
+            f"\n{', '.join(names)}: see '{program} --help'.\n" if names else ""
         )
 
     def error(self, message: str) -> NoReturn:
