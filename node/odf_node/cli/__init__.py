@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
+    from odf_node.cli import examples as examples
     from odf_node.cli import explaining as explaining
     from odf_node.cli import fault_report as fault_report
     from odf_node.cli import forecasts as forecasts

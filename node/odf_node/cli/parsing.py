@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-from odf_node.cli.examples import examples_of
+from odf_node import cli
 
 USAGE_ERROR: Final = 2
 COMMON_OPTIONS: Final = "options of every command"
@@ -95,7 +95,7 @@ class Parser(argparse.ArgumentParser):
     def _format_end(self) -> str:
         """Give examples, as one types them, and where the options that every command has are explained."""
         program, _, words = self.prog.partition(" ")
-        lines = [f"  {program} {line}\n" for line in examples_of(words)]
+        lines = [f"  {program} {line}\n" for line in cli.examples.examples_of(words)]
         common = next((each for each in self._action_groups if each.title == COMMON_OPTIONS), None)
         names = [] if common is None else [each.option_strings[0] for each in common._group_actions]  # noqa: SLF001
         return "".join(["\n", "examples:\n" if len(lines) > 1 else "example:\n", *lines] if lines else []) + (
