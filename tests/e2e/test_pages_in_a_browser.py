@@ -99,12 +99,17 @@ async def test_pages_run_nothing_of_others_and_fit_every_screen_pages_7_pages_8(
     for scheme, width in (("light", 1280), ("dark", 390)):
         await tab.prefer(scheme)
         await tab.resize(width, 844)
+        titles = set()
         for number, path in enumerate(ALL):
             await tab.go(f"{reader.url}{path}")
+            titles.add(await tab.do("document.title"))
+            assert await tab.do(HERE_IS_SEEN), (path, width)
             assert await tab.do("document.documentElement.scrollWidth <= innerWidth"), (path, width)
             assert await tab.do("getComputedStyle(document.body).colorScheme") == "light dark"
             if pictures:
                 await tab.save_picture(Path(pictures) / f"{number:02}-{scheme}-{width}.png")
+        # A row of the rows, and a version of the versions, are called as these.
+        assert len(titles) == len(ALL) - 2
     # No dialog was opened, no policy broken, no script failed; what is nowhere is told as such.
     assert [each for each in tab.complaints if "404" not in each and "DOM" not in each] == []
     assert await tab.do("matchMedia('(prefers-color-scheme: dark)').matches")
@@ -172,6 +177,13 @@ async def test_words_and_their_paper_differ_enough_to_be_read(tab: Tab, reader: 
             await tab.go(f"{reader.url}{path}")
             assert await tab.do(CONTRASTS) == [], (scheme, path)
 
+
+HERE_IS_SEEN = """
+[...document.querySelectorAll("nav a[aria-current]")].every((each) => {
+  const { left, right } = each.getBoundingClientRect();
+  return left >= 0 && right <= innerWidth;
+})
+"""
 
 CONTRASTS = """
 (() => {
