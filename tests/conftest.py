@@ -3,12 +3,17 @@
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Half of what collecting costs is the rewriting of assertions: once for each file, not once for each process and run,
+# also where PYTHONDONTWRITEBYTECODE is set, as in many containers.
+sys.dont_write_bytecode = False
 
 # Always the same examples; the deep ones look for new ones.
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=50)

@@ -44,7 +44,7 @@ class OwnReader(SliceProcess):
     """One of the pull itself: the reader that stays for all tests reads one slice at a time and is not ended."""
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def readers_of_the_pull(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_checks, "SliceProcess", OwnReader)
 
@@ -85,6 +85,7 @@ def pull(node: Node, peer: OfferingPeer, **options: Any) -> AcceptanceReport:
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("readers_of_the_pull")
 def test_slice_is_checked_while_another_is_still_on_its_way(
     node: Node, chain: PeerChain, checked: dict[int, Event]
 ) -> None:
@@ -94,6 +95,7 @@ def test_slice_is_checked_while_another_is_still_on_its_way(
     assert pull(node, peer).new_rows == len(chain.files) * 3
 
 
+@pytest.mark.usefixtures("readers_of_the_pull")
 def test_first_wrong_block_is_named_although_a_later_one_was_found_wrong_before(
     node: Node, judge: Judge, chain: PeerChain, checked: dict[int, Event]
 ) -> None:
