@@ -120,6 +120,15 @@ def slice_reader() -> Iterator[None]:
     reader.end()
 
 
+@pytest.fixture(scope="module")
+def one_arrow_engine() -> Iterator[None]:
+    """One engine for all plain ingests of a module's tests, which are not about its start."""
+    from support.arrow_session import ingesting_with_one_engine
+
+    with ingesting_with_one_engine():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def close_stores() -> Iterator[None]:
     """Close the databases that a test has opened and left open, of which Python warns from 3.13 on."""

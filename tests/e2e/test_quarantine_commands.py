@@ -15,6 +15,8 @@ import pytest
 from support.command_line import environment_of, list_kept
 from support.nodes import RealNode
 
+pytestmark = pytest.mark.usefixtures("one_arrow_engine")
+
 MANIFEST = """
 kind: DatasetSnapshot
 version: 1
