@@ -133,7 +133,7 @@ class Node(KeepsToSettings):
     def deletion(self) -> "datasets.deletion.Deletion":
         """Behind ``delete``."""
         ports = self.chains, self.datasets, self.documents, self.object_names
-        return datasets.deletion.Deletion(*ports, self.objects, self.keys, self.clock, self.home.messages)
+        return datasets.deletion.Deletion(*ports, self.objects, self.keys, self.clock, self.home)
 
     @cached_property
     def reader(self) -> "datasets.reading.DataReader":

@@ -110,7 +110,7 @@ class Home:
 
     @property
     def sinks(self) -> Path:
-        """What sinks of manifests write: ``sinks/<dataset>/`` (SINK-2)."""
+        """What sinks of manifests write: ``sinks/<identity>/`` (SINK-2)."""
         return self.path / "sinks"
 
     @property

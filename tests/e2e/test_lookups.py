@@ -100,6 +100,33 @@ def test_ingest_takes_values_of_another_dataset_and_its_block_says_of_which_head
     assert names(node) == [("CH", "Switzerland"), (None, None), ("XX", "Kosovo")]
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "converters:\n                - {kind: Lookup, take: {n: n}, missing: Keep, ",
+        "validators:\n                - {kind: Reference, ",
+    ],
+)
+def test_dataset_does_not_look_into_itself_before_it_has_rows(tmp_path: Path, rule: str) -> None:
+    node = RealNode(tmp_path / "home")
+    head, _, _ = RULES.partition("              largestBadShare")
+    columns = ["event_time TIMESTAMP", "code STRING", "n INT"]
+    plain = manifest(tmp_path, "sales", columns)
+    rules = f"{head}              {rule}dataset: Sales, on: {{code: code}}}}\n"
+    asking = file(tmp_path, "asking.yaml", Path(plain).read_text() + rules)
+    before = list_kept(node.home)
+    for words in (["add"], ["add", countries(tmp_path)]):
+        refused = node.run(*words, asking)
+        said = "[0].dataset: a dataset, found Sales (the dataset itself, whose first ingest would look for rows"
+        assert (refused.code, said in refused.err) == (7, True), refused
+    assert list_kept(node.home) == before
+    node.must("add", plain)
+    assert node.run("change", "sales", asking).code == 7
+    node.must("ingest", "sales", file(tmp_path, "sales.csv", SALES))
+    node.must("change", "sales", asking)
+    node.must("ingest", "sales", file(tmp_path, "more.csv", "event_time,code,n\n2020-01-04T00:00:00Z,CH,4\n"))
+
+
 def test_columns_of_a_dataset_that_is_here_are_checked_by_add(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home")
     node.must("add", countries(tmp_path))

@@ -48,7 +48,7 @@ def test_rows_are_those_known_at_the_time_and_the_head_says_so(tmp_path: Path) -
         rows, seen = known.get(str(chain.id), before.system_time)
         assert (cities(rows), seen.head) == ({*CITIES}, before.hash)
         assert plain_schema_of(rows).names == ["event_time", "city", "people"]
-        assert known.find_columns(name) == rows.__class__(vocabulary=rows.vocabulary, schema=rows.schema)
+        assert known.find_columns(name, of="sales") == rows.__class__(vocabulary=rows.vocabulary, schema=rows.schema)
 
 
 class Growing:
@@ -108,7 +108,7 @@ def test_dataset_that_cannot_be_looked_into_is_refused_by_its_name(tmp_path: Pat
         with pytest.raises(UnknownDatasetError, match=f"did you mean '{name}'"):
             known.get(f"{name}s", NOON)
         with pytest.raises(UnknownDatasetError, match="no dataset 'nobody'"):
-            known.find_columns("nobody")
+            known.find_columns("nobody", of="sales")
         for limit in ("MOST_ROWS", "MOST_BYTES"):
             with monkeypatch.context() as patch:
                 patch.setattr(referencing, limit, 1)

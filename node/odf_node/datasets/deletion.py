@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from odf_node.broker_messages import sweep_messages
+from odf_node.dataset_folders import sweep_dataset_folders
 from odf_node.datasets.chains import load_view
+from odf_node.home import Home
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import Clock, DatasetRecord, KeyStore, ObjectStore, Origin
 from odf_node.ports.chains import ChainStore
@@ -27,7 +27,7 @@ class Deletion:
     objects: ObjectStore
     keys: KeyStore
     clock: Clock
-    messages: Path
+    home: Home
 
     def find_readers(self, records: Sequence[DatasetRecord]) -> list[tuple[DatasetRecord, DatasetRecord]]:
         """List pairs of a dataset to be deleted and a derivative that reads it and would stay."""
@@ -41,10 +41,10 @@ class Deletion:
         return pairs
 
     def delete(self, record: DatasetRecord) -> None:
-        """Delete the chain, then the key, then every file that nothing refers to any more, and messages that wait."""
+        """Delete the chain, then the key, then every file that nothing refers to any more, and its own folders."""
         self.datasets.delete_dataset(record.id)
         if record.origin is Origin.OWN:
             for period in KeyLogs(self.chains, self.documents).get_history(record.id).periods:
                 self.keys.delete_signing_key(period.key)
         self.objects.sweep(self.object_names.list_referenced_objects, now=self.clock.now())
-        sweep_messages(self.messages, lambda: (each.id for each in self.chains.list_datasets()))
+        sweep_dataset_folders(self.home, lambda: (each.id for each in self.chains.list_datasets()))

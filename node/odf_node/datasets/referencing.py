@@ -12,7 +12,7 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.presence import Presence
-from odf_node.errors import UsageError
+from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
@@ -32,6 +32,8 @@ MOST_ROWS: Final = 5_000_000
 MOST_BYTES: Final = 512 * 1024 * 1024
 """Of its files.  # guess: what a sandbox of 2 GiB can unpack a few columns of"""
 
+_ITSELF: Final = "the dataset itself, whose first ingest would look for rows that there are not yet"
+
 
 @dataclass(frozen=True, slots=True)
 class References:
@@ -42,14 +44,26 @@ class References:
     objects: ObjectStore
     cache: RowsCache
 
-    def find_columns(self, name: str) -> ReferencedRows | None:
+    def find_columns(self, name: str, *, of: str) -> ReferencedRows | None:
         """Return what a dataset's rows are like, without any; None where it never had rows.
 
+        Args:
+            name: Of the dataset.
+            of: Name of the one whose ingests look into it.
+
         Raises:
-            UnknownDatasetError: There is no such dataset here.
+            UnknownDatasetError: There is no such dataset here; or it is the same one, and never had rows.
         """
-        view = load_view(self.chains, get_dataset(self.chains, name).id)
-        return None if view.schema is None else ReferencedRows(vocabulary=view.vocabulary, schema=view.schema)
+        try:
+            record = get_dataset(self.chains, name)
+        except UnknownDatasetError as error:
+            raise UnknownDatasetError(_ITSELF) if name.lower() == of.lower() else error from None
+        view = load_view(self.chains, record.id)
+        if view.schema is not None:
+            return ReferencedRows(vocabulary=view.vocabulary, schema=view.schema)
+        if record.name == of:
+            raise UnknownDatasetError(_ITSELF)
+        return None
 
     def get(self, name: str, as_of: Timestamp) -> tuple[ReferencedRows, LookedUp]:
         """Return a dataset's rows as they were known at a time, and how far its chain was.

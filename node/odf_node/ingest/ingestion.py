@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from odf_engines.contract import ReferencedRows
 from odf_engines.stage_figures import IngestStage, StageClock
 from odf_node import ingest
-from odf_node.broker_messages import name_session
+from odf_node.dataset_folders import name_session
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
@@ -94,15 +94,15 @@ class Ingestor:
         Raises:
             SnapshotError: It could not.
         """
-        beside = {name.lower() for name in (*added, snapshot.name)}
-        references = self._references
+        beside = {name.lower() for name in added}
 
         def find_columns(name: str) -> ReferencedRows | None:
-            return None if name.lower() in beside else references.find_columns(name)
+            if name.lower() in beside and name.lower() != snapshot.name.lower():
+                return None
+            return self._references.find_columns(name, of=snapshot.name)
 
-        ingest.manifest_check.ManifestCheck(self.sources, self.engines.get_ingest_engine(), find_columns).check(
-            snapshot
-        )
+        engine = self.engines.get_ingest_engine()
+        ingest.manifest_check.ManifestCheck(self.sources, engine, find_columns).check(snapshot)
         self._followed.check(snapshot)
 
     @property

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
+from odf_node.dataset_folders import name_sinks
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.ingest.declared_plug_ins import DeclaredSink
@@ -130,7 +131,7 @@ class BadRowSinks:
     def _make(self, declared: DeclaredSink, record: DatasetRecord) -> Sink:
         kind = load_plug_in(Sink, declared.name, *declared.get_place())
         environment = {name: value for name, value in self.environment.items() if not name.startswith(_OWN)}
-        context = SinkContext(folder=self.folder / record.name, environment=environment, send=self.posts.send)
+        context = SinkContext(folder=self.folder / name_sinks(record.id), environment=environment, send=self.posts.send)
         made: Sink = kind(read_parameters(kind, declared.parameters), context)
         return made
 

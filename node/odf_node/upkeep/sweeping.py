@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from odf_node.acceptance.refusals import Refusals
-from odf_node.broker_messages import sweep_messages
 from odf_node.commit_point import sweep_leftovers
+from odf_node.dataset_folders import sweep_dataset_folders
 from odf_node.engine_workspace import sweep_workspaces
 from odf_node.home import Home
 from odf_node.ports.chains import ChainStore
@@ -39,7 +39,7 @@ class Sweeper:
         if not dry_run:
             sweep_workspaces(self.home.engines)
             # Of a dataset whose deletion was killed.
-            sweep_messages(self.home.messages, lambda: (each.id for each in self.chains.list_datasets()))
+            sweep_dataset_folders(self.home, lambda: (each.id for each in self.chains.list_datasets()))
         return replace(report, staged_files=report.staged_files + count, freed_bytes=report.freed_bytes + freed_bytes)
 
     def clear_cache(self) -> SweepReport:

@@ -77,13 +77,19 @@ def delivering(node: RealNode) -> Iterator[Live]:
             background.end()
 
 
+def sinks_of(node: RealNode, name: str = "people") -> Path:
+    """Give the folder of what the sinks of a dataset write."""
+    (found,) = [each for each in node.must("list", "-o", "json").json() if each["name"] == name]
+    return node.home / "sinks" / found["id"].removeprefix("did:odf:")
+
+
 def waiting(node: RealNode) -> list[str]:
     return [row["columns"]["people"] for row in node.must("quarantine", "show", "people", "-o", "json").json()]
 
 
 def test_file_has_each_bad_row_once_and_quarantine_has_all(make) -> None:
     node = make("{kind: Quarantine}", "{kind: File, name: bad.ndjson}")
-    path = node.home / "sinks" / "people" / "bad.ndjson"
+    path = sinks_of(node) / "bad.ndjson"
     assert not path.exists()  # no ingest waits for a sink
     for _ in range(2):
         ran = node.must("quarantine", "deliver", "people")
@@ -108,19 +114,39 @@ def test_file_begins_anew_when_it_is_full_and_keeps_the_one_before(make) -> None
     rows = "event_time,people\n" + "".join(f"2020-01-01T00:00:00Z,{long}{n}\n" for n in range(10))
     node = make("{kind: File, name: bad.ndjson, megabytes: 1}", rows=rows)
     node.must("quarantine", "deliver", "people")
-    files = [node.home / "sinks" / "people" / name for name in ("bad.ndjson", "bad.ndjson.1")]
+    files = [sinks_of(node) / name for name in ("bad.ndjson", "bad.ndjson.1")]
     assert all(0 < file.stat().st_size <= 1024 * 1024 for file in files)
     assert [json.loads(line)["row"] for file in reversed(files) for line in file.read_text().splitlines()] == [
         f"1.{number}" for number in range(1, 11)
     ]
 
 
+def test_file_stays_with_its_dataset_under_any_name_and_goes_with_it(make, tmp_path: Path) -> None:
+    node = make("{kind: File, name: bad.ndjson}")
+    node.must("quarantine", "deliver", "people")
+    folder = sinks_of(node)
+    before = (folder / "bad.ndjson").read_bytes()
+    node.must("rename", "people", "folk")
+    node.must("add", str(tmp_path / "people.yaml"))  # another one of that name
+    for name in ("folk", "people"):
+        node.must("ingest", name, str(tmp_path / "rows.csv"))
+        node.must("quarantine", "deliver", name)
+    assert sinks_of(node, "folk") == folder
+    assert (folder / "bad.ndjson").read_bytes().startswith(before)
+    lines = [json.loads(line) for line in (folder / "bad.ndjson").read_text().splitlines()]
+    assert [line["dataset"] for line in lines] == ["people", "people", "folk", "folk"]
+    node.must("delete", "folk", "--yes")
+    assert not folder.exists()
+    assert [*(node.home / "sinks").iterdir()] == [sinks_of(node)]
+    assert len((sinks_of(node) / "bad.ndjson").read_text().splitlines()) == 2
+
+
 def test_file_that_is_a_link_is_not_followed_and_nothing_else_changes(make, tmp_path: Path) -> None:
     node = make("{kind: File, name: bad.ndjson}")
     target = tmp_path / "target"
     target.write_text("mine")
-    (node.home / "sinks" / "people").mkdir(parents=True)
-    (node.home / "sinks" / "people" / "bad.ndjson").symlink_to(target)
+    (sinks_of(node)).mkdir(parents=True)
+    (sinks_of(node) / "bad.ndjson").symlink_to(target)
     before = list_kept(node.home)
     ran = node.run("quarantine", "deliver", "people")
     assert (ran.code, "File: entry 1 unavailable" in ran.out) == (1, True)
@@ -208,12 +234,12 @@ def test_sink_of_another_package_is_given_rows_and_one_that_raises_harms_nobody(
         assert first == [
             ("Raises", Told.UNAVAILABLE, "RuntimeError"),
             ("Counts", Told.DONE, "counted"),
-            ("File", Told.DONE, "2 rows"),
+            ("File", Told.DONE, f"2 rows in sinks/{sinks_of(node).name}/a"),
         ]
         assert list(opened.sinks.deliver(record, 1.0)) == []  # it is left alone for a while
         later = [each for number in range(1, MOST_ATTEMPTS + 5) for each in opened.sinks.deliver(record, number * 1e5)]
         assert [each.told for each in later] == [Told.UNAVAILABLE] * (MOST_ATTEMPTS - 2) + [Told.DROPPED]
-    assert (node.home / "sinks" / "people" / "counted").read_text() == "['=cmd', 'many']"
+    assert (sinks_of(node) / "counted").read_text() == "['=cmd', 'many']"
     assert waiting(node) == ["many", "=cmd"]
 
 

@@ -35,7 +35,7 @@ class File(Sink):
 
     @dataclass(frozen=True, kw_only=True)
     class Parameters:
-        """``name`` of the file, in the folder ``sinks/DATASET`` of the home; ``megabytes`` that it may have.
+        """``name`` of the file, in the folder ``sinks/IDENTITY`` of the home; ``megabytes`` that it may have.
 
         The file before it has ``.1`` behind its name.
         """
@@ -76,7 +76,7 @@ class File(Sink):
             raise
         finally:
             os.close(descriptor)
-        return Told.DONE, f"{entry.row_count} rows"
+        return Told.DONE, f"{entry.row_count} rows in {'/'.join(path.parts[-3:])}"
 
 
 def _open(path: Any) -> int:

@@ -3,6 +3,7 @@
 import argparse
 import difflib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context
@@ -101,7 +102,7 @@ def _read(context: Context, record: "DatasetRecord", name: str) -> tuple[Dataset
         else:
             events = tuple(normalize_added_event(each, record.kind) for each in found)  # type: ignore[arg-type]
             wanted = DatasetSnapshot(name=record.name, kind=record.kind, metadata=events)
-        context.node.ingestor.check_manifest(wanted)
+        context.node.ingestor.check_manifest(replace(wanted, name=record.name))
     except SnapshotError as error:
         where = f"{shown_as}: {'.'.join(map(str, error.path))}"
         raise MalformedError("manifest", where=where, expected=error.expected, found=error.found) from error
