@@ -109,6 +109,19 @@ def test_file_has_each_bad_row_once_and_quarantine_has_all(make) -> None:
     assert len(path.read_text().splitlines()) == 4  # they come twice, and none is lost
 
 
+@pytest.mark.parametrize("cut", [b'{"dataset": "peo', b'{"row": "' + b"x" * 100_000])
+def test_line_that_a_kill_left_cut_spoils_no_other(make, cut: bytes) -> None:
+    node = make("{kind: File, name: bad.ndjson}")
+    path = node.home / "sinks" / "people" / "bad.ndjson"
+    path.parent.mkdir(parents=True)
+    for whole in (b"", b'{"row": "0.1"}\n'):
+        path.write_bytes(whole + cut)
+        (node.home / "cache" / "sinks.json").unlink(missing_ok=True)
+        node.must("quarantine", "deliver", "people")
+        rows = [json.loads(line)["row"] for line in path.read_text().splitlines()]
+        assert rows == [*(["0.1"] if whole else []), "1.1", "1.2"]
+
+
 def test_file_begins_anew_when_it_is_full_and_keeps_the_one_before(make) -> None:
     long = "x" * 70_000
     rows = "event_time,people\n" + "".join(f"2020-01-01T00:00:00Z,{long}{n}\n" for n in range(10))

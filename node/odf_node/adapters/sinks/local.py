@@ -17,6 +17,7 @@ __all__ = ["File", "Quarantine"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _MIB: Final = 1024 * 1024
+_LOOKED_BYTES: Final = 64 * 1024
 
 
 class Quarantine(Sink):
@@ -56,8 +57,7 @@ class File(Sink):
         for folder in (path.parent.parent, path.parent):
             folder.mkdir(mode=0o700, exist_ok=True)
         descriptor = _open(path)
-        size = os.fstat(descriptor).st_size
-        start = size
+        start = size = _without_cut_line(descriptor)
         try:
             for row in entry.iter_rows():
                 line = json.dumps({**_head_of(entry), **row}, ensure_ascii=True).encode() + b"\n"
@@ -80,8 +80,23 @@ class File(Sink):
 
 
 def _open(path: Any) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     return os.open(path, flags, 0o600)
+
+
+def _without_cut_line(descriptor: int) -> int:
+    """Take away what a kill left of a line, whose entry is given again; returns the size of what stays."""
+    size = end = os.fstat(descriptor).st_size
+    while end:
+        start = max(0, end - _LOOKED_BYTES)
+        found = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if found >= 0:
+            end = start + found + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(descriptor, end)
+    return end
 
 
 def _head_of(entry: BadRows) -> dict[str, Any]:
