@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from odf_engines.records.referenced_rows import ReferencedRows
 
-__all__ = ["MAX_CODES", "MAX_REASONS", "PREDICATE", "QuarantineReason", "ValidatorCall", "conditions_of"]
-
 MAX_REASONS = 5
 """Kinds of errors of an ingest that are told; its quarantine file has all of them.  # guess: as many as people read"""
 

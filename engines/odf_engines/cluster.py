@@ -13,8 +13,6 @@ from typing import Final
 
 from odf_engines.errors import ClusterUnavailableError
 
-__all__ = ["LEAST_EXECUTOR_BYTES", "LOCAL_MASTER", "Cluster", "parse_masters"]
-
 LOCAL_MASTER: Final = "local[*]"
 """Spark inside the sandbox of one process: what runs where no cluster is set, and for all work of others."""
 

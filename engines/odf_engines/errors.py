@@ -23,20 +23,6 @@ from typing import Self
 
 from odf_protocol.errors import OdfError, UnavailableError, shown
 
-__all__ = [
-    "ClusterUnavailableError",
-    "EngineError",
-    "EngineFailureError",
-    "EngineMissingError",
-    "InvalidQueryError",
-    "InvalidSourceError",
-    "LimitExceededError",
-    "NotReplayableError",
-    "SandboxUnavailableError",
-    "UnsuitableQueryError",
-    "UnsuitableSourceError",
-]
-
 
 class EngineError(OdfError):
     """Anything an engine reports instead of a result."""

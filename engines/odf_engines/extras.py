@@ -7,8 +7,6 @@ import re
 from functools import cache
 from importlib import metadata
 
-__all__ = ["describe_extra", "find_version", "list_brought", "list_lacking"]
-
 
 @cache
 def list_brought(distribution: str, extra: str) -> tuple[str, ...]:

@@ -5,8 +5,6 @@ Source: clause ENGINE-16 in ``spec/extensions/engine-contract.md``.
 
 from dataclasses import dataclass
 
-__all__ = ["Limits"]
-
 _MIB = 1024 * 1024
 
 

@@ -7,8 +7,6 @@ Source: WINDOW-10 and WINDOW-11 in ``spec/extensions/event-windows.md``, ASOF-10
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Lookback"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookback:

@@ -12,8 +12,6 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
-__all__ = ["CONVERTERS", "READERS", "READERS_LIBRARIES", "SINKS", "VALIDATORS", "PlugInNames"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlugInNames:

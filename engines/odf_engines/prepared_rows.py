@@ -8,8 +8,6 @@ from pathlib import Path
 
 from odf_engines.stage_figures import StageFigures
 
-__all__ = ["PreparedRows"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRows:

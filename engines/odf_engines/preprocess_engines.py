@@ -9,8 +9,6 @@ from odf_engines.engine import Offer
 from odf_engines.errors import EngineMissingError
 from odf_engines.registry import engines_offering, find_remedy, installed_engines
 
-__all__ = ["find_preprocess_engine"]
-
 
 def find_preprocess_engine(name: str, ingest: str) -> str:
     """Return the engine that runs a preprocess step.

@@ -17,8 +17,6 @@ from typing import Final, Protocol, TextIO
 
 from odf_engines.errors import EngineFailureError, LimitExceededError
 
-__all__ = ["PROGRESS_EACH_S", "progress_line", "receive_answer", "tell_count", "telling"]
-
 PROGRESS_EACH_S: Final = 1.0
 """How often a guest speaks of its progress at most."""
 

@@ -13,16 +13,6 @@ from odf_engines.engine import Engine, IngestEngine, Offer
 from odf_engines.errors import EngineMissingError
 from odf_engines.extras import describe_extra, list_lacking
 
-__all__ = [
-    "ENTRY_POINT_GROUP",
-    "engines_offering",
-    "find_remedy",
-    "get_engine",
-    "get_ingest_engine",
-    "installed_engines",
-    "is_of_this_package",
-]
-
 ENTRY_POINT_GROUP = "odf_engines"
 
 

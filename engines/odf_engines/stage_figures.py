@@ -15,16 +15,6 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-__all__ = [
-    "MAX_STAGE_LINES",
-    "IngestStage",
-    "StageClock",
-    "StageFigures",
-    "StageSums",
-    "merge_stages",
-    "read_stage_figures",
-]
-
 MAX_STAGE_LINES: Final = 1000
 """Stages and plug-ins that one answer may tell of.  # guess: more than a manifest declares"""
 

@@ -6,8 +6,6 @@ Source: clause STAGE-1 in ``spec/observing.md``.
 from odf_engines.contract import IngestRequest
 from odf_engines.stage_figures import IngestStage
 
-__all__ = ["name_format", "name_strategy", "names_of"]
-
 
 def name_format(request: IngestRequest) -> str:
     """Name what takes the file of a request apart: the reader, or the format."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from odf_engines.contract import QueryTable
 
-__all__ = ["RemoteName", "RemoteQuestion", "find_remote_names", "quote_name", "require_undefined"]
-
 STATE_SUFFIX: Final = "__state"
 
 _QUOTED: Final = re.compile(r"""(["`])[^"`]*/[^"`]*\1""")

@@ -7,8 +7,6 @@ Source: ODF ReadStep "encoding"; clause ING-21 in ``spec/ingest.md``. Names: WHA
 
 from typing import Final
 
-__all__ = ["ENCODINGS", "UTF_8", "find_codec"]
-
 UTF_8: Final = "utf8"
 """As ODF spells it."""
 

@@ -14,8 +14,6 @@ from odf_protocol.heard import without_mark
 from odf_protocol.names import fits_pattern
 from odf_protocol.policy import AcceptRule, Auditor
 
-__all__ = ["NO_POLICIES", "PolicyRule", "PolicySet"]
-
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:

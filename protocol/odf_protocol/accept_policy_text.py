@@ -16,8 +16,6 @@ from odf_protocol.manifest.yaml_text import parse_yaml
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import AcceptRule, Auditor, Policy
 
-__all__ = ["MAX_POLICY_BYTES", "parse_policies"]
-
 MAX_POLICY_BYTES: Final = 1024 * 1024  # guess: thousands of rules
 _KIND: Final = "AcceptPolicies"
 _WORDS: Final[Mapping[str, Policy]] = {

@@ -26,8 +26,6 @@ from odf_protocol.in_toto import (
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["PREDICATE_TYPE", "AcceptanceStatement", "decode_acceptance", "sign_acceptance"]
-
 PREDICATE_TYPE: Final = "https://w3id.org/odf-node/acceptance/v1"
 """Ours; an identifier, nothing is fetched from it."""
 MAX_STATEMENT_BYTES: Final = 16 * 1024

@@ -35,8 +35,6 @@ from odf_protocol.timestamp import Timestamp
 from odf_protocol.wire.envelope import Manifest, MetadataBlock
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES, MAX_DEPTH, MAX_TABLES
 
-__all__ = ["Note", "annotate_block"]
-
 #: Bytes shown per line; longer ranges are continued on lines of their own.
 SHOWN_BYTES: Final = 16
 

@@ -15,8 +15,6 @@ from odf_protocol.timestamp import Timestamp
 from odf_protocol.wire.envelope import MetadataBlock, decode_envelope, encode_envelope
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 
-__all__ = ["LATEST_VERSION", "Block", "UnsupportedBlockError", "decode_block", "encode_block"]
-
 LATEST_VERSION = 3
 
 

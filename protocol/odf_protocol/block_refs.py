@@ -9,8 +9,6 @@ from odf_protocol.canonical_json import Count, Document, Text, parse_exact
 from odf_protocol.errors import RejectedError
 from odf_protocol.multihash import SHA3_256, Multihash
 
-__all__ = ["BlockDocument", "BlockRef", "document_of", "parse_block_ref"]
-
 
 @dataclass(frozen=True, slots=True)
 class BlockRef:

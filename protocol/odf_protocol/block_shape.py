@@ -26,8 +26,6 @@ from odf_protocol.timestamp import Timestamp
 from odf_protocol.wire.decoder import Decoder
 from odf_protocol.wire.envelope import Manifest, MetadataBlock
 
-__all__ = ["INPUT_VALUES", "Shape", "find_shape"]
-
 _TIME_PARTS = ("year", "day", "second", "nanosecond")
 
 # The record that ``Shape.read`` returns; absent values are None.

@@ -7,8 +7,6 @@ from typing import Final
 
 from odf_protocol.events import AddData, Event, ExecuteTransform
 
-__all__ = ["CHECKPOINT", "DATA", "DEFINITION", "ROWS", "STEP", "WATERMARK", "traits_of"]
-
 DEFINITION: Final = 1
 """Not about data."""
 DATA: Final = 2

@@ -14,17 +14,6 @@ import msgspec
 
 from odf_protocol.errors import MalformedError
 
-__all__ = [
-    "MAX_SAFE_INTEGER",
-    "Count",
-    "Document",
-    "ShortText",
-    "Text",
-    "decode_canonical",
-    "encode_canonical",
-    "parse_exact",
-]
-
 MAX_SAFE_INTEGER: Final = 2**53 - 1  # RFC 8259 section 6: integers that every JSON reader keeps exactly
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_SAFE_INTEGER)]

@@ -12,8 +12,6 @@ from odf_protocol.divergence_cause import Cause
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["find_cause_in_rows"]
-
 MAX_RELATIVE_ERROR: Final = 2.0**-30
 """Largest difference that passes for rounding, relative to the larger value.  # guess: a million additions of doubles
 lose 2^-33; a figure that somebody changed differs by more, or by nothing that matters."""

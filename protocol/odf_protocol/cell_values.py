@@ -14,8 +14,6 @@ import pyarrow as pa
 from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["cell_value", "float_value"]
-
 _NANOSECONDS = 10**9
 _TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": _NANOSECONDS}
 _SECONDS_PER_DAY = 86_400

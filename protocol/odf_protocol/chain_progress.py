@@ -11,8 +11,6 @@ from odf_protocol.coverage import Coverage, Lapse
 from odf_protocol.errors import CorruptError, OdfError
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["ChainProgress", "decode_progress"]
-
 
 @dataclass(frozen=True, slots=True)
 class ChainProgress:

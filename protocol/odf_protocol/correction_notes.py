@@ -13,8 +13,6 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.events import AddData
 from odf_protocol.events.extra_attributes import ExtraAttributes
 
-__all__ = ["ATTRIBUTE", "MAX_REASON_CHARACTERS", "attributes_of", "find_reason"]
-
 ATTRIBUTE: Final = "w3id.org/odf-node/correction"
 MAX_REASON_CHARACTERS: Final = 1_000  # guess: a paragraph
 

@@ -10,8 +10,6 @@ Source: clauses PLAN-9 to PLAN-11 in ``spec/transform.md``.
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-__all__ = ["MAX_LAPSES", "Coverage", "Lapse"]
-
 MAX_LAPSES: Final = 4
 """Lapses that are remembered, the newest ones: bounds the state of a chain, and one is enough to refuse it."""
 

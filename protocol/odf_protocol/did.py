@@ -14,8 +14,6 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.multibase import decode_multibase, encode_base16, encode_base58btc
 from odf_protocol.varint import decode_varint
 
-__all__ = ["AccountId", "DatasetId", "DidKey", "DidPkh", "parse_account_id"]
-
 ED25519_PUBLIC_KEY = b"\xed\x01"  # varint of multicodec ed25519-pub, 0xed
 PUBLIC_KEY_BYTES = 32
 

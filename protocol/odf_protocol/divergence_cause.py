@@ -17,8 +17,6 @@ Source: clause REPLAY-10 in ``spec/extensions/replay.md``.
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["CAUSE_TEXTS", "Cause"]
-
 
 class Cause(StrEnum):
     """Why a step may not have been reproduced; see the module's table."""

@@ -17,8 +17,6 @@ from odf_protocol.did import DidKey
 from odf_protocol.errors import RejectedError
 from odf_protocol.signatures import public_key_of, sign_bytes, verify_bytes
 
-__all__ = ["MAX_ENVELOPE_BYTES", "Envelope", "decode_envelope", "pre_authentication", "sign_envelope"]
-
 MAX_ENVELOPE_BYTES: Final = 2 * 1024 * 1024  # guess: some 4,000 replayed blocks
 _MAX_SIGNATURES: Final = 16  # guess: co-signers of one statement; more say it in envelopes of their own
 

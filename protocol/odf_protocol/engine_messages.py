@@ -17,28 +17,6 @@ from odf_protocol.events.transform import Transform
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.wire.decoder import Decoder
 
-__all__ = [
-    "MAX_REQUEST_SIZE_BYTES",
-    "DatasetVocabulary",
-    "RawQueryRequest",
-    "RawQueryResponse",
-    "RawQueryResponseInternalError",
-    "RawQueryResponseInvalidQuery",
-    "RawQueryResponseProgress",
-    "RawQueryResponseRoot",
-    "RawQueryResponseSuccess",
-    "TransformRequest",
-    "TransformRequestInput",
-    "TransformResponse",
-    "TransformResponseInternalError",
-    "TransformResponseInvalidQuery",
-    "TransformResponseProgress",
-    "TransformResponseRoot",
-    "TransformResponseSuccess",
-    "Watermark",
-    "decode_request",
-]
-
 # guess: a first step over 65,536 slices, with a path of 100 characters each, has 7 MB.
 MAX_REQUEST_SIZE_BYTES = 8 * 1024 * 1024
 

@@ -8,8 +8,6 @@ from typing import ClassVar
 
 from odf_protocol.scalars import INT16, INT32, Scalar
 
-__all__ = ["CompressionFormat", "DatasetKind", "MqttQos", "SourceOrdering", "TimeUnit", "WireEnum"]
-
 
 class WireEnum(Enum):
     """An ODF enumeration: values are those of the wire, ``text`` is the spelling of manifests.

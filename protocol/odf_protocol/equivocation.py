@@ -32,16 +32,6 @@ from odf_protocol.key_events import decode_key_event
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import Purpose, SignedDocument, block_payload
 
-__all__ = [
-    "MAX_PATH_BLOCKS",
-    "MAX_PROOF_BYTES",
-    "EquivocationKind",
-    "EquivocationProof",
-    "block_statement",
-    "check_equivocation",
-    "prove_equivocation",
-]
-
 MAX_PROOF_BYTES: Final = 8 * 1024 * 1024  # guess: proofs travel by gossip; larger differences are met as other pairs
 MAX_PATH_BLOCKS: Final = 4096  # guess: the size limit is reached about then
 _BLOCK_PAYLOAD_BYTES: Final = 34 + 8 + 34

@@ -15,17 +15,6 @@ Misuse by our own code is ``ValueError``, ``TypeError`` or ``assert`` and never 
 Fields carry the facts; ``str(error)`` is one line that states expected and found, in this order.
 """
 
-__all__ = [
-    "CorruptError",
-    "MalformedError",
-    "NotFoundError",
-    "OdfError",
-    "RejectedError",
-    "UnavailableError",
-    "UnsupportedError",
-    "shown",
-]
-
 _SHOWN_CHARACTERS = 200  # guess: enough to recognise a value, too little to flood a log with what a stranger sent
 
 

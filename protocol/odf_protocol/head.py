@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from odf_protocol.multihash import Multihash
 
-__all__ = ["Head"]
-
 
 @dataclass(frozen=True, slots=True)
 class Head:

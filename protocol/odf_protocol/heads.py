@@ -14,8 +14,6 @@ from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.signatures import Purpose, SignedDocument, sign_document
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["MAX_HEAD_BYTES", "Renewal", "SignedHead", "decode_signed_head", "sign_head", "verify_head"]
-
 MAX_HEAD_BYTES: Final = 1024
 """Payload of a signed head. All fields at their longest take about 370 bytes; the rest is room for a later version."""
 

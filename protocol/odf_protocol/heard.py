@@ -5,8 +5,6 @@ Source: clause GOSSIP-57 in ``spec/extensions/gossip.md``.
 
 from typing import Final
 
-__all__ = ["as_heard", "is_heard", "without_mark"]
-
 _MARK: Final = "heard+"
 
 

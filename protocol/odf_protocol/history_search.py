@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from odf_protocol.multihash import Multihash
 
-__all__ = ["AskHash", "HashAnswer", "HistorySearch", "PartsAfter"]
-
 
 @dataclass(frozen=True, slots=True)
 class AskHash:

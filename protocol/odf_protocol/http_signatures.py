@@ -17,19 +17,6 @@ from typing import Final
 
 from odf_protocol.errors import MalformedError
 
-__all__ = [
-    "CONTENT_DIGEST",
-    "LABEL",
-    "REQUIRED",
-    "TAG",
-    "RequestSignature",
-    "content_digest",
-    "decode_signature",
-    "encode_fields",
-    "encode_parameters",
-    "signature_base",
-]
-
 TAG: Final = "odf-node"
 """Says what the signature is for, so that one made for another program is not taken here (RFC 9421 section 2.3)."""
 LABEL: Final = "node"

@@ -30,18 +30,6 @@ from odf_protocol.signatures import Purpose, SignedDocument
 from odf_protocol.statements import decode_statement
 from odf_protocol.verification_statements import VerificationStatement
 
-__all__ = [
-    "MAX_BUNDLE_BYTES",
-    "BundleDocument",
-    "DocumentSort",
-    "Finding",
-    "Judgement",
-    "Weight",
-    "decode_bundle",
-    "encode_bundle",
-    "judge",
-]
-
 MAX_BUNDLE_BYTES: Final = 64 * 1024 * 1024  # guess: some of the largest proofs
 _MAX_DOCUMENTS: Final = 1000  # guess; pairs of them are looked at
 

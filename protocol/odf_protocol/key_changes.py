@@ -10,8 +10,6 @@ from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["sign_recovery", "sign_recovery_key", "sign_rotation"]
-
 
 def sign_rotation(
     private_key: bytes, history: KeyHistory, *, new_key: DidKey, first_sequence_number: int, time: Timestamp

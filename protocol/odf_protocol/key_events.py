@@ -24,8 +24,6 @@ from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.signatures import Purpose, SignedDocument, sign_document
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["MAX_KEY_EVENT_BYTES", "KeyChange", "KeyEvent", "decode_key_event", "sign_event"]
-
 MAX_KEY_EVENT_BYTES: Final = 1024  # all fields at their longest take about 650 bytes
 
 

@@ -18,8 +18,6 @@ from odf_protocol.key_events import KeyChange, KeyEvent, decode_key_event
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import verify_block_signature
 
-__all__ = ["MAX_KEY_EVENTS", "KeyHistory", "KeyPeriod", "Recovery"]
-
 _History = TypeVar("_History", bound="KeyHistory")
 
 MAX_KEY_EVENTS: Final = 1000

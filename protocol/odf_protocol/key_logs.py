@@ -25,8 +25,6 @@ from odf_protocol.key_events import KeyChange, KeyEvent, decode_key_event
 from odf_protocol.key_history import MAX_KEY_EVENTS, KeyHistory
 from odf_protocol.multihash import Multihash
 
-__all__ = ["KeyLogComparison", "compare_key_log", "excuses", "fold_kept_events"]
-
 
 @dataclass(frozen=True, slots=True)
 class KeyLogComparison:

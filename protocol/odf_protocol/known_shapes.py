@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from odf_protocol.block import Block
 from odf_protocol.block_shape import Shape, find_shape
 
-__all__ = ["KnownShapes"]
-
 _MAX_LENGTHS = 64  # guess: ordinary chains have a handful of shapes; this bounds memory against others
 _MAX_SHAPES_PER_LENGTH = 4
 

@@ -16,8 +16,6 @@ from odf_protocol.events import AddData
 from odf_protocol.events.extra_attributes import ExtraAttributes
 from odf_protocol.multihash import Multihash
 
-__all__ = ["ATTRIBUTE", "MAX_LOOKUPS", "LookedUp", "attributes_of", "list_lookups"]
-
 ATTRIBUTE: Final = "w3id.org/odf-node/lookups"
 MAX_LOOKUPS: Final = 200  # as many converters and validators as a manifest may declare
 

@@ -14,8 +14,6 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.multibase import decode_multibase, encode_base16
 from odf_protocol.varint import decode_varint, encode_varint
 
-__all__ = ["ARROW0_SHA3_256", "MAX_DIGEST_BYTES", "SHA2_256", "SHA3_256", "Multihash"]
-
 SHA2_256 = 0x12
 SHA3_256 = 0x16  # blocks, slices and checkpoints
 ARROW0_SHA3_256 = 0x300016  # logical hashes; a code of ODF's own

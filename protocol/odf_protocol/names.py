@@ -13,22 +13,6 @@ from typing import Self
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 
-__all__ = [
-    "AccountName",
-    "AnyRef",
-    "DatasetAlias",
-    "DatasetName",
-    "DatasetPattern",
-    "DatasetRef",
-    "DatasetUrl",
-    "RemoteAlias",
-    "RemoteId",
-    "RepoName",
-    "fits_pattern",
-    "parse_any_ref",
-    "parse_dataset_ref",
-]
-
 MAX_NAME_CHARACTERS = 100  # what the reference implementation's database holds; its grammar has no limit
 MAX_REFERENCE_CHARACTERS = 2048  # guess: longer URLs break elsewhere
 

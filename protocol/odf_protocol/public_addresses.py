@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-__all__ = ["is_public_host", "is_public_ip"]
-
 _NOT_PUBLIC_V4: Final = tuple(
     map(
         IPv4Network,

@@ -20,16 +20,6 @@ from odf_protocol.step_statistics import StepStatistics, check_statistics_fit
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = [
-    "EngineIdentity",
-    "InputWatermark",
-    "ReplayInput",
-    "ReplayRecord",
-    "ReplaySlice",
-    "check_record_describes",
-    "hash_transform",
-]
-
 
 class _Step(Document, frozen=True, kw_only=True):
     alias: str | None = None

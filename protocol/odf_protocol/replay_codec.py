@@ -29,14 +29,6 @@ from odf_protocol.step_statistics import RowsByOperation, StateSize, StepStatist
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = [
-    "MAX_RECORD_BYTES",
-    "SignedReplayRecord",
-    "decode_replay_record",
-    "encode_replay_record",
-    "sign_replay_record",
-]
-
 MAX_RECORD_BYTES: Final = 4 * 1024 * 1024
 """Payload of a record.  # guess: a step that reads 20,000 slices, each with two hashes"""
 _MAX_INPUTS: Final = 1000  # guess

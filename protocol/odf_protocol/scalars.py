@@ -5,8 +5,6 @@ Source: FlatBuffers "Internals": scalars are little-endian and aligned to their 
 
 from dataclasses import dataclass
 
-__all__ = ["BOOL", "INT16", "INT32", "INT64", "UINT32", "UINT64", "Scalar"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scalar:

@@ -30,8 +30,6 @@ from odf_protocol.events import (
     ExtraAttributes,
 )
 
-__all__ = ["BUFFER_ENCODING", "DATE_ENCODING", "DECIMAL_ENCODING", "find_layout", "layout_of", "strip_encodings"]
-
 BUFFER_ENCODING: Final = "arrow.apache.org/bufferEncoding"
 DATE_ENCODING: Final = "arrow.apache.org/dateEncoding"
 DECIMAL_ENCODING: Final = "arrow.apache.org/decimalEncoding"

@@ -30,8 +30,6 @@ from odf_protocol.events import (
 )
 from odf_protocol.events.equality import means_the_same, with_defaults
 
-__all__ = ["describe_type", "find_incompatibility", "find_slice_incompatibility", "is_same"]
-
 _DEFAULT_UNIT: Final = TimeUnit.MILLISECOND
 
 

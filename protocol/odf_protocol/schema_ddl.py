@@ -55,8 +55,6 @@ from odf_protocol.events import (
     TimeUnit,
 )
 
-__all__ = ["MAX_COLUMNS", "DdlError", "UnsupportedDdlError", "parse_ddl"]
-
 #: Most columns of one schema. # guess
 MAX_COLUMNS: Final = 10_000
 

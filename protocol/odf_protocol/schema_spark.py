@@ -56,8 +56,6 @@ from odf_protocol.events import (
 )
 from odf_protocol.schema_compat import describe_type
 
-__all__ = ["parse_spark_schema", "quote_spark_name", "spark_columns_of", "spark_type_of"]
-
 #: Source: Spark SQL reference, DecimalType.
 MAX_DECIMAL_PRECISION: Final = 38
 

@@ -33,8 +33,6 @@ from odf_protocol.events.equality import with_defaults
 from odf_protocol.schema_compat import describe_type
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["SYSTEM_TIMESTAMP", "find_system_mismatch", "system_fields"]
-
 SYSTEM_TIMESTAMP: Final = DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")
 
 

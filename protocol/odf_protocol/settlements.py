@@ -20,15 +20,6 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import Purpose, SignedDocument, sign_document
 from odf_protocol.timestamp import Timestamp
 
-__all__ = [
-    "MAX_SETTLEMENT_BYTES",
-    "Settlement",
-    "decode_settlement",
-    "find_kept_history",
-    "proof_hash",
-    "sign_settlement",
-]
-
 MAX_SETTLEMENT_BYTES: Final = 4096
 """All fields at their longest take about 1.5 kB."""
 

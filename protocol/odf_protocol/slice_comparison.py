@@ -13,8 +13,6 @@ from odf_protocol.divergence import MAX_LISTED_CELLS, CellDifference, Divergence
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["compare_slices"]
-
 
 def compare_slices(
     published: pa.Table, recomputed: pa.Table, vocabulary: Vocabulary, prev_watermark: Timestamp | None = None

@@ -23,8 +23,6 @@ from odf_protocol.policy import Witness
 from odf_protocol.verification_statements import PREDICATE_TYPE as VERIFICATION
 from odf_protocol.verification_statements import VerificationStatement, decode_verification
 
-__all__ = ["KnownChain", "RangeCount", "Statement", "decode_statement", "list_witnesses"]
-
 Statement = Attestation | AcceptanceStatement | VerificationStatement
 
 

@@ -14,8 +14,6 @@ from odf_protocol.block import Block
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import ExecuteTransform, ExecuteTransformInput
 
-__all__ = ["NO_STATE", "RowsByOperation", "StateSize", "StepStatistics", "check_statistics_fit"]
-
 
 @dataclass(frozen=True, slots=True)
 class RowsByOperation:

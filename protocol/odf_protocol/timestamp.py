@@ -10,8 +10,6 @@ from typing import Self
 
 from odf_protocol.errors import MalformedError
 
-__all__ = ["Timestamp"]
-
 SECONDS_PER_DAY = 86_400
 NANOSECONDS_PER_SECOND = 1_000_000_000
 _EPOCH_DAY = date(1970, 1, 1).toordinal()

@@ -28,8 +28,6 @@ from odf_protocol.in_toto import (
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["PREDICATE_TYPE", "Checked", "Problem", "VerificationStatement", "decode_verification", "sign_verification"]
-
 PREDICATE_TYPE: Final = "https://w3id.org/odf-node/verification/v1"
 """Ours; an identifier, nothing is fetched from it."""
 MAX_STATEMENT_BYTES: Final = 16 * 1024

@@ -8,8 +8,6 @@ from odf_protocol.block import Block, decode_block
 from odf_protocol.block_traits import DATA, WATERMARK
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 
-__all__ = ["ViewFold"]
-
 
 class ViewFold:
     """A ``DatasetView`` moved along a chain that has passed the chain rules; equal to applying every block."""

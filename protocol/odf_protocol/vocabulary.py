@@ -8,8 +8,6 @@ from typing import Self
 
 from odf_protocol.events.metadata import SetVocab
 
-__all__ = ["Vocabulary"]
-
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:

@@ -23,8 +23,6 @@ from odf_engines.errors import EngineFailureError
 from odf_engines.host.file_facts import FileFacts
 from odf_protocol.multihash import SHA3_256, Multihash
 
-__all__ = ["PROGRAM_PLACE", "digest_of_contents"]
-
 PROGRAM_PLACE = "program"
 
 _ANY_RUN = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH

@@ -12,8 +12,6 @@ import msgspec
 
 from odf_protocol.errors import MalformedError
 
-__all__ = ["CONTRACT_PORT", "EngineDescription", "EngineStart", "Form", "check_engine_name", "check_words"]
-
 CONTRACT_PORT: Final = 2884
 """At which engines of the reference implementation answer; the text of the specification says 5544."""
 

@@ -22,8 +22,6 @@ from odf_engines.host.python_program import compile_packages
 from odf_engines.host.session import open_session
 from odf_protocol.multihash import Multihash
 
-__all__ = ["AddedEngine"]
-
 _PROGRAM = "odf_engines.added.worker"
 
 

@@ -3,8 +3,6 @@
 Source: clauses ADDED-6 and ADDED-15 in ``spec/extensions/added-engines.md``; ODF "Engine contract".
 """
 
-__all__ = ["INPUTS", "MOUNT_POINTS", "OUTPUTS", "OWN_PLACES", "PROGRAM"]
-
 PROGRAM = "/opt/engine/program"
 """An engine that is one file."""
 

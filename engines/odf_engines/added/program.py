@@ -27,8 +27,6 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.wire.decoder import Decoder
 from odf_protocol.wire.encoder import encode_root
 
-__all__ = ["EngineProgram"]
-
 _TRANSFORM = "/engine.Engine/ExecuteTransform"
 _APPEAR_S = 120.0  # guess: Flink needs a minute on a busy machine; the host waits for 180 s
 _LOOK_S = 0.02

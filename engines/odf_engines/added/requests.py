@@ -33,8 +33,6 @@ from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["answer_of", "read_schema", "success_of", "translate", "trial_of"]
-
 _DATA = "data"
 _CHECKPOINT = "checkpoint"
 _NOBODY = DatasetId(bytes(32))  # a query that is tried is of no dataset yet

@@ -17,8 +17,6 @@ from odf_engines.host import runtime
 from odf_engines.sandbox.profile import Mount
 from odf_engines.sandbox.root_folder import show_root
 
-__all__ = ["ProgramRuntime", "RootRuntime", "find_runtime"]
-
 _PACKAGES = ("flatbuffers", "grpc", "msgspec", "numpy", "pyarrow")
 _MODULE = "typing_extensions"  # one file, which grpc imports
 _SYSTEM = "/runtime/system"

@@ -14,8 +14,6 @@ from odf_engines.host.session import HostSession
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 
-__all__ = ["AddedSession"]
-
 
 class AddedSession(HostSession):
     """See ``HostSession``; slices are shown under their hashes, as another implementation calls them.

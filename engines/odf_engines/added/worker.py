@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from odf_engines.added.program import EngineProgram
     from odf_engines.errors import EngineError
 
-__all__ = ["main"]
-
 _SCRATCH = Path("/scratch")
 _UNKNOWN = "this node cannot tell whether its results can be repeated; it holds them to the digest of the engine"
 _REMEDY = "an engine of this node's own, which grades each expression"

@@ -14,8 +14,6 @@ import zstandard
 from odf_engines.archive.tar_entries import ByteStream
 from odf_protocol.errors import MalformedError
 
-__all__ = ["BoundedStream", "Section", "magic_of", "unpacked"]
-
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _MAGIC_BYTES: Final = 4

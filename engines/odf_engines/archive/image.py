@@ -19,8 +19,6 @@ from odf_engines.archive.byte_streams import Section
 from odf_engines.archive.tar_entries import EntryKind, TarEntry
 from odf_protocol.errors import MalformedError, UnsupportedError
 
-__all__ = ["Image", "ImageLayer", "find_image"]
-
 _MOST_DOCUMENT_BYTES: Final = 4 * 1024 * 1024  # as registries allow for a manifest
 _MOST_LAYERS: Final = 256  # guess: Docker's own storage ends at 128
 _MOST_INDEXES: Final = 8  # guess: inside each other; one is usual

@@ -14,8 +14,6 @@ from odf_engines.archive.root_tree import FileNode, FolderNode, LinkNode, RootTr
 from odf_engines.archive.tar_entries import EntryKind, TarEntry
 from odf_protocol.errors import MalformedError
 
-__all__ = ["put_layer"]
-
 _HIDDEN: Final = ".wh."
 _OPAQUE: Final = ".wh..wh..opq"
 

@@ -20,8 +20,6 @@ from odf_engines.archive.tar_entries import TarEntry, iter_entries
 from odf_engines.sandbox.root_folder import MADE_ANEW
 from odf_protocol.errors import MalformedError
 
-__all__ = ["MOST_FILE_BYTES", "OpenArchive", "Places", "opened_archive"]
-
 MOST_FILE_BYTES: Final = 8 * 1024**3  # guess: images of Spark and Flink have 1 to 2 GiB
 _MOST_UNPACKED_BYTES: Final = 16 * 1024**3  # guess: of one layer, and of all files of a root folder
 _MOST_ENTRIES: Final = 500_000  # guess: of all layers; an image with Python and Java has 60,000

@@ -14,17 +14,6 @@ from typing import Final
 
 from odf_protocol.errors import MalformedError
 
-__all__ = [
-    "MOST_DEPTH",
-    "FileNode",
-    "FolderNode",
-    "LinkNode",
-    "Node",
-    "RootTree",
-    "check_link_target",
-    "split_path",
-]
-
 MOST_DEPTH: Final = 64  # guess: packages of Node.js nest some thirty deep
 _MOST_PATH_BYTES: Final = 4096  # PATH_MAX of Linux
 _MOST_NAME_BYTES: Final = 255  # NAME_MAX of Linux

@@ -14,8 +14,6 @@ from odf_engines.archive.image import Image
 from odf_engines.archive.root_folder import MOST_FILE_BYTES, Places, opened_archive
 from odf_protocol.errors import MalformedError
 
-__all__ = ["TakenEngine", "take_engine"]
-
 _PROGRAMS: Final = (b"\x7fELF", b"#!")
 _ROOT_COMMAND: Final = "/engine"
 

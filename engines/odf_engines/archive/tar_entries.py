@@ -14,8 +14,6 @@ from typing import Final, Protocol
 
 from odf_protocol.errors import MalformedError, UnsupportedError
 
-__all__ = ["ByteStream", "EntryKind", "TarEntry", "iter_entries"]
-
 _BLOCK: Final = tarfile.BLOCKSIZE
 _READ_BYTES: Final = 1024 * 1024
 _MOST_HEADER_BYTES: Final = 1024 * 1024  # guess: extended attributes of a file may have 64 KiB each

@@ -36,8 +36,6 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from odf_protocol.manifest.snapshot_error import At
 
-__all__ = ["ArrowEngine"]
-
 _PROGRAM = "odf_engines.arrow.worker"
 _MERGES = (
     MergeStrategyAppend,

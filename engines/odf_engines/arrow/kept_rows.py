@@ -11,8 +11,6 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.ipc
 
-__all__ = ["KeptRows"]
-
 
 class KeptRows:
     """A file of batches, written within a ``with`` and read afterwards.

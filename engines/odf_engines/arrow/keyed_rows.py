@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 
 from odf_engines.ingest.outcome import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 
-__all__ = ["ORD", "SIDE", "Decided", "KeyedRows"]
-
 SIDE: Final = "side"
 """The column that says whether a row is of the state (0) or new (1)."""
 

@@ -40,8 +40,6 @@ from odf_protocol.events import (
 if TYPE_CHECKING:
     from datafusion import DataFrame
 
-__all__ = ["merge_records"]
-
 _STATE = "state.arrow"
 
 

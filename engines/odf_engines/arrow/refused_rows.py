@@ -16,8 +16,6 @@ from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.quarantine import BATCH_ROWS, QuarantinedRow
 from odf_engines.records.source_records import FieldError, value_name
 
-__all__ = ["RefusedRows"]
-
 
 class RefusedRows:
     """Collects rows that are refused for one reason.

@@ -20,8 +20,6 @@ from odf_engines.records.ahead import cores
 if TYPE_CHECKING:
     from datafusion import DataFrame
 
-__all__ = ["iter_ordered", "iter_regrouped", "make_context", "quoted", "rows_of_batch"]
-
 _SHARE: Final = 4  # of the memory; the rest is for Arrow, Parquet and Python
 _MOST_BATCH_ROWS: Final = 8192  # DataFusion's own
 _BATCH_BYTES: Final = 8 * 1024 * 1024  # guess: some of them for each part are in memory while parts are merged

@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main"]
-
 
 def main(arguments: dict[str, Any]) -> None:
     """Serve until the input ends.

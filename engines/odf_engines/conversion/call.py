@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from odf_engines.records.referenced_rows import ReferencedRows
 
-__all__ = ["ConverterCall"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConverterCall:

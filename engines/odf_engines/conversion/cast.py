@@ -12,8 +12,6 @@ from odf_engines.conversion.contract import ConverterContext
 from odf_engines.conversion.value_converters import TextConverter
 from odf_engines.validation.text_values import Judged, find_judge, find_value_type, judge_each
 
-__all__ = ["Cast"]
-
 
 class Cast(TextConverter):
     """Makes numbers, days, times and truth values of texts."""

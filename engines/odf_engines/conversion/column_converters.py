@@ -14,8 +14,6 @@ from odf_engines.conversion.contract import Converted, Converter, ConverterConte
 from odf_engines.conversion.value_converters import text_at
 from odf_engines.validation.columns import ColumnPath
 
-__all__ = ["Join", "Rename", "Split", "check_new_names"]
-
 
 def check_new_names(schema: pa.Schema, removed: Sequence[str], names: Sequence[str], parameter: str) -> None:
     """Refuse names of new columns that are empty, there twice, or those of columns that stay.

@@ -27,8 +27,6 @@ from odf_engines.stage_figures import IngestStage, StageClock
 from odf_engines.validation.plug_ins import load_plug_in, read_parameters
 from odf_engines.validation.validated_rows import RowFile
 
-__all__ = ["ConvertedRows", "convert", "make_converter", "make_converters"]
-
 
 @dataclass(frozen=True, slots=True)
 class ConvertedRows:

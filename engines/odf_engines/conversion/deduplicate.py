@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from odf_engines.conversion.contract import ConverterContext, ParameterError, Selection
 from odf_engines.validation.keys import check_key_columns
 
-__all__ = ["Deduplicate"]
-
 _KEPT: Final = ("First", "Last")
 _PLACE: Final = "\0place"  # no column of a slice is called so
 _RANK: Final = "\0rank"

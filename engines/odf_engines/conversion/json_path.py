@@ -16,8 +16,6 @@ from odf_engines.conversion.value_converters import text_at
 from odf_engines.validation.columns import ColumnPath
 from odf_engines.validation.text_values import Bad, judge_each
 
-__all__ = ["JsonPath"]
-
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[([0-9]{1,9})\]", re.ASCII)
 
 

@@ -21,8 +21,6 @@ from odf_engines.conversion.contract import (
 )
 from odf_engines.validation.keys import KeyTable, check_alike, check_key_columns, find_plain_columns, read_keyed
 
-__all__ = ["Lookup"]
-
 _MISSING: Final = ("Null", "Refuse", "Keep")
 
 

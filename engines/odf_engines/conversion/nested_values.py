@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["type_with", "values_put"]
-
 
 def type_with(outer: pa.DataType, steps: Sequence[str], inner: pa.DataType) -> pa.DataType:
     """Return the type of a column whose values at a path get another type.

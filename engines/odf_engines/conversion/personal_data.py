@@ -15,8 +15,6 @@ from odf_engines.conversion.contract import ConverterContext, ParameterError
 from odf_engines.conversion.value_converters import TextConverter
 from odf_engines.validation.text_values import Judged, judge_each
 
-__all__ = ["LEAST_SECRET_BYTES", "Hash", "Mask"]
-
 LEAST_SECRET_BYTES: Final = 16
 """Below, a secret could be found by trying.  # guess: 128 bits, if they are random"""
 

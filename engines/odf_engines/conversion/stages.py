@@ -22,8 +22,6 @@ from odf_engines.validation.guarded_check import FAILED, FAULTS, as_fault_batch
 from odf_engines.validation.running_name import CONVERTER
 from odf_engines.validation.validated_rows import RowFile
 
-__all__ = ["FailedSelectionError", "Stage", "run_stage", "select"]
-
 
 class FailedSelectionError(Exception):
     """A converter that selects among all rows raised an error, or gave an answer that is none."""

@@ -14,8 +14,6 @@ from odf_engines.conversion.contract import Converted, Converter, ConverterConte
 from odf_engines.conversion.value_converters import text_at
 from odf_engines.validation.columns import ColumnPath
 
-__all__ = ["Units"]
-
 
 class Units(Converter):
     """Gives figures in one unit, by a table of factors; the column with the unit of each row goes."""

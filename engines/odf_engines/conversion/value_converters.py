@@ -15,8 +15,6 @@ from odf_engines.conversion.nested_values import type_with, values_put
 from odf_engines.validation.columns import ColumnPath
 from odf_engines.validation.text_values import Bad, Judged, judge_each
 
-__all__ = ["Replace", "TextConverter", "Trim", "text_at"]
-
 
 def text_at(schema: pa.Schema, name: str, *, parameter: str = "column") -> ColumnPath:
     """Find texts in rows.

@@ -17,8 +17,6 @@ from odf_engines.datafusion.steps import plan_transform
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.messages import schema_text
 
-__all__ = ["run"]
-
 
 def run(request: dict[str, Any], folder: Path, memory_bytes: int) -> dict[str, object]:
     """Grade the transform of a request; see ``host.worker`` for what goes in and out."""

@@ -20,8 +20,6 @@ from odf_protocol.errors import UnsupportedError
 if TYPE_CHECKING:
     from datafusion import DataFrame, ExecutionPlan, Expr, SessionContext
 
-__all__ = ["Compute"]
-
 _MEMORY_BYTES: Final = 512 * 1024 * 1024  # what one row gives needs none of DataFusion's own; the sandbox bounds all
 _ROWS: Final = "rows"
 _OF_ONE_ROW: Final = frozenset({"ProjectionExec", "DataSourceExec"})

@@ -20,8 +20,6 @@ from odf_engines.errors import EngineError, EngineFailureError, InvalidQueryErro
 if TYPE_CHECKING:
     from datafusion import DataFrame, Expr
 
-__all__ = ["make_context", "parse_expression", "plan_query", "query_errors", "quoted"]
-
 _SHARE = 2  # of the memory; the other half is for Arrow, Parquet and Python
 
 # What the engine cannot help: files that are broken, or a machine that is.

@@ -20,8 +20,6 @@ from odf_engines.host.python_program import compile_packages
 from odf_engines.host.session import open_session
 from odf_protocol.multihash import Multihash
 
-__all__ = ["DataFusionEngine"]
-
 _PROGRAM = "odf_engines.datafusion.worker"
 
 

@@ -6,8 +6,6 @@ of those that people miss why they are on none.
 Source: clauses FUSION-3 and FUSION-5 in ``spec/extensions/engine-contract.md``.
 """
 
-__all__ = ["AGGREGATES", "EXACT", "FUNCTIONS", "PINNED", "REFUSED", "TABLE_FUNCTIONS", "WINDOWS"]
-
 _LIST_WORDS = (
     "any_value", "append", "cat", "compact", "concat", "contains", "dims", "distance", "distinct", "element", "empty",
     "except", "extract", "has", "has_all", "has_any", "indexof", "intersect", "join", "length", "max", "min", "ndims",

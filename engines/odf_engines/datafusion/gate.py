@@ -14,8 +14,6 @@ from odf_engines.errors import InvalidQueryError, NotReplayableError
 if TYPE_CHECKING:
     from datafusion import DataFrame
 
-__all__ = ["check_plan", "check_query", "find_limits", "has_union"]
-
 # What a query's plan is made of; EXPLAIN, DESCRIBE and what comes new is none of it.
 _NODES: Final = frozenset(
     {"Aggregate", "Distinct", "EmptyRelation", "Filter", "Join", "Limit", "Projection", "RecursiveQuery", "Sort",

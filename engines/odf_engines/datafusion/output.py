@@ -19,8 +19,6 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from datafusion import DataFrame
 
-__all__ = ["check_columns", "free_name", "in_slice_types", "output_schema", "plain_schema"]
-
 _INSTANT = pa.timestamp("ms", "UTC")
 _NARROW = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.uint32())
 

@@ -21,8 +21,6 @@ from odf_engines.host.steps import steps_of
 if TYPE_CHECKING:
     from datafusion import DataFrame
 
-__all__ = ["run"]
-
 _INPUT: Final = "input"
 
 

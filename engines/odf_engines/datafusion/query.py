@@ -26,8 +26,6 @@ from odf_protocol.timestamp import Timestamp
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
 
-__all__ = ["STATE_SUFFIX", "run", "write_rows"]
-
 STATE_SUFFIX = "__state"
 
 

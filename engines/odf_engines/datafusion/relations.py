@@ -24,8 +24,6 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
 
-__all__ = ["count_rows", "empty_rows", "input_rows", "read_files", "register"]
-
 
 def input_rows(context: "SessionContext", source: TransformInput, folder: Path) -> "DataFrame":
     """Return an input's new rows of a step.

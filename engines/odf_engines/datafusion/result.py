@@ -25,8 +25,6 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from datafusion import DataFrame
 
-__all__ = ["Result"]
-
 
 class Result:
     """Rows of a query, computed as they are asked for.

@@ -11,8 +11,6 @@ from odf_engines.datafusion import spark_questions
 from odf_engines.host.query_bounds import check_query_bounds
 from odf_engines.host.session import HostSession
 
-__all__ = ["FusionSession"]
-
 SPARK: Final = "spark"
 
 

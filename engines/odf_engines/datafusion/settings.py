@@ -6,8 +6,6 @@ Source: clauses ENGINE-9 and FUSION-2 in ``spec/extensions/engine-contract.md``.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["SETTINGS"]
-
 SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         # Names of columns differ by case.

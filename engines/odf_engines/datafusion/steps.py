@@ -16,8 +16,6 @@ from odf_protocol.events import TransformSql
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
 
-__all__ = ["plan_transform"]
-
 
 def plan_transform(
     context: "SessionContext", transform: TransformSql, inputs: "Mapping[str, DataFrame]"

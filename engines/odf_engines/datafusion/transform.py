@@ -17,8 +17,6 @@ from odf_engines.host.messages import schema_text
 from odf_engines.host.slices import write_slice
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["run"]
-
 
 def run(request: TransformRequest, folder: Path, memory_bytes: int) -> dict[str, object]:
     """Run one step; see ``host.worker`` for what goes in and out."""

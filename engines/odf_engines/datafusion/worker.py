@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from odf_engines.errors import EngineError
 
-__all__ = ["OPERATIONS", "main"]
-
 OPERATIONS = {
     "check": "odf_engines.datafusion.check",
     "preprocess": "odf_engines.datafusion.preprocess",

@@ -8,8 +8,6 @@ from sqlglot.tokens import TokenType
 
 from odf_engines.dialects.translation import dialect_of
 
-__all__ = ["find_double_quoted_texts"]
-
 
 def find_double_quoted_texts(sql: str, engine: str) -> list[str]:
     """Find what stands in double quotes and is a text to the engine, each once.

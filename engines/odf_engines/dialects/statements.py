@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from odf_engines.dialects.translation import dialect_of
 from odf_engines.errors import InvalidQueryError
 
-__all__ = ["Statements", "split_statements"]
-
 
 @dataclass(frozen=True, slots=True)
 class Statements:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
     from sqlglot.expressions import Expression
 
-__all__ = ["DIALECTS", "Translation", "dialect_of", "translate_transform"]
-
 ENGINE: Final = "spark"
 DIALECTS: Final = frozenset({"datafusion", "flink", "risingwave"})
 """Engines whose SQL can be translated."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from sqlglot.expressions import Expression
 
-__all__ = ["put_window_tables", "without_table_words"]
-
 _SPANS: Final = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}
 """Names of the intervals of each, in their order."""
 _COLUMNS: Final = {"window_start": "start", "window_end": "end"}

@@ -8,8 +8,6 @@ Source: ODF engine.proto; protobuf "Encoding"; clause GRPC-2 of ``spec/extension
 from odf_protocol.errors import MalformedError
 from odf_protocol.varint import decode_varint, encode_varint
 
-__all__ = ["unwrap", "wrap"]
-
 _TAG = b"\x0a"  # field 1, length-delimited
 
 

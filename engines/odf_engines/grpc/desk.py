@@ -14,8 +14,6 @@ from typing import TypeVar
 from odf_engines.contract import EngineFailureError, Limits
 from odf_engines.engine import Engine, EngineSession
 
-__all__ = ["OnEnd", "SessionDesk"]
-
 OnEnd = Callable[[Callable[[], None]], bool]
 
 _Answer = TypeVar("_Answer")

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from odf_protocol.errors import OdfError, shown
 
-__all__ = ["ForbiddenPathError", "SharedFolders", "hand_over"]
-
 _MAX_PATH_CHARACTERS = 4096  # PATH_MAX of Linux
 
 

@@ -27,8 +27,6 @@ from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["RAW_INPUT", "query_request_of", "transform_request_of"]
-
 RAW_INPUT = "input"  # ODF "ExecuteRawQuery": what the query calls its files
 
 _MAX_SCHEMA_FILE_BYTES = 16 * 1024 * 1024  # guess: a schema of 10,000 columns takes 2 MB

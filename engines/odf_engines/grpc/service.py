@@ -39,8 +39,6 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import TransformSql
 from odf_protocol.wire.encoder import encode_root
 
-__all__ = ["SERVICE", "EngineService", "make_server"]
-
 SERVICE = "engine.Engine"
 
 _CARRIER_BYTES = 16  # tag and length around a request

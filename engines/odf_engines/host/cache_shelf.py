@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CacheShelf", "user_cache"]
-
 _MOST_KEPT = 8  # guess: so many checkouts one user works in at a time; archives of them all take about a gigabyte
 
 

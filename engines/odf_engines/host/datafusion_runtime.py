@@ -15,8 +15,6 @@ from odf_engines.host import runtime
 from odf_engines.host.digest import iter_runtime_files
 from odf_engines.sandbox.profile import Mount
 
-__all__ = ["Runtime", "find_runtime", "iter_engine_files"]
-
 _PACKAGES = ("datafusion", "msgspec", "numpy", "pyarrow")
 
 _MODULE = "typing_extensions"  # one file, which the package imports

@@ -23,8 +23,6 @@ from odf_engines.host.own_code import own_modules
 from odf_engines.host.runtime import Runtime
 from odf_protocol.multihash import SHA3_256, Multihash
 
-__all__ = ["content_digest", "iter_files", "iter_runtime_files"]
-
 # Made by installers and interpreters, or needed by people and compilers only.
 _LEFT_OUT_FOLDERS = frozenset({"__pycache__", "tests", "test", "include", "examples", "legal", "man", "docs"})
 _LEFT_OUT_SUFFIXES = frozenset(

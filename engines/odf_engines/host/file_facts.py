@@ -14,8 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-__all__ = ["FileFacts"]
-
 _FORMAT = 2
 _ENTRY_LENGTH = 5  # the fact, and the mark of the file
 

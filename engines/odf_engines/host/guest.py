@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from odf_engines.host.runtime import Runtime
 from odf_engines.sandbox.profile import Mount
 
-__all__ = ["Guest"]
-
 _MIB = 1024 * 1024
 _SCRATCH_BYTES = 64 * _MIB  # guess: connection files and the like; what is large is written to the output folder
 _TEMPORARY_BYTES = 128 * _MIB  # guess: native libraries that archives unpack

@@ -30,16 +30,6 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "decode_message",
-    "encode_message",
-    "error_from_fields",
-    "error_of_start",
-    "error_to_fields",
-    "schema_from_text",
-    "schema_text",
-]
-
 _TYPE = "$"
 _TEXT_LIMIT = 4000  # characters of any text in an error; guess: a long query and its complaint
 

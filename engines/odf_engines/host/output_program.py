@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from odf_engines.host.output_rows import RowsCheck, SizeCheck
 
-__all__ = ["main"]
-
 
 def main(arguments: dict[str, Any]) -> None:
     """Answer until the input ends.

@@ -24,8 +24,6 @@ from odf_engines.sandbox.resources import kernel_limits
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 
-__all__ = ["OutputReader"]
-
 _PACKAGES = ("msgspec", "numpy", "pyarrow")
 
 

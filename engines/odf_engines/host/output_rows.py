@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from odf_protocol.hashing.arrow0 import Arrow0Hasher
 
-__all__ = ["OPERATIONS", "RowsCheck", "RowsFound", "SizeCheck"]
-
 _TAIL_BYTES = 8  # length of the footer and "PAR1"
 _MOST_FOOTER_BYTES = 64 * 1024 * 1024  # guess: a thousand columns in a thousand row groups are 50 MiB
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from odf_engines.host.output_reader import OutputReader
 
-__all__ = ["Answer", "OutputFolder"]
-
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}(\.[a-z0-9]{1,10})?")
 _COPY_BYTES = 64 * 1024 * 1024
 

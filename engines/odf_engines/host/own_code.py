@@ -14,8 +14,6 @@ from pathlib import Path
 
 from odf_engines.host.file_facts import FileFacts
 
-__all__ = ["own_modules"]
-
 
 def own_modules(programs: Iterable[str], packages: Mapping[str, Path], cache: Path | None) -> dict[str, Path]:
     """Return place and path of every file of ours that some programs can import, themselves among them.

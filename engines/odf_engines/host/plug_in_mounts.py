@@ -15,8 +15,6 @@ from odf_engines.host.runtime import package_folder
 from odf_engines.plug_in_names import CONVERTERS, READERS, READERS_LIBRARIES, VALIDATORS
 from odf_engines.sandbox.profile import Mount
 
-__all__ = ["plug_in_mounts"]
-
 _PLACE = "/runtime/plug-ins"
 _SHAPES = "shapefile"  # one file, which reads Shapefiles
 

@@ -12,8 +12,6 @@ from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.query_receive import receive_result
 
-__all__ = ["receive_converted", "receive_preprocessed"]
-
 
 def receive_converted(request: IngestRequest, answer: Answer, outputs: OutputFolder) -> PreparedRows:
     """Take over the rows that an engine converted, and those that it could not.

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from odf_engines.host.runtime import Runtime
 
-__all__ = ["compile_packages", "python_command"]
-
 _OURS = Path("/runtime/ours")
 
 

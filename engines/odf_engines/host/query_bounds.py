@@ -12,8 +12,6 @@ from typing import Final
 from odf_engines.errors import InvalidQueryError
 from odf_protocol.events import TransformSql
 
-__all__ = ["MAX_CHARACTERS", "MAX_LEVELS", "MAX_STEPS", "MAX_TOKENS", "check_query_bounds", "check_transform_bounds"]
-
 MAX_CHARACTERS: Final = 200_000  # guess: two hundred times a long query
 MAX_TOKENS: Final = 10_000  # guess: a list of 5,000 values; the gate looks at some 2,000 nodes of a plan in a second
 MAX_LEVELS: Final = 100  # guess: ten times the deepest seen; Spark's parser ends between 200 and 500

@@ -8,8 +8,6 @@ Source: spec/query.md QUERY-2.
 import re
 from collections.abc import Iterable
 
-__all__ = ["OPAQUE", "quote_dotted_names"]
-
 OPAQUE = r"""
         [rR]?'(?:[^'\\]|\\.|'')*'      # text
       | [rR]?"(?:[^"\\]|\\.|"")*"      # text, or an identifier

@@ -28,8 +28,6 @@ from odf_protocol.events import OffsetInterval
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["check_system_columns", "find_instant", "receive_grade", "receive_transform", "slice_check"]
-
 
 def slice_check(request: TransformRequest | IngestRequest, schema: "pa.Schema", interval: OffsetInterval) -> RowsCheck:
     """Say what the slice of an answer has to be."""

@@ -17,16 +17,6 @@ from pathlib import Path
 from odf_engines.errors import SandboxUnavailableError
 from odf_engines.sandbox.profile import Mount
 
-__all__ = [
-    "Runtime",
-    "find_own_packages",
-    "find_packages",
-    "find_python",
-    "find_python_library",
-    "find_runtime",
-    "package_folder",
-]
-
 _OURS = ("odf_engines", "odf_protocol")
 
 _SYSTEM_LIBRARIES = Path("/usr/lib")

@@ -10,8 +10,6 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["open_slice_file"]
-
 
 def open_slice_file(target: Path | BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
     """Open a Parquet file for the rows of a slice; a path that does not exist yet, or an open file.

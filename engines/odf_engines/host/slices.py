@@ -18,8 +18,6 @@ from odf_protocol.events import DataField, DataSchema
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["slice_schema", "write_slice"]
-
 _INSTANT = pa.timestamp("ms", "UTC")
 _PER_MS = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
 

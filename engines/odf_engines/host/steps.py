@@ -6,8 +6,6 @@ Source: ODF "TransformSql"; clause GATE-1.
 from odf_engines.errors import InvalidQueryError
 from odf_protocol.events import SqlQueryStep, TransformSql
 
-__all__ = ["OUTPUT", "steps_of"]
-
 OUTPUT = "__output__"  # how other engines name the result of the last step
 
 

@@ -21,8 +21,6 @@ from odf_engines.errors import EngineError
 from odf_engines.host.messages import decode_message, error_to_fields
 from odf_engines.progress import telling
 
-__all__ = ["OUTPUT_VARIABLE", "READY", "answer_line", "output_folder", "take_answers"]
-
 OUTPUT_VARIABLE = "ODF_ENGINE_OUTPUT"
 """Where in the sandbox a guest writes, if that is another folder than usual."""
 _OUTPUT = "/exchange/out"

@@ -26,8 +26,6 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import MergeStrategyAppend
 from odf_protocol.schema_arrow import rows_schema_of
 
-__all__ = ["append_records", "append_source", "convert_source", "has_sql", "is_append"]
-
 
 def has_sql(request: IngestRequest) -> bool:
     """Say whether a request has a query that is still to be run, or a condition in SQL."""

@@ -17,8 +17,6 @@ import pyarrow.parquet as pq
 from odf_engines.errors import InvalidSourceError
 from odf_engines.records.carriers import TIMESTAMP
 
-__all__ = ["ArrowStream", "open_columns"]
-
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 _END_BYTES: Final = 8
 """The continuation mark, and a length of 0."""

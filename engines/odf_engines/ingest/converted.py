@@ -21,8 +21,6 @@ from odf_engines.validation.plug_ins import BrokenPlugInError
 from odf_engines.validation.running_name import CONVERTER, RunningName
 from odf_engines.validation.validated_rows import RowFile
 
-__all__ = ["STAGE", "ConvertedRecords", "convert_rows"]
-
 STAGE = "convert"
 
 

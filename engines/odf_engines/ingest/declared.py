@@ -24,8 +24,6 @@ from odf_protocol.events import (
 from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["check_source"]
-
 
 def check_source(
     source: SetPollingSource | AddPushSource,

@@ -10,8 +10,6 @@ from odf_protocol.events import MergeStrategy
 from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["check_merge_columns"]
-
 _COLUMN_LISTS = {"primary_key": "primaryKey", "compare_columns": "compareColumns"}
 
 

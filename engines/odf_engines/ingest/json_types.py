@@ -11,8 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["guess_columns"]
-
 _LONG = range(-(2**63), 2**63)
 _UNKNOWN = pa.null()
 _NUMBERS = {pa.int64(), pa.float64()}

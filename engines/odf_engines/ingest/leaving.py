@@ -20,8 +20,6 @@ from odf_engines.ingest.state import write_state
 from odf_engines.ingest.validated import Validated
 from odf_engines.stage_figures import IngestStage, StageSums
 
-__all__ = ["Changes", "leave", "write_changes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Changes:

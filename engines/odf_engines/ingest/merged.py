@@ -14,8 +14,6 @@ from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.plain_append import iter_appended
 from odf_engines.ingest.quarantine import QuarantinedRow
 
-__all__ = ["Merge", "Merged", "append_in_memory"]
-
 
 @dataclass(frozen=True, slots=True)
 class Merged:

@@ -21,8 +21,6 @@ from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["Order", "find_stand_in", "iter_appended", "iter_appends"]
-
 _MOST_BYTES = 256 * 1024 * 1024  # guess: of rows in memory, which ordering holds twice
 
 Order = Callable[[Path, tuple[str, ...], Mapping[str, pa.Scalar]], Iterator[pa.RecordBatch]]

@@ -11,8 +11,6 @@ import numpy as np
 
 from odf_engines.records.source_records import OriginalRecord
 
-__all__ = ["iter_lines"]
-
 _BLOCK_BYTES: Final = 4 * 1024 * 1024  # guess: places of its lines take up to a hundred MiB
 _LF, _CR = b"\n"[0], b"\r"[0]
 

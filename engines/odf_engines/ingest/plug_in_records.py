@@ -18,8 +18,6 @@ from odf_engines.records.source_records import FieldError, OriginalRecord, Sourc
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
 
-__all__ = ["MOST_RECORD_BYTES", "NEEDED_STEP", "make_reader", "read_with"]
-
 NEEDED_STEP = "the read step has to be NdJson with a schema, which names the columns and their types"
 """What stands beside a reader."""
 

@@ -17,8 +17,6 @@ from odf_engines.records.carriers import from_carrier, to_carrier
 from odf_engines.records.source_records import ROW_GROUP_ROWS, value_name
 from odf_engines.stage_figures import IngestStage
 
-__all__ = ["iter_converted", "write_converted"]
-
 
 def write_converted(
     request: IngestRequest,

@@ -10,8 +10,6 @@ from odf_engines.records.time_patterns import TimePatterns, parse_pattern
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import ReadStep, ReadStepCsv, ReadStepJson, ReadStepNdJson
 
-__all__ = ["UnsupportedOptionError", "check_encoding", "parse_dialect", "parse_times"]
-
 _ENCODINGS: Final = ("utf8", "utf-8")
 
 

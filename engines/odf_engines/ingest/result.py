@@ -16,8 +16,6 @@ from odf_engines.ingest.slice_writer import WrittenSlice, check_compatible, slic
 from odf_engines.stage_figures import StageClock
 from odf_protocol.events import MergeStrategyChangelogStream
 
-__all__ = ["Folders", "Ingested", "answer_of", "slice_schema"]
-
 
 @dataclass(frozen=True, slots=True)
 class Folders:

@@ -23,8 +23,6 @@ from odf_engines.ingest.json_records import GEOMETRY
 from odf_engines.readers.contract import BrokenFileError
 from odf_engines.readers.workbook_parts import check_sizes
 
-__all__ = ["write_features"]
-
 _SHAPES, _TABLE, _ENCODING = ".shp", ".dbf", ".cpg"
 _SHOWN: Final = 5  # names in a message
 _UTF_8: Final = "utf-8"

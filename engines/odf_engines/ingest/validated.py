@@ -26,8 +26,6 @@ from odf_engines.validation.running_name import VALIDATOR, RunningName
 from odf_engines.validation.validated_rows import FailedValidatorError, RowFile, ValidatedRows, validate
 from odf_protocol.cell_values import cell_value
 
-__all__ = ["STAGE", "Validated", "validate_rows"]
-
 STAGE = "validate"
 
 

@@ -19,8 +19,6 @@ from fastavro.schema import SchemaParseException, UnknownType
 from odf_engines.readers.avro_container import check_schema, iter_blocks, read_header
 from odf_engines.readers.contract import BrokenFileError, ParameterError, RawRecord, Reader
 
-__all__ = ["Avro"]
-
 
 class Avro(Reader):
     """Takes the records out of an Avro file (an object container file), columns by the names of fields."""

@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from odf_engines.readers.contract import BrokenFileError
 
-__all__ = ["AvroHeader", "check_schema", "iter_blocks", "read_header"]
-
 _MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES: Final = 16
 _MOST_HEADER_BYTES: Final = 4 * 1024**2  # guess: a hundred times the largest schema seen

@@ -5,8 +5,6 @@ Source: clause READ-1 in ``spec/readers.md``.
 
 from dataclasses import dataclass
 
-__all__ = ["ReaderCall"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderCall:

@@ -20,8 +20,6 @@ from openpyxl.utils.exceptions import InvalidFileException
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
 from odf_engines.readers.workbook_parts import check_parts
 
-__all__ = ["Excel"]
-
 _MOST_ROWS: Final = 1_048_576  # Source: Excel "specifications and limits"
 _MOST_COLUMNS: Final = 16_384  # Source: the same
 _SAFE_WHOLE: Final = 2**53

@@ -10,8 +10,6 @@ from typing import Any, BinaryIO, Final
 
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
 
-__all__ = ["FixedWidth"]
-
 _PLACE: Final = re.compile(r"([1-9][0-9]{0,6})-([1-9][0-9]{0,6})", re.ASCII)
 _MOST_LINE_BYTES: Final = 16 * 1024 * 1024  # as a record of CSV (ING-2)
 

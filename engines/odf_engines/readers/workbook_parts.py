@@ -12,8 +12,6 @@ from xml.parsers import expat
 
 from odf_engines.readers.contract import BrokenFileError
 
-__all__ = ["check_parts", "check_sizes"]
-
 _MOST_ENTRIES: Final = 10_000  # guess: a workbook of a thousand sheets has some thousand
 _MOST_BYTES: Final = 1024**3  # guess: ten times the largest sheets of a million rows
 _MOST_TEXT_BYTES: Final = 256 * 1024**2  # guess: shared texts are held in memory

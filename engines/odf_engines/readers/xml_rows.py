@@ -14,8 +14,6 @@ from xml.parsers import expat
 
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
 
-__all__ = ["XmlRows"]
-
 _MOST_DEPTH: Final = 100  # guess: deeper than documents of rows are
 _TAG: Final = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""")
 _CHUNK_BYTES: Final = 64 * 1024

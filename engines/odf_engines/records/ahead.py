@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, Generic, TypeVar
 
-__all__ = ["Ahead", "cores", "iter_ahead"]
-
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 

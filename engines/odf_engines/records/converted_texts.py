@@ -15,8 +15,6 @@ from odf_engines.records.exact_texts import find_value, form_of
 from odf_engines.records.plain_texts import convert_plain
 from odf_engines.records.source_records import ERRORS_TYPE, FORM, MISFIT, NULL
 
-__all__ = ["NOTHING", "SHOWN_CHARACTERS", "ConvertedTexts", "convert_texts", "type_name_of"]
-
 NOTHING: Final = "null in a required column"
 SHOWN_CHARACTERS: Final = 200  # a value is quoted to be recognised; the whole record stands beside it  # guess
 

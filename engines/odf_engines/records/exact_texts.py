@@ -21,8 +21,6 @@ import pyarrow as pa
 
 from odf_engines.records.carriers import TIMESTAMP
 
-__all__ = ["LARGEST_UNSIGNED", "Form", "find_value", "form_of"]
-
 _CLOCK: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?"
 _DAY: Final = r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
 

@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 
 from odf_engines.records.carriers import TIMESTAMP, carrier_of
 
-__all__ = ["convert_plain", "is_plain_type"]
-
 _SMALLER = {pa.int8(): 2**7, pa.int16(): 2**15, pa.int32(): 2**31}
 _UNSIGNED = {pa.uint8(): 2**8 - 1, pa.uint16(): 2**16 - 1, pa.uint32(): 2**32 - 1}
 

@@ -28,8 +28,6 @@ from odf_engines.records.source_records import (
     typed_schema,
 )
 
-__all__ = ["RecordWriter"]
-
 _UNCONVERTED = pa.schema([pa.field(RECORD, pa.int64(), nullable=False), pa.field(ERRORS, ERRORS_TYPE)])
 
 

@@ -13,8 +13,6 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NEWEST", "ReferencedRows", "plain_schema_of", "read_in_force"]
-
 NEWEST: Final = "\0newest"
 """The column with the offset of the newest of some equal rows; no column of a dataset is called so."""
 

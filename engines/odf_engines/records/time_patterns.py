@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from odf_protocol.errors import UnsupportedError
 
-__all__ = ["RFC_3339", "TimePattern", "TimePatterns", "parse_pattern"]
-
 RFC_3339: Final = "rfc3339"
 """The format that ODF asks for, and the one where none is named."""
 

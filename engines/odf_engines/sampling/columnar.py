@@ -16,8 +16,6 @@ from odf_engines.readers.contract import BrokenFileError
 from odf_engines.records.carriers import TIMESTAMP
 from odf_engines.sampling.plans import ReadPlan, Texts, texts_of
 
-__all__ = ["plan_avro", "plan_parquet"]
-
 _NESTED = "nested"
 _BATCH_ROWS = 1_024  # small, as the first ones may be all that is looked at
 

@@ -15,8 +15,6 @@ from odf_engines.readers.contract import BrokenFileError
 from odf_engines.readers.xml_rows import XmlRows
 from odf_engines.sampling.plans import ReadPlan, texts_of
 
-__all__ = ["plan_elements"]
-
 _MOST_DEPTH: Final = 100  # as the reader has it
 _MOST_PLACES: Final = 10_000  # guess: a document of rows has some dozens
 _MOST_PLACE_CHARACTERS: Final = 1_000_000  # of all of them; guess

@@ -14,8 +14,6 @@ from typing import Any
 from odf_engines.readers.contract import BrokenFileError
 from odf_engines.sandbox.resources import set_kernel_limits
 
-__all__ = ["main"]
-
 _PLANS = {
     "Avro": ("odf_engines.sampling.columnar", "plan_avro"),
     "Excel": ("odf_engines.sampling.workbooks", "plan_workbook"),

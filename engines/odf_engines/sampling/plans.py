@@ -9,8 +9,6 @@ from typing import Any, BinaryIO
 
 from odf_engines.readers.contract import BrokenRecordError, Reader
 
-__all__ = ["ReadPlan", "Texts", "texts_of"]
-
 Texts = Sequence[str | None]
 
 

@@ -20,8 +20,6 @@ from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import kernel_limits
 
-__all__ = ["FoundTable", "look_at_table"]
-
 _PACKAGES: Final = ("msgspec", "numpy", "pyarrow", *READERS_LIBRARIES)
 _LIMITS: Final = Limits(memory_bytes=1024**3, wall_s=60.0, cpu_s=60, output_bytes=0, processes=64)  # guess
 _MOST_RECORDS: Final = 100_000  # as of texts

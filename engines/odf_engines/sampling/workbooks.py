@@ -16,8 +16,6 @@ from odf_engines.readers.excel import Excel
 from odf_engines.readers.workbook_parts import check_parts
 from odf_engines.sampling.plans import ReadPlan, texts_of
 
-__all__ = ["plan_workbook"]
-
 _MOST_SHEETS: Final = 50  # guess: whoever has more knows which
 _TRIED_ROWS: Final = 200
 _MOST_COLUMNS: Final = 2_000  # as drafts have them

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
 
-__all__ = ["CGROUP_NAMESPACE", "HOST_NAME", "NAMESPACES", "NETWORK_NAMESPACE", "Bubblewrap", "find_bubblewrap"]
-
 # Each by name: --unshare-all silently does without a user or cgroup namespace where there is none.
 NETWORK_NAMESPACE = "--unshare-net"
 NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", NETWORK_NAMESPACE, "--unshare-uts")

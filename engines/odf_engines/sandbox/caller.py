@@ -18,8 +18,6 @@ from odf_engines.errors import SandboxUnavailableError
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Profile
 
-__all__ = ["CallerConfinedProcess"]
-
 # Folders of the container itself; what the profile shows below them is there already.
 _OF_THE_CONTAINER = ("/etc/", "/usr/", "/tmp")  # noqa: S108 - names of folders, not a place to write to
 

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from odf_engines.sandbox.resources import read_process_file
 
-__all__ = ["DiskUsage", "deleted_usage", "disk_usage", "remove_tree"]
-
 _MOST_ENTRIES = 20_000  # guess: a session has a few hundred files; more is an attack on inodes
 _DEEPEST = 32  # guess: Spark's own folders are five deep
 _BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own are: stat(2)

@@ -19,8 +19,6 @@ from odf_engines.errors import SandboxUnavailableError
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.system_calls import open_filter
 
-__all__ = ["WITHOUT_VARIABLE", "Layer", "LayerFinding", "accepted_layers", "examine_layers", "missing_layers"]
-
 WITHOUT_VARIABLE = "ODF_NODE_SANDBOX_WITHOUT"
 
 _PROBE_TIMEOUT_S = 10  # guess: the probe takes milliseconds

@@ -28,8 +28,6 @@ from odf_engines.sandbox.profile import Profile, build_command
 from odf_engines.sandbox.resources import MOST_DESCRIPTORS, Activity, CpuMeter, activity_of, usage_of
 from odf_engines.sandbox.system_calls import open_filter
 
-__all__ = ["SandboxedProcess"]
-
 _WATCH_INTERVAL_S = 0.2  # guess: at 1 GB/s a process overshoots a limit by 200 MB, which the machine must bear anyway
 _FORK_S = 1.0  # guess: on a busy machine a fork waits that long until it is another program
 _IDLE_INTERVAL_S = 2.0  # guess: between two requests nothing is asked of it; each look costs a millisecond

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from odf_engines.sandbox.bubblewrap import CGROUP_NAMESPACE, HOST_NAME, NAMESPACES, NETWORK_NAMESPACE, Bubblewrap
 
-__all__ = ["SANDBOX_UID", "Mount", "Profile", "build_command", "open_environment", "write_accounts"]
-
 SANDBOX_UID = 65534  # nobody, by convention of Linux distributions
 
 # Not zero: a shared view of it is memory that no count of resident memory sees.

@@ -14,18 +14,6 @@ import resource
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = [
-    "MOST_DESCRIPTORS",
-    "Activity",
-    "CpuMeter",
-    "Usage",
-    "activity_of",
-    "kernel_limits",
-    "read_process_file",
-    "set_kernel_limits",
-    "usage_of",
-]
-
 # Address space that the Java runtime reserves without using: compressed classes 1 GiB, code 240 MiB, class-data
 # archive, thread stacks and malloc arenas of 64 MiB each.
 _RESERVED_BYTES = 6 * 1024**3

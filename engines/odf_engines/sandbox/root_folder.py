@@ -9,8 +9,6 @@ from typing import Final
 
 from odf_engines.sandbox.profile import Mount
 
-__all__ = ["MADE_ANEW", "show_root"]
-
 MADE_ANEW: Final = frozenset({"dev", "proc", "sys", "tmp"})
 """Folders at the top that every sandbox makes for itself, or does without, whatever an archive has there."""
 

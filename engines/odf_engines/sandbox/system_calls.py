@@ -14,8 +14,6 @@ from typing import Any
 
 from odf_engines.errors import SandboxUnavailableError
 
-__all__ = ["DENIED", "filter_program", "open_filter"]
-
 # Denied with "operation not permitted".
 DENIED = (
     # looking into or steering other processes

@@ -18,8 +18,6 @@ from odf_engines.contract import TransformInput, Watermark
 from odf_engines.spark.small_inputs import RowsRead, Work
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["LEAST_US", "Arrivals", "all_arrivals", "highest_watermark", "new_arrivals", "rising", "unix_us"]
-
 LEAST_US = -(2**62)
 """Before any time that a timestamp can hold, in microseconds since 1970."""
 

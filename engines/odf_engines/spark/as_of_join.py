@@ -39,8 +39,6 @@ from odf_engines.spark.versions import with_versions
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["count_late_rows", "iter_answers", "late_versions", "list_lookbacks", "promised_watermark", "versions_at"]
-
 _COUNT = "\0count"
 
 

@@ -23,8 +23,6 @@ from odf_engines.spark.maintained_view import iter_differences
 from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import ParsedStep, compute_steps, reach_steps
 
-__all__ = ["iter_answer_changes"]
-
 
 def iter_answer_changes(
     spark: SparkSession, request: TransformRequest, known: KnownAsOfView, work: Work, piece_rows: int

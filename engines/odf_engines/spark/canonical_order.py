@@ -18,8 +18,6 @@ from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, sim
 from odf_engines.spark.java_classes import java_class, scala_object, scala_sequence
 from odf_engines.spark.plans import analysed_plan, rows_of_plan
 
-__all__ = ["in_canonical_order"]
-
 _ROW_BY_ROW_NAMES = """
     CTERelationDef CTERelationRef Filter Generate GlobalLimit LocalLimit LocalRelation Offset OneRowRelation
     PipeOperator Project SubqueryAlias View WithCTE

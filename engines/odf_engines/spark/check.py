@@ -24,8 +24,6 @@ from odf_engines.spark.known_transforms import (
     find_examination,
 )
 
-__all__ = ["run"]
-
 _CLASSES = {
     KnownAsOf: TransformClass.FINAL,
     KnownAsOfView: TransformClass.MAINTAINED,

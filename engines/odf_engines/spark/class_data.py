@@ -34,8 +34,6 @@ from odf_protocol.schema_system import system_fields
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["find_class_data", "make_class_data"]
-
 _LIMITS = Limits(memory_bytes=2 * 1024**3, wall_s=300.0, output_bytes=1024**3)  # guess: takes 30 s and 200 MB
 _CLASS_LIST = "classes.txt"
 _MAGIC = (0xF00BABA2).to_bytes(4, "little")  # first bytes of a static archive: cds.h of OpenJDK 21

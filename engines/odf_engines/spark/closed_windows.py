@@ -40,8 +40,6 @@ from odf_engines.spark.steps import compute_steps
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["count_late_rows", "iter_closed", "list_lookbacks", "promised_watermark"]
-
 _PER_MS = 1000
 
 

@@ -12,8 +12,6 @@ from odf_engines.spark.launch import class_archives
 from odf_engines.spark.runtime import Runtime
 from odf_protocol.multihash import Multihash
 
-__all__ = ["class_data_key", "engine_digest", "iter_engine_files"]
-
 # Of pyspark, what runs inside the worker; the rest are scripts, examples and other clusters' parts.
 _LEFT_OUT = {"pyspark": frozenset({"bin", "sbin", "data", "licenses", "kubernetes", "jars"})}
 

@@ -29,8 +29,6 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from odf_protocol.manifest.snapshot_error import At
 
-__all__ = ["SparkEngine"]
-
 _JAVA_ANSWER_S = 30.0  # guess: a cold disk
 _MOST_CORES = 4  # guess: what a slice of one ordered partition can use of a machine
 

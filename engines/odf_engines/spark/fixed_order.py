@@ -20,8 +20,6 @@ from odf_engines.spark.gate.row_order import find_order_dependence
 from odf_engines.spark.java_classes import java_class
 from odf_engines.spark.plans import analysed_plan
 
-__all__ = ["depends_on_order", "in_one_partition", "unspilled"]
-
 _ONE_PARTITION = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.files.maxPartitionBytes": str(2**50),

@@ -27,8 +27,6 @@ from odf_protocol.events import DataSchema
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["OFFSET", "data_schema", "folded_rows", "order_by_content", "reaches_beyond", "slices_upto", "take_rows"]
-
 # No name in a dataset can start with a NUL character, so these cannot meet a column of the data.
 _HASH, _COUNT = "\0hash", "\0count"
 OFFSET = "\0offset"

@@ -11,8 +11,6 @@ from odf_engines.host.plug_in_mounts import plug_in_mounts
 from odf_engines.sandbox.profile import Mount
 from odf_engines.spark.runtime import Runtime
 
-__all__ = ["spark_guest"]
-
 _CLASS_DATA = "/runtime/class-data.jsa"
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from pyspark import SparkContext
 
-__all__ = ["java_class", "scala_object", "scala_sequence"]
-
 
 @cache
 def java_class(name: str) -> Any:

@@ -30,20 +30,6 @@ from odf_engines.spark.versions import with_versions
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = [
-    "Examination",
-    "Known",
-    "KnownAsOf",
-    "KnownAsOfView",
-    "KnownMap",
-    "KnownSessions",
-    "KnownView",
-    "KnownWindows",
-    "examine_transform",
-    "find_examination",
-    "find_out_transform",
-]
-
 _Tables = Mapping[str, tuple[str, ...]]
 _MOST_KNOWN = 16  # guess: a process serves one stranger's dataset, or the derivatives of one home
 

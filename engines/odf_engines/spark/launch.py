@@ -20,11 +20,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "SECRET", "SETTINGS", "SHORT_LIVED", "class_archives", "connect_java", "connect_spark", "java_command",
-    "start_java", "start_spark",
-]  # fmt: skip
-
 JAVA = "/runtime/java/bin/java"
 SPARK_HOME = Path("/runtime/site/pyspark")
 LOCAL_FOLDER = "/exchange/out/.spark"

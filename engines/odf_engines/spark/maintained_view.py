@@ -33,8 +33,6 @@ from odf_engines.spark.sorted_runs import find_runs, has_plain_columns
 from odf_engines.spark.steps import analyse_transform, compute_steps
 from odf_engines.spark.touched_rows import keep_touched
 
-__all__ = ["changes_between", "iter_changes", "iter_differences", "iter_operations", "make_ready"]
-
 _COUNT, _LEAST, _MOST = "count", "least", "most"  # columns of the query are v0, v1, ... meanwhile
 OP = "op"
 """The column of operations of what ``changes_between`` gives, behind v0, v1, ..."""

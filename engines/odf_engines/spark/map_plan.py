@@ -18,8 +18,6 @@ from odf_engines.spark.java_classes import java_class, scala_sequence
 from odf_engines.spark.plans import analysed_plan, rows_of_plan
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["SOURCE_OFFSET", "SOURCE_OP", "MapPlan", "plan_map"]
-
 # No name in a query can start with a NUL character, so these cannot meet a column of the user's.
 SOURCE_OFFSET = "\0offset"
 SOURCE_OP = "\0op"

@@ -30,8 +30,6 @@ from odf_engines.errors import LimitExceededError
 from odf_engines.spark.java_classes import java_class
 from odf_engines.spark.plans import tasks_at_once
 
-__all__ = ["PIECE_BYTES", "bound_rows", "collect_pieces", "compute_ahead", "cut_even", "fit_in_memory", "store_pieces"]
-
 _Result = TypeVar("_Result")
 
 PIECE_BYTES = 8 * 1024 * 1024  # guess: of a file; some row groups of usual size

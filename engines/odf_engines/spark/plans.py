@@ -12,8 +12,6 @@ from pyspark.sql.classic.dataframe import DataFrame as JavaDataFrame
 
 from odf_engines.spark.java_classes import java_class
 
-__all__ = ["analysed_plan", "is_on_cluster", "java_session", "resolve_plan", "rows_of", "rows_of_plan", "tasks_at_once"]
-
 _CLUSTER_CORES = "spark.cores.max"  # which is set for clusters alone
 
 

@@ -5,8 +5,6 @@ It is what a transform imports in the end; a name that is missing here costs tim
 
 import importlib
 
-__all__ = ["preload"]
-
 _PRELOADED = (
     "encodings.idna", "ssl",  # by py4j when it connects
     "numpy.ma", "pyarrow.compute", "pyarrow.parquet",

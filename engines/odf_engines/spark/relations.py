@@ -17,17 +17,6 @@ from odf_protocol.events import DataSchema, DataTypeOption, OffsetInterval
 from odf_protocol.schema_spark import quote_spark_name, spark_columns_of
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = [
-    "MOST_SCANS",
-    "empty_rows",
-    "list_columns",
-    "one_after_another",
-    "ordered_rows",
-    "register",
-    "stated_columns",
-    "struct_of",
-]
-
 MOST_SCANS = 64  # guess: every scan of its own makes planning slower; beyond, one scan and a sort are cheaper
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"

@@ -33,8 +33,6 @@ from odf_engines.spark.relations import struct_of
 from odf_engines.spark.small_inputs import NOTHING_READ, RowsRead, Work
 from odf_protocol.schema_spark import quote_spark_name
 
-__all__ = ["Computed", "count_inputs", "observe_rows"]
-
 _NAME = "rows_read"
 _READ = ("rows", "first", "last")
 

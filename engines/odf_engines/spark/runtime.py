@@ -11,8 +11,6 @@ from odf_engines.errors import SandboxUnavailableError
 from odf_engines.host import runtime
 from odf_engines.sandbox.profile import Mount
 
-__all__ = ["PACKAGES", "Runtime", "find_runtime"]
-
 # What the worker imports.
 PACKAGES = ("msgspec", "numpy", "py4j", "pyarrow", "pyspark")
 

@@ -14,8 +14,6 @@ from odf_engines.contract import TransformRequest, TransformResponse
 from odf_engines.host.session import HostSession
 from odf_engines.spark.launch import SHORT_LIVED
 
-__all__ = ["SparkHostSession"]
-
 LARGE_STEP_ROWS: Final = 5_000_000  # measured: a first step takes as long with either compiler, a second one half
 
 

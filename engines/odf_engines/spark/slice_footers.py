@@ -16,8 +16,6 @@ import pyarrow.parquet as pq
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.java_classes import java_class
 
-__all__ = ["check_footers"]
-
 _WRITER = b"org.apache.spark.version"
 _OTHER_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _NEW_CALENDAR_SINCE = b"3.0.0"  # compared as text, as Spark does

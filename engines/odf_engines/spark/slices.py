@@ -11,8 +11,6 @@ from odf_protocol.errors import UnsupportedError
 from odf_protocol.schema_spark import parse_spark_schema
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["output_schema"]
-
 
 def output_schema(spark_schema: str, vocabulary: Vocabulary) -> pa.Schema:
     """Return the schema of the slices of a transform, see ``slice_schema``.

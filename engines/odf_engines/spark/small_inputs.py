@@ -40,8 +40,6 @@ from odf_protocol.events import (
 from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["NOTHING_READ", "RowsRead", "Work", "columns_read", "may_be_small", "write_folded"]
-
 RowsRead = dict[str, int | None]
 """What was read of an input: ``rows``, and ``first`` and ``last`` offset."""
 

@@ -22,8 +22,6 @@ from pyspark.sql import DataFrame
 
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces
 
-__all__ = ["find_runs", "has_plain_columns"]
-
 _PLAIN: Final = re.compile(
     r"boolean|tinyint|smallint|int|bigint|date|timestamp|timestamp_ntz|string|binary|decimal\(\d+,\d+\)"
 )

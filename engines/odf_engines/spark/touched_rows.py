@@ -29,8 +29,6 @@ from odf_engines.spark.pieces import compute_ahead, fit_in_memory
 from odf_engines.spark.small_inputs import RowsRead, Work, columns_read, may_be_small
 from odf_protocol.errors import UnsupportedError
 
-__all__ = ["keep_touched"]
-
 _MOST_BROUGHT: Final = 0.25  # guess: of the bytes; where more come, most groups may be touched
 _MOST_BROUGHT_BYTES: Final = 16 * 1024 * 1024  # guess: of files, whose values are held in memory
 _MOST_TOUCHED: Final = 0.25  # guess: of the rows; beyond, Spark is as fast over all of them

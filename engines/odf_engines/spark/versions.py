@@ -12,8 +12,6 @@ from odf_engines.spark.folded_rows import OFFSET
 from odf_engines.spark.gate.temporal_joins import FROM, UNTIL
 from odf_protocol.schema_spark import quote_spark_name
 
-__all__ = ["with_versions"]
-
 
 def with_versions(rows: DataFrame, event_time: str, key: Sequence[str]) -> DataFrame:
     """Add to the rows of a temporal table from when and until when each is the newest of its key.

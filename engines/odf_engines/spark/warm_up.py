@@ -13,8 +13,6 @@ from threading import Thread
 
 from odf_engines.spark.java_classes import java_class
 
-__all__ = ["load_beside", "load_libraries", "load_sql"]
-
 _COLUMNS = "`a` BIGINT NOT NULL, `b` STRING, `c` TIMESTAMP NOT NULL, `d` DECIMAL(10, 2)"
 
 

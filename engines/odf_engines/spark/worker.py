@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from odf_engines.errors import EngineError
 
-__all__ = ["OPERATIONS", "main"]
-
 OPERATIONS = {
     "check": "odf_engines.spark.check",
     "convert": "odf_engines.spark.ingest.conversion",

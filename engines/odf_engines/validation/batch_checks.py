@@ -15,8 +15,6 @@ import pyarrow.compute as pc
 from odf_engines.validation.columns import ColumnPath
 from odf_engines.validation.contract import Context, Fault, ParameterError, Validator
 
-__all__ = ["Freshness", "RowCount", "Unique"]
-
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DAY_MS = _UNITS_MS["d"]
 

@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 
 from odf_engines.validation.contract import Fault, ParameterError
 
-__all__ = ["ColumnPath", "FoundValues"]
-
 _STEP = re.compile(r"\[\]|\.[^.\[\]]+")
 
 

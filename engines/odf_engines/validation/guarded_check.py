@@ -12,8 +12,6 @@ import pyarrow.compute as pc
 
 from odf_engines.validation.contract import Fault, Validator
 
-__all__ = ["FAILED", "FAULTS", "BatchFault", "WholeBatchFailedError", "as_fault_batch", "check_portion", "check_whole"]
-
 FAILED = "failed"
 """The code of rows on which a validator raised an error."""
 

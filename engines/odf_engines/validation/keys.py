@@ -12,8 +12,6 @@ import pyarrow.compute as pc
 from odf_engines.records.referenced_rows import ReferencedRows, plain_schema_of, read_in_force
 from odf_engines.validation.contract import ParameterError
 
-__all__ = ["KeyTable", "check_alike", "check_key_columns", "find_plain_columns", "read_keyed"]
-
 _WIDEST: Final = pa.int64()
 
 

@@ -17,15 +17,6 @@ from odf_engines.bad_rows import ValidatorCall
 from odf_engines.errors import EngineError
 from odf_engines.validation.contract import Context, ParameterError, Validator
 
-__all__ = [
-    "BrokenPlugInError",
-    "load_plug_in",
-    "load_validator",
-    "make_validator",
-    "parameter_schema",
-    "read_parameters",
-]
-
 
 class BrokenPlugInError(EngineError):
     """A plug-in of another package cannot be loaded."""

@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 
 from odf_engines.validation.contract import Context, Fault, ParameterError, Validator
 
-__all__ = ["VERDICT", "Predicate"]
-
 VERDICT = "verdict"
 """The one column that ``check`` gets: what the condition says of each row, null where it says nothing."""
 

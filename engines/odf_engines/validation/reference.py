@@ -15,8 +15,6 @@ from odf_engines.validation.columns import ColumnPath, FoundValues
 from odf_engines.validation.contract import Context, Fault, ParameterError, Validator
 from odf_engines.validation.keys import KeyTable, check_alike, check_key_columns, find_plain_columns, read_keyed
 
-__all__ = ["Reference"]
-
 
 class Reference(Validator):
     """Values that stand in a row in force of another dataset, as it was known when the batch came."""

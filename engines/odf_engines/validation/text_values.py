@@ -24,8 +24,6 @@ from odf_protocol.errors import OdfError, UnsupportedError
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.schema_ddl import parse_ddl
 
-__all__ = ["Bad", "Judged", "TextForm", "find_judge", "find_value_type", "judge_each"]
-
 _SPACES: Final = " \u00a0\u202f"  # a space, one that does not break, a narrow one
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)

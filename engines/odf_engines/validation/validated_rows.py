@@ -35,8 +35,6 @@ from odf_engines.validation.guarded_check import (
 from odf_engines.validation.plug_ins import make_validator
 from odf_engines.validation.predicate import VERDICT
 
-__all__ = ["FailedValidatorError", "RowFile", "ValidatedRows", "validate", "verdict_name"]
-
 
 class FailedValidatorError(Exception):
     """A validator failed on the batch as a whole.

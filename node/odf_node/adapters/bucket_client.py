@@ -17,8 +17,6 @@ from pyarrow.fs import S3FileSystem
 
 from odf_protocol.errors import MalformedError
 
-__all__ = ["BUCKET_SCHEMES", "BucketAddress", "BucketKeys", "Trouble", "connect_bucket", "judge", "parse_bucket_url"]
-
 BUCKET_SCHEMES: Final = frozenset({"s3", "s3+http", "s3+https"})
 CONNECT_S: Final = 10.0
 REQUEST_S: Final = 60.0

@@ -12,8 +12,6 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.multihash import Multihash
 
-__all__ = ["DatasetObjects"]
-
 
 class DatasetObjects:
     """``SentObjects``: what the dataset has; of what else is here nothing is told, not even that it is."""

@@ -20,8 +20,6 @@ from odf_protocol.exchange.routes import gossip_path
 from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES, Reply, Request, decode_reply, encode_gossip
 
-__all__ = ["GossipClient"]
-
 ANSWER_S: Final = 8.0  # guess: four rounds; a peer that needs longer is of little use as one
 CONNECTIONS: Final = 32  # guess: all links, and as many again
 

@@ -17,8 +17,6 @@ from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.heard import without_mark
 
-__all__ = ["open_heard_peer", "parse_heard"]
-
 
 async def open_heard_peer(address: str, settings: ClientSettings, *, allow_private: bool) -> PeerDataset:
     """Open a dataset at an address that a peer named; errors as ``open_peer`` and ``parse_heard``.

@@ -6,8 +6,6 @@ from typing import TypeVar
 
 from odf_protocol.errors import MalformedError
 
-__all__ = ["choose_next"]
-
 AnyPath = TypeVar("AnyPath", bound=PurePath)
 
 

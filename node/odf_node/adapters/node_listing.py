@@ -19,8 +19,6 @@ from odf_protocol.exchange.messages import DatasetPage, DatasetSummary, DatasetT
 from odf_protocol.exchange.routes import PREFIX
 from odf_protocol.exchange.words import fold, match_texts
 
-__all__ = ["Found", "list_offered", "search_offered"]
-
 
 @dataclass(frozen=True, slots=True)
 class Found:

@@ -16,8 +16,6 @@ from odf_node.ports.notices import Told
 from odf_protocol.exchange.limits import MAX_HEADER_FIELD_BYTES, MAX_REQUEST_LINE_BYTES
 from odf_protocol.http_signatures import CONTENT_DIGEST, content_digest
 
-__all__ = ["NoticeSender"]
-
 _WHOLE_S: Final = 10.0  # guess: a receiver puts it into a queue and answers
 _COMES_LATER: Final = frozenset({408, 425, 429})
 """Statuses of 4xx that may be others later."""

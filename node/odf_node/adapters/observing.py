@@ -15,8 +15,6 @@ from odf_node.ports.observing import UNOBSERVED, Observer, Run, place_of
 if TYPE_CHECKING:
     from odf_node.configuration.declaration import Configuration, Lineage, Telemetry
 
-__all__ = ["get_observer"]
-
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _API_KEY: Final = "OPENLINEAGE_API_KEY"
 _LOGGER: Final = logging.getLogger("odf_node.observing")

@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
-__all__ = ["END_WAIT_S", "Outbox"]
-
 END_WAIT_S: Final = 1.0
 """How long the end of a command waits for what was not told yet.  # guess: a collector nearby takes milliseconds"""
 

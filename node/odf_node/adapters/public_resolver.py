@@ -13,8 +13,6 @@ from aiohttp.resolver import DefaultResolver
 
 from odf_protocol.public_addresses import is_public_ip
 
-__all__ = ["OneWayResolver", "PublicResolver", "SteadyResolver"]
-
 
 class SteadyResolver(AbstractResolver):
     """Finds hosts that this node's user named: one that led into the public internet once does so from then on.

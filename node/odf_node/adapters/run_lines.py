@@ -13,8 +13,6 @@ from odf_engines.stage_figures import StageFigures
 from odf_node.ports.observing import Run
 from odf_node.wording import count_of
 
-__all__ = ["RUNS", "RunLines"]
-
 RUNS: Final = logging.getLogger("odf_node.runs")
 
 

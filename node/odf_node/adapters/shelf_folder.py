@@ -17,8 +17,6 @@ from odf_node.home import fsync_folder
 from odf_node.os_errors import mapped_os_errors
 from odf_protocol.errors import MalformedError
 
-__all__ = ["copy_bounded", "held_alone", "make_durable"]
-
 _COPY_BYTES: Final = 1024 * 1024
 
 

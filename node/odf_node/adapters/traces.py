@@ -28,8 +28,6 @@ from odf_node import __version__
 from odf_node.adapters.outbox import Outbox
 from odf_node.ports.observing import Run, RunKind
 
-__all__ = ["Traces"]
-
 _PATH: Final = "v1/traces"  # Source: OTLP specification 1.5, "OTLP/HTTP Request"
 _CLIENTS: Final = frozenset({RunKind.PULL, RunKind.PUSH})
 

@@ -16,8 +16,6 @@ from typing import Final
 from odf_node import __version__
 from odf_node.cli.console import printable
 
-__all__ = ["explained"]
-
 _ALL: Final = logging.getLogger("odf_node")
 _SERVED: Final = logging.getLogger("odf_node.http")
 """Lines of the daemon, which go to standard error by themselves."""

@@ -9,8 +9,6 @@ from odf_protocol.policy import Policy
 if TYPE_CHECKING:
     from odf_node.composition import Node
 
-__all__ = ["describe_forecast", "forecast_to_json", "make_forecasting"]
-
 Forecast = PullForecast | PushForecast | StepForecast
 
 

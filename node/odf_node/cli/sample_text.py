@@ -7,8 +7,6 @@ from typing import Any, Final
 from odf_node.ingest.batch_limits import BatchRefusedError
 from odf_node.ingest.stage_samples import Stage, StageSample
 
-__all__ = ["iter_refusal_lines", "iter_sample_lines", "samples_to_json"]
-
 _SHOWN_CHARACTERS: Final = 400  # guess: of a row, a few lines of a terminal
 _HEADINGS: Final = {
     Stage.READ: "as read",

@@ -16,8 +16,6 @@ from odf_node.ports.notices import Told
 from odf_protocol.did import DatasetId
 from odf_protocol.head import Head
 
-__all__ = ["BackgroundSinks"]
-
 _END_S: Final = 15.0  # guess: a receiver answers within ten; what hangs longer ends with the process
 
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from odf_node.http.access_log import write_line
 
-__all__ = ["LOOK_EACH_S", "RepeatedLook"]
-
 LOOK_EACH_S: Final = 1.0  # guess: how soon people want to hear
 _REST: Final = 3
 """Looking rests so many times as long as it took: a quarter of one processor at most.  # guess"""

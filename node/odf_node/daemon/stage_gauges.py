@@ -9,8 +9,6 @@ from odf_node.metrics import Labels, Metrics
 from odf_node.ports.stages import StageStore, StageTotal
 from odf_protocol.errors import OdfError
 
-__all__ = ["add_observer_figures", "add_stage_figures"]
-
 
 def add_stage_figures(metrics: Metrics, stages: StageStore) -> None:
     """Add what all ingests of this home did, whichever command they ran in.

@@ -16,8 +16,6 @@ from odf_protocol.manifest.nodes import MapNode, Node, Scalar, describe
 from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.manifest.yaml_text import parse_yaml
 
-__all__ = ["SCHEDULE_PATH", "check_schedule", "find_schedule", "parse_schedule"]
-
 SCHEDULE_PATH: Final = "odf-node/schedule.yaml"
 """The attachment in which a manifest states its schedule."""
 

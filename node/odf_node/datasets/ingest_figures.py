@@ -8,8 +8,6 @@ from typing import Any
 
 from odf_engines.stage_figures import IngestStage, StageFigures
 
-__all__ = ["describe_ingest", "stages_to_json"]
-
 
 def describe_ingest(stages: Sequence[StageFigures]) -> str:
     """Say shortly what an ingest did: ``read 120, 3 bad, 1.2 s: read 0.7 s``; empty: nobody measured."""

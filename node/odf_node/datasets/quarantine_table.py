@@ -24,8 +24,6 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MOST_COLUMNS", "QuarantineTables"]
-
 MOST_COLUMNS: Final = 1000
 """Of senders' names; what stands under others is in ``_original``.  # guess: more than tables have"""
 

@@ -11,8 +11,6 @@ from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.quarantine import QuarantineFile, QuarantineStore, RowId, RowNote
 
-__all__ = ["KeptRow", "QuarantineReader"]
-
 _BATCH_ROWS = 512  # guess: of rows that may be long texts
 
 

@@ -7,8 +7,6 @@ from odf_node.ports.datasets import DatasetStore
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.names import DatasetName
 
-__all__ = ["Renamed", "Renaming"]
-
 
 @dataclass(frozen=True, slots=True)
 class Renamed:

@@ -26,8 +26,6 @@ from odf_protocol.did import DatasetId
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["Cell", "RowHistory", "RowWindow", "RowWindows", "find_keys"]
-
 Cell = tuple[str, int] | None
 """The beginning of a cell's text, and how many characters it has whole; None: there is no value."""
 

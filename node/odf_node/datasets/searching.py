@@ -27,8 +27,6 @@ from odf_protocol.exchange.limits import (
 from odf_protocol.exchange.messages import DatasetTexts
 from odf_protocol.exchange.words import fold, match_texts
 
-__all__ = ["Match", "Searching"]
-
 
 @dataclass(frozen=True, slots=True)
 class Match:

@@ -8,8 +8,6 @@ from odf_node.ports.observing import DatasetVersion
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["columns_of_schema", "version_of"]
-
 
 def version_of(record: DatasetRecord, columns: tuple[tuple[str, str], ...] = ()) -> DatasetVersion:
     """Give a dataset as it is with its head."""

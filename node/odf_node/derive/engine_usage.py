@@ -23,8 +23,6 @@ from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 from odf_protocol.replay_codec import decode_replay_record
 
-__all__ = ["EngineRow", "EngineUsage", "WaitingRow"]
-
 _STEP_ROLES: Final = tuple(role for role in BlockRole if role is not BlockRole.DEFINITION)
 _MOST_LOOKED_AT: Final = 1000  # guess: chains of others may have no record at all, and be long
 _INSTALLED: Final = "installed"

@@ -17,8 +17,6 @@ from odf_node.ports.engines import EngineShelf
 from odf_node.ports.errors import HomeCorruptError
 from odf_protocol.enums import DatasetKind
 
-__all__ = ["PER_STEP", "describe_reach"]
-
 PER_STEP = (
     "per step: each one by itself, over what its inputs gained; aggregates, joins, windows and limits are of one step"
 )

@@ -13,8 +13,6 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.observing import DatasetVersion, Run, RunKind
 from odf_protocol.transform_plan import PlannedInput
 
-__all__ = ["TransformReport", "naming_step", "note_step", "run_of_step"]
-
 
 @dataclass(frozen=True, slots=True)
 class TransformReport:

@@ -12,8 +12,6 @@ from odf_engines.engine import ClusterEngine, EngineSession
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace, sweep_workspaces
 
-__all__ = ["find_cluster", "opened_on_cluster"]
-
 
 def find_cluster(settings: Engines) -> Cluster | None:
     """Return the cluster that settings, as they were checked when they were read, name; None: they name none."""

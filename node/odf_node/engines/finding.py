@@ -17,8 +17,6 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.events import TransformSql
 from odf_protocol.multihash import Multihash
 
-__all__ = ["choose_build", "get_engine_here", "is_installed"]
-
 
 def get_engine_here(build: str, shelf: EngineShelf | None) -> Engine:
     """Return an engine, whatever case its name is written in.

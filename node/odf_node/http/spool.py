@@ -8,8 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-__all__ = ["Spool"]
-
 _LENGTH: Final = struct.Struct("<I")
 
 

@@ -13,8 +13,6 @@ from odf_protocol.events import AddPushSource, SetPollingSource, SourceState
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["Batch", "entry_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:

@@ -17,8 +17,6 @@ from odf_node.ingest.stage_samples import StageSample
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 
-__all__ = ["BatchLimits", "BatchRefusedError"]
-
 LARGEST_BAD_SHARE: Final = 0.5
 """Share of its rows that a batch may lose where its manifest says nothing else.  # guess: most is too much"""
 

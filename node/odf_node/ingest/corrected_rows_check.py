@@ -28,8 +28,6 @@ from odf_protocol.events import (
 )
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["InvalidCorrectionError", "check_corrected"]
-
 _SHOWN: Final = 20  # guess: of bad rows, one screen
 _APPEND, _CORRECT_TO = 0, 3  # Source: ODF OperationType
 

@@ -29,8 +29,6 @@ from odf_protocol.timestamp import Timestamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MOST_ROWS", "read_values"]
-
 MOST_ROWS: Final = 1_000
 """Rows of one correction.  # guess: more than anybody looks through; a condition that means others is found out"""
 

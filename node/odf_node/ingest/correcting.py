@@ -44,8 +44,6 @@ from odf_protocol.events import AddData, OffsetInterval
 from odf_protocol.events.extra_attributes import ExtraAttributes
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["Correcting", "Correction"]
-
 _RETRACT, _CORRECT_FROM, _CORRECT_TO = 1, 2, 3  # Source: ODF OperationType
 
 

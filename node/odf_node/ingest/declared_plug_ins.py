@@ -16,23 +16,6 @@ from odf_protocol.errors import UnsupportedError
 from odf_protocol.manifest.errors import ManifestError, find_nearest
 from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
 
-__all__ = [
-    "RULES_PATH",
-    "SECRET_PREFIX",
-    "DeclaredConverter",
-    "DeclaredPlugIn",
-    "DeclaredReader",
-    "DeclaredSink",
-    "DeclaredValidator",
-    "FindRows",
-    "read_converters",
-    "read_reader",
-    "read_sinks",
-    "read_validators",
-    "refuse_parameter",
-    "reject",
-]
-
 RULES_PATH: Final = "odf-node/ingest.yaml"
 """The attachment in which a manifest states its rules."""
 

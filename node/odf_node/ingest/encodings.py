@@ -12,8 +12,6 @@ from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import ReadStep, ReadStepCsv, ReadStepJson, ReadStepNdJson
 from odf_protocol.manifest.snapshot_error import At
 
-__all__ = ["as_utf8", "check_encoding", "decode_source"]
-
 
 def check_encoding(read: ReadStep, at: At) -> None:
     """Refuse an encoding that is not read here; ``at`` is the place of the read step in its manifest.

@@ -41,8 +41,6 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import input_ids
 
-__all__ = ["DatasetPlace", "FollowedRows", "find_place", "parse_dataset_url"]
-
 CURSOR: Final = "odf-node/dataset-cursor"
 """The kind of a source state: how far a dataset was read; other nodes ignore it."""
 

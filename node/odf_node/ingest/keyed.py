@@ -20,8 +20,6 @@ from odf_node.ports.ingest_keys import IngestKey, KeptAnswer, KeyReusedError
 from odf_node.ports.ingests import IngestStore
 from odf_protocol.head import Head
 
-__all__ = ["answer_of", "check_key", "find_repeated", "key_for"]
-
 MAX_KEY_CHARACTERS: Final = 255  # guess: a UUID has 36; the draft leaves it to us
 
 

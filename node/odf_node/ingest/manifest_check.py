@@ -15,8 +15,6 @@ from odf_protocol.manifest import DatasetSnapshot
 from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["ManifestCheck"]
-
 
 @dataclass(frozen=True, slots=True)
 class ManifestCheck:

@@ -18,8 +18,6 @@ from odf_engines.validation.contract import Validator
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
 from odf_node.ports.sinks import Sink
 
-__all__ = ["main", "write_page"]
-
 _OURS = ("odf_engines.", "odf_node.")
 _INTRODUCTION = """\
 # Readers, converters, validators and sinks, and their parameters

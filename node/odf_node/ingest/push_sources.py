@@ -18,8 +18,6 @@ from odf_protocol.events import (
     ReadStepParquet,
 )
 
-__all__ = ["ARROW_STREAM", "choose_push_source", "list_media_types"]
-
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 _ANY: Final = "application/octet-stream"
 _MEDIA_TYPES: Final[dict[type[ReadStep], tuple[str, ...]]] = {

@@ -10,8 +10,6 @@ from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["IngestReport", "describe_reasons", "rehearse"]
-
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:

@@ -39,8 +39,6 @@ from odf_protocol.events import (
 )
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["Resending"]
-
 _SHOWN_AS = "quarantine"
 
 

@@ -37,9 +37,6 @@ from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["FindColumns", "check_rules", "find_row_schema", "list_converters"]
-
-
 FindColumns = Callable[[str], ReferencedRows | None]
 """Says what a dataset's rows are like; None where it never had rows. One that is not here is an UnknownDatasetError."""
 

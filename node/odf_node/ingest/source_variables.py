@@ -12,8 +12,6 @@ from urllib.parse import quote
 
 from odf_protocol.events import EnvVar, FetchStep, FetchStepContainer, FetchStepFilesGlob, FetchStepUrl
 
-__all__ = ["digest_of_place", "fill_in", "list_variables"]
-
 _OWN: Final = "ODF_NODE_"
 _USER_INFO: Final = re.compile(
     r"(?:ftp|https?|postgres|postgresql|s3(?:\+https?)?)://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE

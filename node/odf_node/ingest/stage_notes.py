@@ -12,8 +12,6 @@ from odf_node.ports.observing import Run
 from odf_node.ports.stages import StageStore
 from odf_protocol.errors import OdfError
 
-__all__ = ["note_stages", "noting_failure"]
-
 
 def note_stages(
     store: StageStore, record: DatasetRecord, sequence_number: int | None, stages: Sequence[StageFigures]

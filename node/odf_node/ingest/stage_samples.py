@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 HEAD_BYTES: Final = 256 * 1024  # guess: a few rows of nearly any source
 
-__all__ = ["Stage", "StageSample", "sample_before_merge", "sample_result"]
-
 MOST_ROWS: Final = 3  # guess: enough to see how values look, few enough to be read
 
 

@@ -22,8 +22,6 @@ from odf_protocol.dataset_view import DatasetView
 from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.schema_spark import quote_spark_name
 
-__all__ = ["VALUE", "StandingRows", "content_of", "whole"]
-
 VALUE: Final = "corrected_{}"
 """The column of an answer with what an expression gave, by its place among them."""
 

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["BlockStage", "OfferedBlock", "OpenStage", "StagedBlock"]
-
 
 @dataclass(frozen=True, slots=True)
 class OfferedBlock:

@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 
 from odf_engines.stage_figures import StageFigures
 
-__all__ = ["UNOBSERVED", "DatasetVersion", "Observer", "Run", "RunKind", "Unobserved", "place_of"]
-
 
 class RunKind(StrEnum):
     """What a run does; the value is how traces call it."""

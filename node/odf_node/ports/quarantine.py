@@ -21,17 +21,6 @@ from odf_protocol.timestamp import Timestamp
 if TYPE_CHECKING:
     from odf_protocol.events import SourceState
 
-__all__ = [
-    "Fate",
-    "QuarantineFile",
-    "QuarantineStore",
-    "RowId",
-    "RowNote",
-    "SettledError",
-    "Settlement",
-    "WaitingBatch",
-]
-
 _ROW_ID = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})", re.ASCII)
 
 

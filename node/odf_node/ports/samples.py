@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from odf_engines.sampling.process import FoundTable
     from odf_protocol.events import CompressionFormat
 
-__all__ = ["Sample", "SampleReader"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:

@@ -7,8 +7,6 @@ from typing import Final, Protocol
 from odf_engines.stage_figures import StageFigures
 from odf_protocol.did import DatasetId
 
-__all__ = ["KEPT_INGESTS", "MAX_PLUG_INS", "OTHER_PLUG_INS", "StageStore", "StageTotal"]
-
 KEPT_INGESTS: Final = 100
 """Newest blocks of a dataset whose figures are kept.  # guess: a quarter of daily ingests"""
 

@@ -8,8 +8,6 @@ from pyarrow import compute, parquet
 from odf_protocol.errors import RejectedError
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["write_new_rows"]
-
 
 def write_new_rows(
     paths: Iterable[Path], words: Vocabulary, target: Path, *, after: int, name: str, has_operations: bool

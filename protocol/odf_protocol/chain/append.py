@@ -11,8 +11,6 @@ from odf_protocol.errors import RejectedError
 from odf_protocol.events import Event
 from odf_protocol.events.declaration import union_kind_of
 
-__all__ = ["append"]
-
 _RULES_BY_EVENT = {
     event_type: tuple(rule for rule in RULES if rule.event_types is None or event_type in rule.event_types)
     for event_type in union_kind_of(Event).members

@@ -17,8 +17,6 @@ from odf_protocol.events import SourceState
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["Cursor"]
-
 KEPT_BY_SHAPE: Final = frozenset({"CHAIN-9", "CHAIN-10", "CHAIN-13", "CHAIN-21", "CHAIN-22", "CHAIN-29"})
 """Rules about form alone: they held for the block of this chain that the shape was made of."""
 

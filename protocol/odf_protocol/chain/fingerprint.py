@@ -9,8 +9,6 @@ from odf_protocol import wire
 from odf_protocol.events import AddPushSource
 from odf_protocol.events.equality import with_defaults
 
-__all__ = ["push_source_fingerprint"]
-
 
 def push_source_fingerprint(event: AddPushSource) -> bytes:
     """Digest a push source such that two have the same digest exactly if they mean the same.

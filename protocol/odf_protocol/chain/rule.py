@@ -12,8 +12,6 @@ from odf_protocol.block import Block
 from odf_protocol.chain.state import ChainState
 from odf_protocol.errors import RejectedError
 
-__all__ = ["Breach", "ChainWarning", "Rule", "Strictness", "block_rule", "event_rule", "first_block_rule"]
-
 
 class Strictness(Enum):
     """Whose block is judged."""

@@ -32,8 +32,6 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["ChainState", "InputProgress", "PushSource", "advance", "start"]
-
 
 @dataclass(frozen=True, slots=True)
 class PushSource:

@@ -18,8 +18,6 @@ from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from odf_protocol.wire.decoder import Decoder
 
-__all__ = ["decode_state", "encode_state"]
-
 FORMAT = 1
 
 

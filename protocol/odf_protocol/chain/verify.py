@@ -18,8 +18,6 @@ from odf_protocol.chain.rule import ChainWarning, Strictness
 from odf_protocol.chain.state import ChainState
 from odf_protocol.known_shapes import KnownShapes
 
-__all__ = ["ChainVerifier", "VerifiedBlock"]
-
 MAX_WARNINGS = 1_000  # guess: more say nothing new; all are counted
 
 

@@ -12,18 +12,6 @@ from odf_protocol.events.extra_attributes import ExtraAttributes
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
-__all__ = [
-    "ETAG",
-    "LAST_MODIFIED",
-    "AddData",
-    "Checkpoint",
-    "DataSlice",
-    "ExecuteTransform",
-    "ExecuteTransformInput",
-    "OffsetInterval",
-    "SourceState",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetInterval:

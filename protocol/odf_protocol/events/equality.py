@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 from odf_protocol.events.declaration import Kind, TableKind, UnionKind, VectorKind, declaration_of
 from odf_protocol.events.extra_attributes import ExtraAttributes
 
-__all__ = ["means_the_same", "with_defaults"]
-
 _Table = TypeVar("_Table")
 
 

@@ -12,8 +12,6 @@ from typing import Any, Self
 
 from odf_protocol.errors import MalformedError
 
-__all__ = ["ExtraAttributes"]
-
 MAX_NESTING = 32  # guess: the known attributes nest three levels
 
 

@@ -8,15 +8,6 @@ from typing import Annotated
 
 from odf_protocol.events.declaration import Union
 
-__all__ = [
-    "MergeStrategy",
-    "MergeStrategyAppend",
-    "MergeStrategyChangelogStream",
-    "MergeStrategyLedger",
-    "MergeStrategySnapshot",
-    "MergeStrategyUpsertStream",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeStrategyAppend:

@@ -11,17 +11,6 @@ from typing import Annotated
 from odf_protocol.events.data_schema import DataSchema
 from odf_protocol.events.declaration import DefaultsTo, Union
 
-__all__ = [
-    "ReadStep",
-    "ReadStepCsv",
-    "ReadStepEsriShapefile",
-    "ReadStepGeoJson",
-    "ReadStepJson",
-    "ReadStepNdGeoJson",
-    "ReadStepNdJson",
-    "ReadStepParquet",
-]
-
 _Ddl = tuple[str, ...] | None
 _Encoding = Annotated[str | None, DefaultsTo("utf8")]
 _TimeFormat = Annotated[str | None, DefaultsTo("rfc3339")]

@@ -10,8 +10,6 @@ from odf_protocol.events.merge import MergeStrategy
 from odf_protocol.events.read import ReadStep
 from odf_protocol.events.transform import Transform
 
-__all__ = ["AddPushSource", "DisablePollingSource", "DisablePushSource", "SetPollingSource"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPollingSource:

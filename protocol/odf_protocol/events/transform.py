@@ -8,8 +8,6 @@ from typing import Annotated
 
 from odf_protocol.events.declaration import Union
 
-__all__ = ["SetTransform", "SqlQueryStep", "TemporalTable", "Transform", "TransformInput", "TransformSql"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlQueryStep:

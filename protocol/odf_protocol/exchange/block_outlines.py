@@ -13,8 +13,6 @@ from odf_protocol.exchange.wanted import WantedObject, iter_wanted
 from odf_protocol.known_shapes import KnownShapes
 from odf_protocol.multihash import SHA3_256, Multihash
 
-__all__ = ["BlockOutline", "BlockOutlines"]
-
 _LINK, _NUMBER = 4, 5
 """Places in what ``Shape.read`` returns."""
 

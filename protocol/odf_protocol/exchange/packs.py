@@ -29,8 +29,6 @@ from odf_protocol.exchange.limits import (
 )
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 
-__all__ = ["PACK_MEDIA_TYPE", "PackedBlock", "decode_pack", "encode_pack"]
-
 PACK_MEDIA_TYPE: Final = "application/vnd.odf-node.pack+zstd"
 
 _MAGIC: Final = b"ODFPACK1"

@@ -9,8 +9,6 @@ from typing import Final
 
 from odf_protocol.errors import MalformedError
 
-__all__ = ["ByteRange", "UnsatisfiableRangeError", "find_content_range", "find_range", "matches_etag"]
-
 _RANGE: Final = re.compile(r"bytes=(\d{0,19})-(\d{0,19})", re.ASCII | re.IGNORECASE)
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)", re.ASCII | re.IGNORECASE)
 _ETAG: Final = re.compile(r'(?:W/)?"([^"]*)"')

@@ -7,8 +7,6 @@ from odf_protocol.events import AddData, Event, ExecuteTransform
 from odf_protocol.exchange.routes import ObjectKind
 from odf_protocol.multihash import Multihash
 
-__all__ = ["WantedObject", "iter_wanted"]
-
 
 @dataclass(frozen=True, slots=True)
 class WantedObject:

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.limits import MAX_SEARCH_WORDS, MAX_TOLD_CHARACTERS
 
-__all__ = ["fold", "match_texts"]
-
 
 def fold(words: Sequence[str]) -> list[str]:
     """Make words comparable, whatever their case.

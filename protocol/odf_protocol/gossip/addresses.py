@@ -14,8 +14,6 @@ from typing import Final, Self
 from odf_protocol.errors import MalformedError
 from odf_protocol.public_addresses import is_public_ip
 
-__all__ = ["MAX_ADDRESS_CHARACTERS", "PeerAddress", "bucket_of_ip"]
-
 MAX_ADDRESS_CHARACTERS: Final = 160
 """What one text of a canonical document holds."""
 

@@ -11,25 +11,6 @@ from odf_protocol.gossip.messages import Reply, Request
 from odf_protocol.gossip.peer_record import PeerRecord
 from odf_protocol.gossip.store import Interests
 
-__all__ = [
-    "Accept",
-    "Effect",
-    "Event",
-    "Failed",
-    "Forget",
-    "Publish",
-    "Received",
-    "Refuse",
-    "Replied",
-    "Respond",
-    "Restore",
-    "Send",
-    "SetInterests",
-    "SetPinned",
-    "SetRecord",
-    "Tick",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Tick:

@@ -12,8 +12,6 @@ from odf_protocol.gossip.messages import MAX_MESSAGE_ITEMS, Feed, Follow, ItemMe
 from odf_protocol.gossip.settings import GossipSettings
 from odf_protocol.gossip.store import ItemStore
 
-__all__ = ["REPLY_BYTES", "ArrivalLog", "Following", "fit_items"]
-
 REPLY_BYTES: Final = 256 * 1024
 """Raw bytes of items in one reply, the first item aside: base64 of it fits into a message."""
 

@@ -30,8 +30,6 @@ from odf_protocol.statements import decode_statement
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.verification_statements import VerificationStatement
 
-__all__ = ["ITEM_ID_BYTES", "MAX_ITEM_BYTES", "Finding", "Item", "ItemKind", "Statement", "item_id", "read_item"]
-
 ITEM_ID_BYTES: Final = 32
 _ID_PREFIX: Final = b"odf-node-gossip-item-v1\x00"
 _DAY_MS: Final = 86_400_000

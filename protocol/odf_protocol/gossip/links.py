@@ -14,8 +14,6 @@ from typing import Final
 from odf_protocol.gossip.peers import KnownPeer, PeerBook, Randomness
 from odf_protocol.gossip.settings import GossipSettings
 
-__all__ = ["Links"]
-
 _MIN_LINKS: Final = 2
 """With fewer, a peer that has no room for us is sent to all the same."""
 

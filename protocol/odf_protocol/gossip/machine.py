@@ -71,8 +71,6 @@ from odf_protocol.gossip.reconciliation import Reconciliations
 from odf_protocol.gossip.settings import GossipSettings
 from odf_protocol.gossip.store import OWN, ItemStore, Verdict
 
-__all__ = ["GossipMachine"]
-
 _SMALL_CATCH_UP: Final = 16
 """So few new items in one reply are news, and pushed on; more are a past that others have."""
 _EXPIRE_ROUNDS: Final = 16

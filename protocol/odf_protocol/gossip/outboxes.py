@@ -16,8 +16,6 @@ from odf_protocol.gossip.messages import ItemMessage, Push
 from odf_protocol.gossip.settings import GossipSettings
 from odf_protocol.gossip.store import ItemStore
 
-__all__ = ["Outboxes"]
-
 _URGENCY: Final = {kind: number for number, kind in enumerate(ItemKind)}
 
 

@@ -15,8 +15,6 @@ from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.signatures import Purpose, SignedDocument, public_key_of, sign_document
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["MAX_ADDRESSES", "MAX_PEER_RECORD_BYTES", "MAX_RECORD_DAYS", "PeerRecord", "decode_peer_record", "sign_peer"]
-
 MAX_ADDRESSES: Final = 4  # guess: two families, a name, an onion-like one
 MAX_PEER_RECORD_BYTES: Final = 1024
 """Payload. Four addresses at their longest and everything else take about 900 bytes."""

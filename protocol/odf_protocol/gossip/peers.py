@@ -24,8 +24,6 @@ from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.gossip.peer_record import PeerRecord
 from odf_protocol.gossip.settings import GossipSettings
 
-__all__ = ["KnownPeer", "PeerBook", "Randomness"]
-
 
 class Randomness(Protocol):
     """Where randomness comes from; ``random.Random`` and ``random.SystemRandom`` are such."""

@@ -22,19 +22,6 @@ from typing import Final
 from odf_protocol.errors import MalformedError
 from odf_protocol.gossip.item import ITEM_ID_BYTES
 
-__all__ = [
-    "FINGERPRINT_BYTES",
-    "MAX_RANGES",
-    "NONCE_BYTES",
-    "Difference",
-    "IdSet",
-    "Range",
-    "answer_ranges",
-    "compare_ranges",
-    "fingerprint",
-    "open_ranges",
-]
-
 FINGERPRINT_BYTES: Final = 16
 NONCE_BYTES: Final = 16
 MAX_RANGES: Final = 256  # guess: some 15 kB in either direction

@@ -8,8 +8,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-__all__ = ["Rates", "Strikes"]
-
 K = TypeVar("K", bound=Hashable)
 
 

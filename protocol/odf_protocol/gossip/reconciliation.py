@@ -11,8 +11,6 @@ from odf_protocol.gossip.ranges import NONCE_BYTES, Difference, Range, compare_r
 from odf_protocol.gossip.settings import GossipSettings
 from odf_protocol.gossip.store import ItemStore
 
-__all__ = ["Reconciliations"]
-
 
 @dataclass(slots=True)
 class _Session:

@@ -5,8 +5,6 @@ Source: clause GOSSIP-30 in ``spec/extensions/gossip.md`` lists those that other
 
 from dataclasses import dataclass
 
-__all__ = ["GossipSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GossipSettings:

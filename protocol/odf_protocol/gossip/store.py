@@ -28,8 +28,6 @@ from odf_protocol.gossip.settings import GossipSettings
 from odf_protocol.key_events import KeyEvent
 from odf_protocol.key_history import MAX_KEY_EVENTS
 
-__all__ = ["OWN", "Admission", "Interests", "ItemStore", "Verdict"]
-
 OWN: Final = ""
 """The introducer of what is published here; no address bucket has this name."""
 

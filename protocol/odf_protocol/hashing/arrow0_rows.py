@@ -16,8 +16,6 @@ import pyarrow.types as pat
 
 from odf_protocol.hashing.arrow0_types import fixed_width_bytes
 
-__all__ = ["encode_rows", "row_bytes", "storage_array"]
-
 _MAX_INT32_BYTES: Final = 1 << 30  # below this, 32-bit offsets cannot overflow even with a header per row
 _TABLED_ROWS: Final = (1 << 17) + 8  # a chunk of the hasher, and the bits before its first row
 _TABLED_WIDTH_BYTES: Final = 40  # the widest number and a header: offsets of such rows are kept, 512 KiB per width

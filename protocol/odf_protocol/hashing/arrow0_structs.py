@@ -24,8 +24,6 @@ import pyarrow.types as pat
 from odf_protocol.hashing.arrow0_rows import storage_array
 from odf_protocol.hashing.arrow0_types import Leaf, fixed_width_bytes, storage_type
 
-__all__ = ["READER_BATCH_ROWS", "StructColumn"]
-
 READER_BATCH_ROWS: Final = 10_000  # ODF: batch size of the reference implementation's Parquet reader
 
 

@@ -13,8 +13,6 @@ import pyarrow.types as pat
 
 from odf_protocol.errors import UnsupportedError
 
-__all__ = ["Leaf", "fixed_width_bytes", "iter_leaves", "schema_bytes", "storage_type", "type_bytes"]
-
 _BINARY: Final = struct.pack("<H", 3)
 _UTF8: Final = struct.pack("<H", 4)
 _BOOLEAN: Final = struct.pack("<H", 5)

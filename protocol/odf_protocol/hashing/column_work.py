@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Any, Protocol
 
-__all__ = ["ColumnExecutor", "run_columns"]
-
 
 class ColumnExecutor(Protocol):
     """What is needed of a ``concurrent.futures`` executor with threads."""

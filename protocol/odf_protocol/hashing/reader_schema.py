@@ -16,8 +16,6 @@ import pyarrow.types as pat
 
 from odf_protocol.errors import MalformedError
 
-__all__ = ["as_reader_types", "reader_schema"]
-
 _KEY: Final = b"ARROW:schema"
 _MAX_EMBEDDED_BYTES: Final = 1 << 24  # guess: thousands of columns with long names
 

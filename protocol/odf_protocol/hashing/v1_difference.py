@@ -34,8 +34,6 @@ from odf_protocol.hashing.v1_leaf import LEAF_ROWS
 from odf_protocol.hashing.v1_types import decode_schema, iter_columns
 from odf_protocol.multihash import Multihash
 
-__all__ = ["Difference", "DifferenceSearch", "NodeName", "TableHeader", "answer_question"]
-
 _MAX_FOUND: Final = 1000  # guess: more differing leaves than this are one finding: everything differs
 _MAX_OPEN: Final = 4096  # guess: questions waiting at once; bounds memory and the size of a round
 

@@ -28,8 +28,6 @@ import pyarrow.types as pat
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.hashing.v1_types import logical_type
 
-__all__ = ["LEAF_ROWS", "leaf_parts", "normalized"]
-
 LEAF_ROWS: Final = 4096
 """Rows of one column that share a hash.  # measured: fewer cost speed, more make the proof of one cell longer"""
 _MAX_NARROW: Final = 0xFFFF_FFFF

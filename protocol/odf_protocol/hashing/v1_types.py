@@ -18,8 +18,6 @@ import pyarrow.types as pat
 
 from odf_protocol.errors import MalformedError, UnsupportedError
 
-__all__ = ["Column", "decode_schema", "encode_schema", "iter_columns", "logical_type"]
-
 _NULL, _BOOL, _INT, _FLOAT, _UTF8, _BINARY, _DECIMAL, _DATE, _TIME, _TIMESTAMP, _DURATION, _LIST, _STRUCT = range(13)
 _UNITS: Final = ("s", "ms", "us", "ns")
 _MAX_DEPTH: Final = 64  # guess: ODF schemas nest a few levels; a hostile schema must not exhaust the stack

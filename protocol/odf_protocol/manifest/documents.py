@@ -19,8 +19,6 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.wire.envelope import SUPPORTED_VERSIONS
 
-__all__ = ["VERSIONS", "BlockManifest", "BlockView", "DatasetSnapshot", "Manifest"]
-
 #: Versions that are understood, newest last, by the manifest's kind.
 VERSIONS: Final[dict[str, tuple[int, ...]]] = {
     "DatasetSnapshot": (1,),

@@ -6,8 +6,6 @@ from typing import Final
 
 from odf_protocol.errors import MalformedError, shown
 
-__all__ = ["ManifestError", "find_nearest", "list_words"]
-
 #: How alike a word must be to be suggested; difflib's own default is 0.6. # guess
 _SUGGESTION_CUTOFF: Final = 0.6
 

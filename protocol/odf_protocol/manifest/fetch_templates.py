@@ -19,8 +19,6 @@ from odf_protocol.events import (
 from odf_protocol.manifest.snapshot_error import Step
 from odf_protocol.manifest.templates import substitute
 
-__all__ = ["rewrite_fetch", "substitute_in_fetch"]
-
 
 def substitute_in_fetch(fetch: FetchStep, environment: Mapping[str, str]) -> FetchStep:
     """Fill in every template of a step, just before it is run; the result may hold secrets and is not published.

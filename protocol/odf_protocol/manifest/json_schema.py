@@ -32,8 +32,6 @@ from odf_protocol.manifest.documents import VERSIONS, DatasetSnapshot
 from odf_protocol.manifest.scalar_readers import spellings_of
 from odf_protocol.wire.envelope import MetadataBlock
 
-__all__ = ["manifest_schema"]
-
 Schema = dict[str, Any]
 
 _EVENT: Final = union_kind_of(Event)

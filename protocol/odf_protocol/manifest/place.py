@@ -7,8 +7,6 @@ from typing import NoReturn
 from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.manifest.nodes import Node
 
-__all__ = ["Path", "Place", "Reader", "format_path"]
-
 #: Field path as a linked list, newest step first, so that extending one costs a tuple; None is the document's root.
 Path = tuple["Path", str | int] | None
 

@@ -12,8 +12,6 @@ from typing import Final
 
 from odf_protocol.manifest.nodes import NULL_WORDS
 
-__all__ = ["BOOLS", "JsonScalar", "format_float", "needs_quotes", "resolve_plain"]
-
 JsonScalar = None | bool | int | float | str
 
 BOOLS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}

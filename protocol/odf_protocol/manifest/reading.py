@@ -44,8 +44,6 @@ from odf_protocol.manifest.scalar_readers import (
     spellings_of,
 )
 
-__all__ = ["read_kind", "read_table"]
-
 
 def read_kind(kind: Kind, node: Node, path: Path, place: Place) -> Any:
     """Read a value of a declared kind.

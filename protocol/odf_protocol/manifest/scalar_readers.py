@@ -22,17 +22,6 @@ from odf_protocol.manifest.place import Path, Place, Reader
 from odf_protocol.manifest.plain_scalars import BOOLS, resolve_plain
 from odf_protocol.timestamp import Timestamp
 
-__all__ = [
-    "bytes_reader",
-    "enum_reader",
-    "integer_reader",
-    "read_bool",
-    "read_extra",
-    "read_text",
-    "read_timestamp",
-    "spellings_of",
-]
-
 _T = TypeVar("_T")
 
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)

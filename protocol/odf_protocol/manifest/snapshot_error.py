@@ -6,8 +6,6 @@ from typing import NoReturn
 
 from odf_protocol.errors import OdfError, RejectedError
 
-__all__ = ["At", "SnapshotError", "Step"]
-
 Step = str | int
 
 

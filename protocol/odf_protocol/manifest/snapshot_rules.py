@@ -41,8 +41,6 @@ from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.manifest.source_rules import check_fetch, check_merge, check_read
 from odf_protocol.names import DatasetName, parse_dataset_ref
 
-__all__ = ["normalize_added_event", "normalize_snapshot"]
-
 _OF_THE_NODE: Final = (Seed, AddData, ExecuteTransform, DisablePushSource, DisablePollingSource)
 
 

@@ -14,8 +14,6 @@ from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.manifest.templates import find_variables
 from odf_protocol.schema_ddl import parse_ddl
 
-__all__ = ["check_fetch", "check_merge", "check_read"]
-
 
 def check_fetch(fetch: FetchStep, at: At) -> None:
     """SNAP-7, and that a chain to read logs from is named.

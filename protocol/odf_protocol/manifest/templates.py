@@ -16,8 +16,6 @@ from typing import Final
 
 from odf_protocol.errors import MalformedError, NotFoundError
 
-__all__ = ["MissingVariableError", "TemplateError", "find_variables", "substitute"]
-
 _OPEN: Final = "${{"
 _CLOSE: Final = "}}"
 _ALTERNATIVE: Final = re.compile(

@@ -7,8 +7,6 @@ from odf_protocol.errors import RejectedError
 from odf_protocol.smart_transfer.messages import ObjectFile, PullStrategy, PushStrategy
 from odf_protocol.smart_transfer.problems import Problem
 
-__all__ = ["Refused", "check_answered"]
-
 
 @dataclass(frozen=True, slots=True)
 class Refused:

@@ -20,8 +20,6 @@ from odf_protocol.smart_transfer.limits import (
 )
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 
-__all__ = ["decode_batch", "encode_batch", "encode_tar_entry"]
-
 _RECORD: Final = 512
 _HEADER: Final = struct.Struct("100s 24x 12s 12s 8s c 100s 8s 247x")
 """name; size, time, checksum in octal; kind, link, magic. Source: GNU tar, "Basic Tar Format"."""

@@ -23,33 +23,6 @@ from odf_protocol.smart_transfer.limits import (
 )
 from odf_protocol.smart_transfer.problems import Empty, HashText, Internal, Message, Problem, Text
 
-__all__ = [
-    "Answer",
-    "BlocksBatch",
-    "BlocksResponse",
-    "Header",
-    "ObjectFile",
-    "ObjectType",
-    "ObjectsPullRequest",
-    "ObjectsPullResponse",
-    "ObjectsPushRequest",
-    "ObjectsPushResponse",
-    "PullPlan",
-    "PullRequest",
-    "PullResponse",
-    "PullStrategy",
-    "PushBlocks",
-    "PushProgress",
-    "PushRequest",
-    "PushStrategies",
-    "PushStrategy",
-    "Running",
-    "TransferPlan",
-    "TransferUrl",
-    "decode_message",
-    "encode_message",
-]
-
 MEDIA_TYPE: Final = "application/tar+gzip"
 ENCODING: Final = "raw"
 

@@ -7,19 +7,6 @@ from msgspec import UNSET, UnsetType
 
 from odf_protocol.smart_transfer.limits import MAX_TEXT_CHARACTERS
 
-__all__ = [
-    "Empty",
-    "HashText",
-    "Internal",
-    "InvalidHead",
-    "InvalidInterval",
-    "Message",
-    "NameCollision",
-    "Problem",
-    "RefCollision",
-    "Text",
-]
-
 HashText = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT_CHARACTERS)]
 

@@ -30,8 +30,6 @@ from odf_protocol.events.declaration import (
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.wire.limits import MAX_DEPTH, MAX_TABLES, MAX_VECTOR_LENGTH, MIN_TABLE_SIZE_BYTES
 
-__all__ = ["Decoder"]
-
 _Table = TypeVar("_Table")
 
 _U16 = struct.Struct("<H")

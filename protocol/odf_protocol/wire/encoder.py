@@ -26,8 +26,6 @@ from odf_protocol.events.declaration import (
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.wire.builder import Builder, number_types
 
-__all__ = ["encode_root"]
-
 _TIMESTAMP = struct.Struct("<iHxxII")
 _INITIAL_SIZE_BYTES = 512
 

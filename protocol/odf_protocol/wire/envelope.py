@@ -16,8 +16,6 @@ from odf_protocol.timestamp import Timestamp
 from odf_protocol.wire.decoder import Decoder
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 
-__all__ = ["SUPPORTED_VERSIONS", "Manifest", "MetadataBlock", "decode_envelope", "encode_envelope"]
-
 METADATA_BLOCK_CODE = 0x400000  # multicodec odf-metadata-block
 
 # The versions differ in one thing: version 2 aligns the Timestamp struct to 1 byte, version 3 to 4 as it should be.

@@ -12,8 +12,6 @@ from odf_engines.datafusion.spark_questions.kinds import BIGINT, DOUBLE, EXACT_W
 from odf_engines.datafusion.spark_questions.values import Term, cast, only, orderly
 from odf_engines.errors import UnsuitableQueryError
 
-__all__ = ["aggregate_of"]
-
 _EXACT_DOUBLE_BITS: Final = 10
 """A whole number that has this many bits to spare in eight bytes is exact as DOUBLE: 63 - 53 (IEEE 754)."""
 

@@ -17,23 +17,6 @@ if TYPE_CHECKING:
 
     from odf_engines.contract import QueryTable
 
-__all__ = [
-    "BIGINT",
-    "BOOLEAN",
-    "DATE",
-    "DOUBLE",
-    "EXACT_WHOLE",
-    "INT",
-    "INTEGERS",
-    "MOST_DIGITS",
-    "STRING",
-    "TIMESTAMP",
-    "Kind",
-    "columns_of",
-    "decimal",
-    "wider_integer",
-]
-
 MOST_DIGITS: Final = 38  # Spark's DecimalType.MAX_PRECISION, and Arrow's Decimal128
 
 

@@ -25,8 +25,6 @@ from odf_engines.datafusion.spark_questions.kinds import (
 from odf_engines.datafusion.spark_questions.values import Term, cast, comparable, literal_of, moment_of, only
 from odf_engines.errors import UnsuitableQueryError
 
-__all__ = ["Find", "term_of"]
-
 Find = Callable[[str | None, str], Term]
 """Finds a column by its table's alias (None: of any) and its name."""
 

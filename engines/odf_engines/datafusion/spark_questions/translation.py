@@ -18,8 +18,6 @@ from odf_engines.datafusion.spark_questions.values import Term, cast, only, orde
 from odf_engines.errors import UnsuitableQueryError
 from odf_engines.host.query_names import quote_dotted_names
 
-__all__ = ["translate_question"]
-
 # What the parser reads otherwise than Spark does: escapes, comments inside of comments, pipes.
 _READ_OTHERWISE = ("\\", "/*", "|>", "{", "$")
 

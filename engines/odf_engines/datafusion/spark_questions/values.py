@@ -13,8 +13,6 @@ from sqlglot import expressions as exp
 from odf_engines.datafusion.spark_questions.kinds import BIGINT, DATE, INT, STRING, TIMESTAMP, Kind, decimal
 from odf_engines.errors import UnsuitableQueryError
 
-__all__ = ["Term", "cast", "comparable", "literal_of", "moment_of", "only", "orderly"]
-
 _WHOLE: Final = re.compile(r"[0-9]{1,18}")
 _POINTED: Final = re.compile(r"[0-9]{1,15}\.[0-9]{1,15}")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")

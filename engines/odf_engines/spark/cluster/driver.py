@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["check_facts", "connect_cluster"]
-
 _TAKEN_S = 90.0  # guess: Java starts in seconds, and Spark itself asks a master three times in a minute
 _EXECUTORS_S = 75.0  # guess: workers start Java within seconds, on a machine that is busy in most of a minute
 _LATER_S = 5.0  # guess: how much later the others start than the first

@@ -25,8 +25,6 @@ from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.spark.launch import SECRET
 
-__all__ = ["ClusterSession", "open_on_cluster"]
-
 _HOSTS: Final = Path("/etc/hosts")
 _RESOLVER: Final = Path("/etc/resolv.conf")
 

@@ -12,8 +12,6 @@ from typing import Any
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.gate.trees import class_name, items, iter_expressions, iter_plan, shown, simple_name, view_name
 
-__all__ = ["check_analysed"]
-
 # Relations that hold no rows but those in the text of the query, or none at all.
 _OWN_ROWS = frozenset({"CTERelationRef", "LocalRelation", "OneRowRelation", "Range", "EmptyRelation"})
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from odf_engines.host.query_names import OPAQUE
 
-__all__ = ["AskedTime", "take_times"]
-
 _NAME = r"(?:[A-Za-z_]\w*|`(?:[^`]|``)+`)"
 _TRAVEL = rf"""
     (?P<table>{_NAME}) \s+ (?:FOR\s+)? (?:SYSTEM_TIME|TIMESTAMP) \s+ AS \s+ OF \s+

@@ -24,8 +24,6 @@ from odf_engines.spark.gate.window_inputs import InputBelow, UnboundedError, def
 from odf_engines.spark.java_classes import java_class
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["EventSessions", "EventWindow", "find_event_window"]
-
 _PLANS = frozenset(
     {
         "Aggregate",

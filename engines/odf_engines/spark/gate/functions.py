@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-__all__ = ["FUNCTIONS", "FunctionGrade", "FunctionUse"]
-
 
 class FunctionUse(Enum):
     """What a function may be called in."""

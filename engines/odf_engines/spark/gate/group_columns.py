@@ -13,8 +13,6 @@ from typing import Any
 
 from odf_engines.spark.gate.trees import items, iter_plan, simple_name, view_name
 
-__all__ = ["GroupColumns", "find_group_columns"]
-
 _ROW_BY_ROW = frozenset({"Filter", "PipeOperator", "Sort", "SubqueryAlias", "WithCTE", "CTERelationDef"})
 """Plans whose rows are those below, under the same numbers of columns, and are there or not each by itself."""
 _KEPT_SIDES = {

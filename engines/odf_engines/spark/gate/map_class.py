@@ -13,8 +13,6 @@ from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.spark.gate.trees import items, iter_expression, shown, simple_name, view_name
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["SUBQUERIES", "MapQuery", "NoMapError", "check_map", "column_definitions"]
-
 
 class NoMapError(Exception):
     """The query is no map; it may be a maintained view."""

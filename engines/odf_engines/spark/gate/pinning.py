@@ -16,8 +16,6 @@ from odf_engines.contract import Finding
 from odf_engines.spark.gate.trees import items, shown, simple_name
 from odf_engines.spark.gate.written import PIN, ZONE, names_a_zone
 
-__all__ = ["find_pinned"]
-
 _DIGITS: Final = "how many digits a floating-point number is written with depends on the version of Java"
 _DECIMALS: Final = (
     "it goes by the digits that a floating-point number is written with, which depend on the version of Java"

@@ -12,8 +12,6 @@ from odf_engines.errors import NotReplayableError
 from odf_engines.spark.gate.pinning import find_pinned
 from odf_engines.spark.gate.trees import class_name, iter_expressions, iter_plan, shown, simple_name
 
-__all__ = ["check_purity"]
-
 _KNOWN_PACKAGE = "org.apache.spark.sql.catalyst.expressions."
 _DATED_TEXT = re.compile(r"\s*[+-]?\d{4}.*", re.DOTALL)
 

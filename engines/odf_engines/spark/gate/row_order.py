@@ -15,8 +15,6 @@ from odf_engines.contract import Finding
 from odf_engines.errors import NotReplayableError
 from odf_engines.spark.gate.trees import is_replaced, items, iter_expression, iter_plan, shown, simple_name
 
-__all__ = ["find_order_dependence"]
-
 _FLOATS = ("it adds floating-point numbers, and another order gives other last digits", "sums and averages of DECIMAL")
 _SIGNED_ZERO = ("0.0 and -0.0 are equal, so the one that is met first wins", "the same over DECIMAL")
 _OVERFLOW = (

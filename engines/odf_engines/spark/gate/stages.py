@@ -9,8 +9,6 @@ from typing import Any
 from odf_engines.contract import MAX_STAGES
 from odf_engines.spark.gate.trees import children_of, items, shown, simple_name, view_name
 
-__all__ = ["list_stages"]
-
 _WORDS = {
     "Deduplicate": "keeps each row once",
     "Distinct": "keeps each row once",

@@ -19,8 +19,6 @@ from odf_engines.spark.gate.temporal_joins import put_versions
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
 from odf_engines.spark.plans import java_session, resolve_plan
 
-__all__ = ["TOO_DEEP", "ParsedQuery", "analyse_query", "invalid_query", "parse_again", "parse_query"]
-
 # Plans that only compute rows from rows. Everything else is a command, a script, a setting, or new and not looked at.
 _QUERY_PLAN_NAMES = """
     Aggregate AsOfJoin CTERelationDef CTERelationRef Deduplicate Distinct Except Filter Generate GlobalLimit

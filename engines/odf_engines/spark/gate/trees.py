@@ -11,20 +11,6 @@ from typing import Any
 from py4j.java_gateway import is_instance_of
 from pyspark import SparkContext
 
-__all__ = [
-    "children_of",
-    "class_name",
-    "is_replaced",
-    "items",
-    "iter_expression",
-    "iter_expressions",
-    "iter_plan",
-    "leads_to",
-    "shown",
-    "simple_name",
-    "view_name",
-]
-
 _SHOWN_CHARACTERS = 160  # guess: enough to find the place in a query
 _REPLACED = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"
 _known_replaced: dict[str, bool] = {}

@@ -15,8 +15,6 @@ from odf_engines.spark.gate.group_columns import GroupColumns, find_group_column
 from odf_engines.spark.gate.trees import items, iter_plan, simple_name, view_name
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["Groups", "NoViewError", "ViewQuery", "check_output_columns", "check_view", "find_groups"]
-
 _UNCOMPARABLE = ("map<", "variant", "interval")
 _ABOVE_GROUPS = frozenset({"Filter", "GlobalLimit", "LocalLimit", "PipeOperator", "Sort", "SubqueryAlias"})
 

@@ -16,8 +16,6 @@ from odf_engines.spark.gate.temporal_joins import find_asked_times
 from odf_engines.spark.gate.trees import is_replaced, items, iter_expression, iter_plan, simple_name, view_name
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["InputBelow", "UnboundedError", "defined_tables", "find_inputs_below"]
-
 _PASSING = frozenset({"Distinct", "Filter", "Generate", "PipeOperator", "SubqueryAlias"})
 _SETS = frozenset({"Except", "Intersect", "Union"})
 _OWN_SIDES = {

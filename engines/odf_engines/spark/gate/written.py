@@ -10,8 +10,6 @@ from odf_engines.contract import Finding
 from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
 from odf_engines.spark.gate.statement import ParsedQuery
 
-__all__ = ["PIN", "ZONE", "find_written", "names_a_zone"]
-
 PIN = "pin the engine's digest"
 ZONE = "it uses the table of time zones"
 

@@ -18,8 +18,6 @@ from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.refused_rows import iter_unconverted
 from odf_engines.stage_figures import IngestStage
 
-__all__ = ["convert_read"]
-
 
 def convert_read(
     spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, handover: Handover

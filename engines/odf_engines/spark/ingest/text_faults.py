@@ -16,8 +16,6 @@ from odf_engines.records.converted_texts import NOTHING, SHOWN_CHARACTERS, type_
 from odf_engines.records.source_records import FORM, MISFIT, NULL
 from odf_engines.records.time_patterns import TimePatterns
 
-__all__ = ["faults_of", "literal"]
-
 _MOST_FAULTS: Final = 100  # guess: of one value; who mends that many looks at the record
 
 

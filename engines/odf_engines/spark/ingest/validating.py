@@ -24,8 +24,6 @@ from odf_engines.spark.plans import java_session
 from odf_engines.stage_figures import IngestStage
 from odf_engines.validation.validated_rows import verdict_name
 
-__all__ = ["validate_staged"]
-
 _ROWS = "rows"
 _KEPT = "\1kept"
 _ANSI = "spark.sql.ansi.enabled"

@@ -16,8 +16,6 @@ from odf_node.adapters.bucket_client import BucketAddress, BucketKeys, Trouble, 
 from odf_node.adapters.next_match import choose_next
 from odf_protocol.errors import MalformedError, shown
 
-__all__ = ["WILDCARDS", "answer"]
-
 WILDCARDS: Final = "*?["
 _CHUNK_BYTES: Final = 8 * 1024 * 1024  # guess: each is a request
 _MOST_KEY_BYTES: Final = 1024  # Source: "Object key naming guidelines" of Amazon S3

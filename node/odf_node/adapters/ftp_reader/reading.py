@@ -11,8 +11,6 @@ from typing import Any, BinaryIO, Final
 
 from odf_protocol.errors import shown
 
-__all__ = ["answer"]
-
 _MODIFIED: Final = re.compile(r"213 ([0-9]{14})(?:\.([0-9]{1,9}))?")
 _CHUNK_BYTES: Final = 64 * 1024
 _NO_FILE: Final = "550"  # Source: RFC 959 section 4.2.2

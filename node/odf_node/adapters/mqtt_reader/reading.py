@@ -15,8 +15,6 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from odf_protocol.errors import shown
 
-__all__ = ["answer"]
-
 _KEEPALIVE_S: Final = 60  # as the library
 _LOOK_S: Final = 0.01  # guess: so long nothing comes when a broker waits to hear that messages have arrived
 _MOST_PENDING_BYTES: Final = 1024**2  # guess: written and synchronised at once

@@ -12,8 +12,6 @@ import psycopg
 from odf_node.adapters.postgres_reader.types import INFINITE, PostgresType, find_type
 from odf_protocol.errors import MalformedError, shown
 
-__all__ = ["answer"]
-
 _MOST_ROW_BYTES: Final = 16 * 1024**2  # as a record of CSV (ING-2)
 _UNAVAILABLE: Final = frozenset({"", "08", "28", "40", "53", "55", "57", "58", "XX"})
 """Classes of SQLSTATE (none: no connection) that may be otherwise next time; all others are the question's fault."""

@@ -9,8 +9,6 @@ from typing import Final
 
 from odf_protocol.errors import MalformedError
 
-__all__ = ["INFINITE", "PostgresType", "find_type"]
-
 INFINITE: Final = frozenset({"NaN", "Infinity", "infinity"})
 """Values behind which nothing follows, as PostgreSQL orders and writes them."""
 

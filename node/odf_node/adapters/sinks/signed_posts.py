@@ -12,8 +12,6 @@ from odf_node.ports.keys import KeyStore
 from odf_node.ports.notices import Told
 from odf_protocol.did import DidKey
 
-__all__ = ["SignedPosts"]
-
 
 class SignedPosts:
     """Signs with the node's key, which is made where there is none."""

@@ -13,8 +13,6 @@ from odf_node.ports.notices import find_address_problem
 from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
 from odf_protocol.manifest.templates import MissingVariableError, TemplateError, find_variables, substitute
 
-__all__ = ["Webhook"]
-
 _MOST_BYTES: Final = 1024 * 1024  # guess: what receivers take without being set up for it
 _MOST_ROWS: Final = 10_000
 

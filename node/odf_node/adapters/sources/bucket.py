@@ -27,8 +27,6 @@ from odf_protocol.events import (
 )
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["fetch_next_object", "fetch_object"]
-
 _NANOSECONDS_PER_MS: Final = 1_000_000
 
 

@@ -12,8 +12,6 @@ from urllib.parse import quote, unquote
 from odf_node.adapters.bucket_client import BUCKET_SCHEMES, BucketAddress, BucketKeys, parse_bucket_url
 from odf_protocol.errors import MalformedError
 
-__all__ = ["BucketPlace", "is_in_bucket", "parse_object_url"]
-
 _EXPECTED: Final = "s3://bucket/path/of/object, s3+https://host/bucket/path or s3+http://host:port/bucket/path"
 
 

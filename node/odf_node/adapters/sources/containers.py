@@ -37,8 +37,6 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.events import FetchStepContainer, SourceState
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["fetch_output"]
-
 _OUT: Final = "/opt/odf/out"  # as the reference implementation
 _NEW_ETAG: Final = "new-etag"
 _NEW_LAST_MODIFIED: Final = "new-last-modified"

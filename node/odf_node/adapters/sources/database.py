@@ -25,8 +25,6 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.events import EventTimeSourceFromPath, FetchStepUrl, SourceState
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["SCHEME", "TablePlace", "fetch_rows", "parse_table_url"]
-
 SCHEME: Final = "sqlite"
 
 _EXPECTED: Final = "sqlite:///absolute/path.db?table=NAME&by=COLUMN, and perhaps &limit=ROWS"

@@ -6,8 +6,6 @@ Source: clause ING-18 in ``spec/ingest.md``.
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["find_missing_extra"]
-
 _MODULES: Final = {"mqtt": "paho", "postgresql": "psycopg"}
 """What each extra brings, as it is imported."""
 

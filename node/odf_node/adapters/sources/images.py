@@ -11,8 +11,6 @@ from odf_node.ports.images import AddedImage, DamagedImage, ImageShelf
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import FetchStepContainer
 
-__all__ = ["command_of", "environment_of", "find_image"]
-
 # What programs in images expect where the image does not say it, as container runtimes have it.
 _USUAL: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp"}  # noqa: S108 - inside the sandbox
 

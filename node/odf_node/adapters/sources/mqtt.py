@@ -25,8 +25,6 @@ from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import FetchStepMqtt, SourceState
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["MESSAGES", "fetch_mqtt"]
-
 MESSAGES: Final = "odf-node/mqtt-messages"
 """The kind of a source state: which messages were taken. Other nodes do not know it, and read the rows all the same."""
 

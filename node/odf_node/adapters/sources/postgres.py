@@ -21,8 +21,6 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import EventTimeSourceFromPath, FetchStepUrl, SourceState
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["fetch_postgres", "request_of"]
-
 
 async def fetch_postgres(
     step: FetchStepUrl,

@@ -13,8 +13,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from odf_node.adapters.sources.table_cursor import read_limit
 from odf_protocol.errors import MalformedError
 
-__all__ = ["POSTGRES_SCHEMES", "PostgresPlace", "parse_postgres_url"]
-
 POSTGRES_SCHEMES: Final = ("postgresql", "postgres")
 
 _EXPECTED: Final = (

@@ -21,8 +21,6 @@ from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import SourceNotFoundError, SourceTooLargeError, SourceUnavailableError
 from odf_protocol.errors import MalformedError, OdfError
 
-__all__ = ["run_reader"]
-
 _MOST_ANSWER_BYTES: Final = 64 * 1024  # guess: a value of a column, or a message
 _NOT_FOR_READERS: Final = ("PG", "ODF_NODE_")
 """Begin variables of the environment that a reader does not see: libpq would send ``PGPASSWORD`` to any server."""

@@ -30,8 +30,6 @@ from odf_protocol.events import CompressionFormat, FetchStepUrl
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["read_sample", "read_table"]
-
 _GZIP: Final = b"\x1f\x8b"
 _ZIP: Final = b"PK\x03\x04"
 _TABLES: Final = {b"PAR1": "Parquet", b"Obj\x01": "Avro"}

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from odf_protocol.events import SourceState
 
-__all__ = ["CURSOR", "cursor_state", "find_last_value", "read_limit"]
-
 CURSOR: Final = "odf-node/table-cursor"
 """The kind of a source state: how far a table was read. Other nodes do not know it, and read the rows all the same."""
 

@@ -12,8 +12,6 @@ from odf_engines.sandbox.resources import MOST_DESCRIPTORS, usage_of
 from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.ports.sources import SourceTooLargeError
 
-__all__ = ["wait_watched"]
-
 _LOOK_S: Final = 0.2
 """How often it is looked what a sandboxed command takes. Source: the watch of engines (SANDBOX-8)."""
 

@@ -17,8 +17,6 @@ from odf_node.ingest.drafts.numbers import NumberForm, find_number_forms
 from odf_node.ingest.drafts.records import Records
 from odf_node.wording import count_of
 
-__all__ = ["Column", "TimeFormats", "guess_columns"]
-
 _GAPS: Final = frozenset(
     {"NA", "N/A", "n/a", "na", "NULL", "null", "None", "NaN", "nan", "-", "--", "\u2013", ".", "?", "#N/A"}
 )

@@ -14,8 +14,6 @@ from typing import Final
 
 from odf_engines.records.time_patterns import RFC_3339, TimePattern, parse_pattern
 
-__all__ = ["TimeForm", "find_time_form"]
-
 _DAYS: Final = (
     "%Y-%m-%d",
     "%d.%m.%Y",

@@ -21,8 +21,6 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.manifest import parse_snapshots
 from odf_protocol.names import DatasetName
 
-__all__ = ["Draft", "Drafting"]
-
 SAMPLE_BYTES: Final = 4 * 1024**2
 """Of a file that are looked at, unpacked.  # guess: most files as a whole"""
 

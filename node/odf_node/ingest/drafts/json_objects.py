@@ -11,8 +11,6 @@ from typing import Final
 
 from odf_engines.ingest.json_records import BrokenJsonError, parse_feature, parse_object
 
-__all__ = ["Objects", "find_objects"]
-
 _DECODER: Final = json.JSONDecoder()
 _SPACE: Final = re.compile(r"\s*")
 _BETWEEN: Final = re.compile(r"[\s,]*")

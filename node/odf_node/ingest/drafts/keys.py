@@ -7,8 +7,6 @@ from typing import Final
 
 from odf_node.ingest.drafts.columns import Column
 
-__all__ = ["Key", "find_key"]
-
 _MOST_COLUMNS: Final = 4
 _MOST_CANDIDATES: Final = 10  # guess: 375 combinations of up to four; keys stand on the left
 _IDENTIFYING: Final = (

@@ -5,8 +5,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["NumberForm", "find_number_forms"]
-
 _MOST_DIGITS: Final = 18
 """That fit 64 bits whatever they are."""
 

@@ -20,8 +20,6 @@ from odf_protocol.errors import MalformedError
 if TYPE_CHECKING:
     from odf_engines.sampling.process import FoundTable
 
-__all__ = ["Records", "find_records", "records_of"]
-
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _TRIED_RECORDS: Final = 200
 MOST_RECORDS: Final = 100_000

@@ -11,8 +11,6 @@ from typing import Final
 
 from odf_node.text_encodings import UTF_8, find_codec
 
-__all__ = ["DecodedText", "decode"]
-
 _MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _WESTERN: Final = ("iso-8859-1", "windows-1252")
 _CONTROLS_OF_LATIN_1: Final = frozenset(range(0x80, 0xA0))  # signs in windows-1252
