@@ -11,6 +11,7 @@ from odf_node.configuration.declaration import Schedule
 from odf_node.schedules.candidates import CandidateReader
 from odf_node.schedules.standings import Ended, Result
 from odf_node.schedules.timetable import Timetable
+from support.command_line import list_kept
 from support.nodes import RealNode
 
 PUSHED = """
@@ -131,6 +132,35 @@ def test_circle_is_refused_by_change_and_by_a_pull(node: RealNode) -> None:
     ran = node.run("pull", "copy")
     assert (ran.code, "no-circles" in ran.err) == (4, True), ran.err
     assert node.must("log", "copy").out == before
+
+
+def test_another_dataset_of_the_same_name_is_followed_from_its_beginning_if_its_columns_fit(node: RealNode) -> None:
+    follower = write(node, FOLLOWER, "copy", "cities")
+    node.must("add", write(node, PUSHED, "cities"))
+    node.must("add", follower)
+    ingest(node, "cities", FIRST)
+    node.must("pull", "copy")
+    node.must("rename", "cities", "first")
+    refuse(node, 3, "no dataset 'cities'")
+    odd = PUSHED.replace("city STRING, n BIGINT", "n STRING, town STRING")
+    node.must("add", write(node, odd, "cities"))
+    ingest(node, "cities", "event_time,n,town\n2024-01-04T00:00:00Z,x,Kyiv\n")
+    refuse(node, 7, "town")
+    node.must("delete", "cities", "--yes")
+    node.must("add", write(node, PUSHED, "cities"))
+    ingest(node, "cities", SECOND)
+    node.must("pull", "copy")
+    assert rows(node, "copy") == [(0, "Bern", 1), (0, "Rome", 2), (0, "Oslo", 3)]
+    assert "up to date" in node.must("pull", "copy").out
+
+
+def refuse(node: RealNode, code: int, said: str) -> None:
+    """Pull the follower in vain, twice, and see that nothing of the home has changed."""
+    before = list_kept(node.home)
+    for _ in range(2):
+        ran = node.run("pull", "copy")
+        assert (ran.code, said in ran.err) == (code, True), ran
+    assert list_kept(node.home) == before
 
 
 def test_follower_is_due_after_what_it_follows(node: RealNode) -> None:
