@@ -7,8 +7,10 @@ import csv
 import gzip
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,11 +22,46 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "covid"
 ANSWERS = Path(__file__).parents[1] / "data" / "covid-derived"
 DAYS = ("2020-10-01", "2020-10-08", "2020-11-01")
+DERIVED = ("worldwide.daily", "key.countries", "countries.weekly")
 
 
 def published(name: str, day: str) -> list[list[str]]:
     with gzip.open(ANSWERS / f"{name}-{day}.csv.gz", "rt") as file:
         return list(csv.reader(file))[1:]
+
+
+@dataclass(frozen=True)
+class Day:
+    """What a node had of the datasets after it took a version of the countries' table.
+
+    Attributes:
+        totals: Rows in force of the sums per day.
+        pivot: Rows in force of the pivot.
+        weeks: All rows of the weeks.
+        late_rows: How many rows came too late for their week.
+    """
+
+    totals: list[list[str]]
+    pivot: list[list[str]]
+    weeks: list[dict[str, Any]]
+    late_rows: int
+
+
+@pytest.fixture(scope="module")
+def agency(tmp_path_factory: pytest.TempPathFactory) -> tuple[RealNode, dict[str, Day]]:
+    """A node that took one version of the table after the other, and what came of each."""
+    node = RealNode(tmp_path_factory.mktemp("agency"), has_engine=True)
+    node.must("add", *(str(EXAMPLE / f"{name}.yaml") for name in ("countries.daily", *DERIVED)))
+    days = {}
+    for day in DAYS:
+        source = (EXAMPLE / "data" / f"countries-aggregated-{day}.csv.gz").as_uri()
+        node.must("pull", "countries.daily", environment={"COVID_SOURCE": source})
+        reports = {each["dataset"]: each for each in node.must("pull", *DERIVED, "-o", "json").json()}
+        query = "SELECT event_time, country, confirmed, deaths, days, op FROM countries.weekly"
+        given = json.loads(node.must("sql", "-c", query, "-o", "json").out)
+        totals, pivot = rows_in_force(node, "worldwide.daily"), rows_in_force(node, "key.countries")
+        days[day] = Day(totals, pivot, given, reports["countries.weekly"]["lateRows"])
+    return node, days
 
 
 def rows_in_force(node: RealNode, dataset: str) -> list[list[str]]:
@@ -33,8 +70,7 @@ def rows_in_force(node: RealNode, dataset: str) -> list[list[str]]:
     return [[str(value) if value is not None else "" for value in row.values()] for row in found]
 
 
-def check_totals(node: RealNode, day: str) -> None:
-    ours = rows_in_force(node, "worldwide.daily")
+def check_totals(ours: list[list[str]], day: str) -> None:
     theirs = published("worldwide-aggregate", day)
     assert [[row[0][:10], *row[1:4]] for row in ours] == [row[:4] for row in theirs]
     for mine, answer in zip(ours, theirs, strict=True):
@@ -42,28 +78,18 @@ def check_totals(node: RealNode, day: str) -> None:
         assert not answer[4] or abs(float(mine[4]) - float(answer[4])) < 1e-9
 
 
-def check_pivot(node: RealNode, day: str) -> None:
-    ours = [[row[0][:10], *row[1:]] for row in rows_in_force(node, "key.countries")]
-    assert ours == published("key-countries-pivoted", day)
-
-
-def test_totals_and_pivot_are_those_of_the_publisher_after_every_correction(tmp_path):
-    node, auditor = (RealNode(tmp_path / name, has_engine=True) for name in ("agency", "auditor"))
-    node.must(
-        "add", *(str(EXAMPLE / f"{name}.yaml") for name in ("countries.daily", "worldwide.daily", "key.countries"))
-    )
-    for day in DAYS:
-        source = (EXAMPLE / "data" / f"countries-aggregated-{day}.csv.gz").as_uri()
-        node.must("pull", "countries.daily", environment={"COVID_SOURCE": source})
-        node.must("pull", "worldwide.daily", "key.countries")
-        check_totals(node, day)
-        check_pivot(node, day)
+def test_totals_and_pivot_are_those_of_the_publisher_after_every_correction(agency, tmp_path):
+    node, days = agency
+    for day, found in days.items():
+        check_totals(found.totals, day)
+        assert [[row[0][:10], *row[1:]] for row in found.pivot] == published("key-countries-pivoted", day)
+    auditor = RealNode(tmp_path / "auditor", has_engine=True)
     with node.serving() as address, lent_to_strangers():
         for name in ("countries.daily", "worldwide.daily", "key.countries"):
             auditor.must("pull", f"{address}/{name}")
     trust = {each["name"]: each["trust"] for each in json.loads(auditor.must("list", "-o", "json").out)}
     assert trust == {"countries.daily": "signed", "worldwide.daily": "re-executed", "key.countries": "re-executed"}
-    check_totals(auditor, DAYS[-1])
+    check_totals(rows_in_force(auditor, "worldwide.daily"), DAYS[-1])
 
 
 def weeks(days: Sequence[str]) -> dict[tuple[str, str], tuple[int, int, int]]:
@@ -84,21 +110,14 @@ def weeks(days: Sequence[str]) -> dict[tuple[str, str], tuple[int, int, int]]:
     return found
 
 
-def test_weeks_are_given_once_as_they_were_known_at_their_ends(tmp_path):
-    node = RealNode(tmp_path / "agency", has_engine=True)
-    node.must("add", *(str(EXAMPLE / f"{name}.yaml") for name in ("countries.daily", "countries.weekly")))
-    late = 0
-    for position, day in enumerate(DAYS, 1):
-        source = (EXAMPLE / "data" / f"countries-aggregated-{day}.csv.gz").as_uri()
-        node.must("pull", "countries.daily", environment={"COVID_SOURCE": source})
-        (report,) = node.must("pull", "countries.weekly", "-o", "json").json()
-        late += report["lateRows"]
-        query = "SELECT event_time, country, confirmed, deaths, days, op FROM countries.weekly"
-        found = json.loads(node.must("sql", "-c", query, "-o", "json").out)
-        assert {row["op"] for row in found} == {0}
+def test_weeks_are_given_once_as_they_were_known_at_their_ends(agency):
+    _, days = agency
+    for position, found in enumerate(days.values(), 1):
+        assert {row["op"] for row in found.weeks} == {0}
         ours = {
-            (row["event_time"][:10], row["country"]): (row["confirmed"], row["deaths"], row["days"]) for row in found
+            (row["event_time"][:10], row["country"]): (row["confirmed"], row["deaths"], row["days"])
+            for row in found.weeks
         }
-        assert len(ours) == len(found)
+        assert len(ours) == len(found.weeks)
         assert ours == weeks(DAYS[:position])
-    assert late > 0  # what the publisher rewrote of weeks that were over
+    assert sum(each.late_rows for each in days.values()) > 0  # what the publisher rewrote of weeks that were over

@@ -1,6 +1,7 @@
 """The table of what a derivative may say, alone and composed: after every step the output is what DuckDB says.
 
-``DERIVATIVE_PORTIONS=7`` cuts the histories into as many steps instead of two.
+``DERIVATIVE_PORTIONS=7`` cuts the histories into as many steps instead of two. Of those without watermarks the first is
+not run: it gave what DuckDB says, and the next computes that again.
 """
 
 import os
@@ -77,7 +78,6 @@ def check(session, folder, case: Case, portions: int) -> None:
     cuts = {name: [*cut(random, make(random, name), portions)] for name in SCHEMAS}
     for step in range(portions):
         gained = {name: cuts[name][step] for name in SCHEMAS}
-        assert view.blocks(gained).statistics.late_rows == 0, case.name
         for name, blocks in gained.items():
             seen[name] += [each for changes, _ in blocks for each in changes]
             known[name] = max([known[name], *(mark for _, mark in blocks if mark is not None)])
@@ -85,6 +85,10 @@ def check(session, folder, case: Case, portions: int) -> None:
         for name, mark in known.items():
             question = question.replace(f"{{{name}}}", f"make_timestamptz({mark * 1000})")
         wanted = expected_rows(question, {name: fold(changes) for name, changes in seen.items()})
+        if step == 0 and portions > 1 and not case.has_watermarks:
+            view.begin_after(gained, wanted)
+            continue
+        assert view.blocks(gained).statistics.late_rows == 0, case.name
         assert fold(view.changes) == wanted, f"{case.name}, step {step} of {portions}: {case.query}"
 
 

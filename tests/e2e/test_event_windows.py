@@ -1,13 +1,14 @@
-"""Windows in event time in a real Spark: each closes once, by a watermark, over what was there in time."""
+"""Windows in event time in a real Spark: each closes once, by a watermark, over what was there in time.
 
-from random import Random
+That it is the same however inputs are cut is in ``tests/property/test_event_windows.py`` and ``test_slicing.py``.
+"""
 
 import pytest
 
 from odf_engines.contract import QueryTable, TransformClass
 from odf_protocol.vocabulary import Vocabulary
 from support.transforms import ORDERS, transform_sql
-from support.view_histories import SCHEMAS, Change, View, fold, random_changelog
+from support.view_histories import SCHEMAS, Change, View
 
 pytestmark = pytest.mark.spark
 
@@ -80,31 +81,6 @@ def test_hopping_windows_count_a_row_in_each_that_is_open(spark_session, tmp_pat
     assert given == [[(1.0, 1)], [(2.0, 3)], [(3.0, 1)]]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_portions_change_nothing(spark_session, tmp_path, seed):
-    """The same blocks of an input, read in one step, or each in its own."""
-    random = Random(seed)
-    log = random_changelog(random, "orders", 24)
-    blocks, mark = [], START
-    while log:
-        size = random.randrange(1, 7)
-        mark += random.randrange(DAY)
-        blocks.append((log[:size], random.choice([None, mark])))
-        log = log[size:]
-    blocks.append(([], START + 9 * DAY))
-    ended = []
-    for portion in (1, 2, len(blocks)):
-        folder = tmp_path / str(portion)
-        folder.mkdir()
-        view = View.over(spark_session, DAILY, folder, {"orders": SCHEMAS["orders"]})
-        late = 0
-        for start in range(0, len(blocks), portion):
-            late += view.blocks({"orders": blocks[start : start + portion]}).statistics.late_rows
-        ended.append((fold(view.changes), late))
-    assert ended[0] == ended[1] == ended[2]
-    assert ended[0][0]
-
-
 BOTH = "SELECT event_time, k FROM orders UNION ALL SELECT event_time, k FROM people"
 DAILY_OF_BOTH = f"SELECT window.end AS event_time, count(*) AS n FROM ({BOTH}) GROUP BY window(event_time, '1 day')"
 
@@ -140,44 +116,6 @@ def test_window_over_a_join_waits_as_long_as_partners_can_come_window_9(spark_se
     assert response.watermark.unix_ms == START + DAY
     response = view.step({"people": [person(0.1, 1), person(1.6, 1)]}, {"people": START + 9 * DAY})
     assert (len(view.changes), response.statistics.late_rows) == (1, 1)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_portions_of_several_inputs_change_nothing_window_9(spark_session, tmp_path, seed):
-    random = Random(seed)
-    blocks = {}
-    for name in SCHEMAS:
-        log, mark, blocks[name] = random_changelog(random, name, 20), START, []
-        while log:
-            size = random.randrange(1, 6)
-            mark += random.randrange(DAY)
-            blocks[name].append((log[:size], random.choice([None, mark])))
-            log = log[size:]
-        blocks[name].append(([], START + 9 * DAY))
-    query = f"""
-        SELECT window.end AS event_time, k, count(*) AS n FROM (
-            SELECT o.event_time, o.k FROM orders o JOIN people p ON o.k = p.k AND p.event_time <= o.event_time
-            UNION ALL {BOTH}
-        ) GROUP BY window(event_time, '1 day'), k
-    """
-    ended = []
-    for of_orders, of_people in ((9, 9), (1, 2), (2, 1)):
-        folder = tmp_path / f"{of_orders}-{of_people}"
-        folder.mkdir()
-        view = View.over(spark_session, query, folder, SCHEMAS)
-        late = 0
-        for start in range(9):
-            gained = {
-                name: blocks[name][start * size : (start + 1) * size] + (blocks[name][9 * size :] if start == 8 else [])
-                for name, size in (("orders", of_orders), ("people", of_people))
-            }
-            before = view.watermark
-            given = len(view.changes)
-            late += view.blocks(gained).statistics.late_rows
-            assert all(before is None or each.row[0] > before.unix_ms for each in view.changes[given:])
-        ended.append((fold(view.changes), late))
-    assert ended[0] == ended[1] == ended[2]
-    assert ended[0][0]
 
 
 def test_class_of_windows_is_final(spark_session):

@@ -335,7 +335,6 @@ def test_grade_says_what_a_query_rests_on(spark_session):
 )
 def test_watermark_is_passed_on_only_with_the_event_time_it_is_about(spark_session, orders, query, is_passed_on):
     source = orders_input(orders, (0, 6), [7_000, 6_000])
-    assert _watermark_ms(spark_session, query, source, None) == (7_000 if is_passed_on else None)
     assert _watermark_ms(spark_session, query, source, 6_500) == (7_000 if is_passed_on else 6_500)
 
 

@@ -112,7 +112,7 @@ def test_probe_has_the_version_of_its_time_however_inputs_are_cut(spark_session,
     declared = transform(query, table, *(("k", "s") if composite else ("k",)))
     blocks = {name: random_blocks(random, name) for name in (probe, table)}
     late = sum(known >= each.row[0] for each, known in known_before(blocks[table]))
-    for of_probe, of_table in ((100, 100), (1, 2), (2, 1), (100, 1)):
+    for of_probe, of_table in ((100, 1), (2, 1)) if seed % 2 else ((100, 100), (1, 2)):
         folder = tmp_path / f"{of_probe}-{of_table}"
         folder.mkdir()
         view = View.over(spark_session, declared, folder, SCHEMAS)
@@ -142,7 +142,7 @@ def test_query_over_answers_is_kept_up_to_date_however_inputs_are_cut(spark_sess
     layer = next(each for each in iter(lambda: random_layer(random, "{below}"), None) if "people" not in each)
     blocks = {name: random_blocks(random, name) for name in SCHEMAS}
     late = sum(known >= each.row[0] for each, known in known_before(blocks["people"]))
-    for of_orders, of_people in ((100, 100), (2, 1), (1, 3)):
+    for of_orders, of_people in ((100, 100), (1, 3) if seed % 2 else (2, 1)):
         folder = tmp_path / f"{of_orders}-{of_people}"
         folder.mkdir()
         view = View.over(spark_session, transform(layer.format(below=answers), "people", "k"), folder, SCHEMAS)

@@ -71,7 +71,7 @@ def test_sessions_are_those_of_the_rows_in_time_however_they_are_cut(spark_sessi
     left = fold_leniently(kept)
     everything = expected_rows(NUMBERED.format(**words), {"orders": left})
     expected = {row: n for row, n in everything.items() if known is not None and row[0] < known}
-    for portion in {1, 3, len(blocks)}:
+    for portion in {3 if seed % 2 else 1, len(blocks)}:
         folder = tmp_path / str(portion)
         folder.mkdir()
         view = View.over(spark_session, QUERY.format(**words), folder, {"orders": SCHEMAS["orders"]})

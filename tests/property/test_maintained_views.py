@@ -1,7 +1,8 @@
 """Folded, the output of a maintained view is the query over the folded inputs, after every step, however they are cut.
 
-The oracle is a database of another make over the folded inputs. ``VIEW_EXAMPLES`` says how many pairs of a query and a
-history are tried, ``VIEW_SEED`` which is the first; ``make proof`` tries many. What was found stays below.
+The oracle is a database of another make over the folded inputs. Three of four histories of two steps begin after a
+first one that gave what the oracle says: the second computes that result again. ``VIEW_EXAMPLES`` says how many pairs
+of a query and a history are tried, ``VIEW_SEED`` which is the first; ``make proof`` tries many.
 """
 
 import os
@@ -33,7 +34,8 @@ def check_view(session, tmp_path, seed: int) -> None:
     random = Random(seed)
     query = random_query(random)
     logs = {name: random_changelog(random, name, random.randrange(3, 16)) for name in SCHEMAS}
-    number = random.choice([1, 2, 3])
+    begins_later = seed % 4 != 0
+    number = random.choice([1, 2, 2] if begins_later else [1, 2, 3])
     portions = {name: cut(random, log, number) for name, log in logs.items()}
     folder = tmp_path / str(seed)
     folder.mkdir()
@@ -43,12 +45,15 @@ def check_view(session, tmp_path, seed: int) -> None:
         given = {name: portions[name][step] for name in SCHEMAS}
         for name in SCHEMAS:
             seen[name] += given[name]
+        expected = expected_rows(query, {name: fold(log) for name, log in seen.items()})
+        if begins_later and step < number - 1:
+            view.begin_after({name: [(given[name], None)] for name in SCHEMAS}, expected)
+            continue
         try:
             view.step(given)
         except NotReplayableError:
             assert "FULL OUTER JOIN" in query  # without an equality it has no order (GATE-12)
             return
-        expected = expected_rows(query, {name: fold(log) for name, log in seen.items()})
         assert fold(view.changes) == expected, f"seed {seed}, step {step}: {query}"
 
 

@@ -36,7 +36,7 @@ FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # of the years 1 a
 LONG = ["n" * 64, "n" * 65, "n" * 70 + "a", "n" * 70 + "b", "", None]
 HOUR = 3_600_000
 START = 1_600_000_000_000 // HOUR * HOUR
-BLOCKS = 10
+BLOCKS = 8
 AHEAD = 60  # hours
 Blocks = list[tuple[Sequence[Change], int | None]]
 
