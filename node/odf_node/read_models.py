@@ -52,4 +52,4 @@ class ReadModels:
         """Behind ``status``."""
         store, usage = self._store, derive.engine_usage.EngineUsage(self._store, self._store, self._open_shelf())
         parts = store, store, store, store, store, self._objects, refusals, clock, usage
-        return upkeep.status.NodeStatus(*parts, self.schedule_overview)
+        return upkeep.status.NodeStatus(*parts, self.schedule_overview, self._cache)

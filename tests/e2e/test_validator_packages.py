@@ -1,4 +1,4 @@
-"""The package of the guide for authors of validators is built, installed, declared and used (VALID-3)."""
+"""The package of the guides for authors is built, installed, declared and used (VALID-3, SINK-1)."""
 
 import json
 import re
@@ -13,6 +13,7 @@ from support.nodes import RealNode
 REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "examples" / "validators"
 GUIDE = REPOSITORY / "spec" / "guides" / "validators.md"
+SINKS = REPOSITORY / "spec" / "guides" / "sinks.md"
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +59,42 @@ def test_validator_of_the_guide_is_declared_and_finds_wrong_accounts(tmp_path: P
         [("Iban", "iban-country", "account", "FR14 2004 1010 0505 0001 3M02 606")],
         [("Iban", "iban", "others[2]", "NO9386011117948")],
     ]
+    (dataset,) = [each["id"] for each in node.must("list", "-o", "json").json()]
+    ticket = node.home / "sinks" / dataset.removeprefix("did:odf:") / "ticket-1.md"
+    waiting = node.must("status", "-o", "json", environment=installed).json()
+    assert "1 entry waits for the sink Tickets, which 'odf-node serve' gives it, or this command" in {
+        each["what"] for each in waiting if each["command"] == "odf-node quarantine deliver payments"
+    }
+    assert not ticket.exists()
+    ran = node.must("quarantine", "deliver", "payments", environment=installed)
+    assert ran.out == "Tickets: entry 1 done (ticket 1)\n"
+    first, *lines = ticket.read_text().splitlines()
+    assert first == f"For accounts: 3 rows of {rows} (payments)"
+    assert lines[0] == "- 1.1: not an IBAN, or with a wrong digit"
+    assert len(lines) == 3
+    assert "quarantine deliver" not in node.must("status", environment=installed).out
 
 
 def test_guide_shows_the_package_that_is_installed_and_fits_two_pages() -> None:
     guide, code = GUIDE.read_text(), (PACKAGE / "odf_iban" / "__init__.py").read_text()
     assert len(guide.splitlines()) <= 110
     (shown,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
-    plain = re.sub(r"(: Parameters|: Context|: pa\.Table| -> [^:]+)(?=[,):])", "", code)
+    assert_shown(shown, code)
+    (entry,) = re.findall(r"```toml\n(.*?)```", guide, re.DOTALL)
+    assert entry in (PACKAGE / "pyproject.toml").read_text()
+
+
+def test_guide_for_sinks_shows_the_package_that_is_installed_and_fits_a_page() -> None:
+    guide = SINKS.read_text()
+    assert len(guide.splitlines()) <= 55
+    (shown,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    assert_shown(shown, (PACKAGE / "odf_iban" / "tickets.py").read_text())
+    (entry,) = re.findall(r"```toml\n(.*?)```", guide, re.DOTALL)
+    assert entry in (PACKAGE / "pyproject.toml").read_text()
+
+
+def assert_shown(shown: str, code: str) -> None:
+    plain = re.sub(r"(: Parameters|: Context|: BadRows|: pa\.Table| -> [^:]+)(?=[,):])", "", code)
     for line in shown.splitlines():
         if line.strip() not in {"", "..."}:
             assert line.strip() in plain, line
-    (entry,) = re.findall(r"```toml\n(.*?)```", guide, re.DOTALL)
-    assert entry in (PACKAGE / "pyproject.toml").read_text()

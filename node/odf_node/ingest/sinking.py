@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
+from odf_node import ingest
 from odf_node.dataset_folders import name_sinks
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
@@ -28,11 +29,13 @@ from odf_node.ports.quarantine import QuarantineFile, QuarantineStore
 from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
 from odf_protocol.errors import OdfError
 
-__all__ = ["NOTES_FILE", "BadRowSinks", "Delivery"]
+__all__ = ["NOTES_FILE", "BadRowSinks", "Delivery", "list_waiting"]
 
 NOTES_FILE: Final = "sinks.json"
 _LOCK_FILE: Final = ".sinks.lock"
 _OWN: Final = "ODF_NODE_"
+_NOTHING_TO_GIVE: Final = "Quarantine"
+"""The sink that has every row by itself."""
 _MOST_NOTES_BYTES: Final = 64 * 1024**2  # as those of notices
 _Key = tuple[str, str]
 
@@ -86,16 +89,13 @@ class BadRowSinks:
             now_s: Of a clock that only goes forward: sinks that did not take something are left alone for a while, and
                 where one failed too often all that waits there is dropped; None: each is asked once.
         """
-        # Here, as it reads YAML, which a node without bad rows need not load.
-        from odf_node.ingest.ingest_rules import find_rules
-
-        declared = find_rules(load_view(self.chains, record.id).attachments).sinks
+        declared = ingest.ingest_rules.find_rules(load_view(self.chains, record.id).attachments).sinks
         entries = [*self.ingests.iter_quarantine(record.id)] if declared else []
         if not entries:
             return
         with self._notes() as notes:
             for each in declared:
-                key = str(record.id), json.dumps([each.name, each.parameters], sort_keys=True)
+                key = _key_of(record, each)
                 patience = self._patience.setdefault(key, _Patience())
                 if now_s is not None and patience.due_s > now_s:
                     continue
@@ -165,6 +165,20 @@ class BadRowSinks:
                     temporary.touch(mode=0o600)  # parameters may have a secret
                     temporary.write_text(json.dumps(notes), encoding="utf-8")
                     temporary.replace(path)
+
+
+def list_waiting(chains: ChainStore, ingests: IngestStore, cache: Path, record: DatasetRecord) -> list[tuple[str, int]]:
+    """Say which sinks of a dataset did not have how many entries yet."""
+    declared = ingest.ingest_rules.find_rules(load_view(chains, record.id).attachments).sinks
+    taken = _read_notes(cache / NOTES_FILE).get(str(record.id), {}) if declared else {}
+    numbers = [entry.id for entry in ingests.iter_quarantine(record.id)] if declared else []
+    lasts = [(each.name, taken.get(_key_of(record, each)[1], 0)) for each in declared if each.name != _NOTHING_TO_GIVE]
+    counts = [(name, sum(number > last for number in numbers)) for name, last in lasts]
+    return [(name, count) for name, count in counts if count]
+
+
+def _key_of(record: DatasetRecord, declared: DeclaredSink) -> _Key:
+    return str(record.id), json.dumps([declared.name, declared.parameters], sort_keys=True)
 
 
 def _waited(delivery: Delivery, patience: _Patience, now_s: float) -> Delivery:

@@ -1,9 +1,12 @@
 """What of this node wants doing: what is unsound, stale or waiting, and the command that mends it."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
+from odf_node import ingest
 from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import load_view
@@ -67,6 +70,8 @@ class NodeStatus:
     clock: Clock
     engine_usage: EngineUsage
     schedules: ScheduleOverview | None = None
+    cache: Path | None = None
+    """Of the home, which has what sinks had."""
 
     def list_findings(self) -> list[Finding]:
         """List what wants doing, the worst first."""
@@ -120,6 +125,13 @@ class NodeStatus:
         if set_aside and set_aside[-1].sequence_number in (None, record.head.sequence_number):
             what = f"{count_of(set_aside[-1].row_count, 'row')} of the newest ingest could not be taken"
             yield Finding(Condition.WAITING, record.name, what, f"odf-node quarantine show {record.name}")
+        if self.cache is None:
+            return
+        with suppress(OdfError):  # 'verify' says what is wrong with its rules
+            for sink, count in ingest.sinking.list_waiting(self.chains, self.ingests, self.cache, record):
+                entries = "1 entry waits" if count == 1 else f"{count:,} entries wait"
+                what = f"{entries} for the sink {sink}, which 'odf-node serve' gives it, or this command"
+                yield Finding(Condition.WAITING, record.name, what, f"odf-node quarantine deliver {record.name}")
 
     def _of_own_derivative(self, record: DatasetRecord) -> Iterator[Finding]:
         name = record.name

@@ -1,5 +1,6 @@
 """Sinks for bad rows: given behind the commit, again until they are taken, and quarantine has every row (SINK)."""
 
+import csv
 import json
 import stat
 from collections.abc import Callable, Iterator
@@ -154,6 +155,38 @@ def test_file_stays_with_its_dataset_under_any_name_and_goes_with_it(make, tmp_p
     assert len((sinks_of(node) / "bad.ndjson").read_text().splitlines()) == 2
 
 
+def test_file_of_csv_has_a_line_for_each_error_and_no_formula_of_strangers(make) -> None:
+    node = make("{kind: File, name: bad.csv, format: csv}")
+    for _ in range(2):
+        node.must("quarantine", "deliver", "people")
+        with (sinks_of(node) / "bad.csv").open(newline="") as file:
+            found = list(csv.DictReader(file))
+        assert [(each["row"], each["code"], each["column"], each["value"]) for each in found] == [
+            ("1.1", "format", "people", "many"),
+            ("1.2", "format", "people", "'=cmd"),
+        ]
+    assert (found[0]["line"], found[0]["dataset"], found[0]["plug_in"]) == ("3", "people", "Format")
+    node.must("ingest", "people", str(node.home.with_name("rows.csv")))
+    node.must("quarantine", "deliver", "people")
+    assert (sinks_of(node) / "bad.csv").read_text().count("setAsideAt") == 1
+
+
+def test_status_says_what_waits_for_which_sink_and_how_it_gets_there(make) -> None:
+    """SINK-3."""
+    node = make("{kind: Quarantine}", "{kind: File, name: a}", "{kind: File, name: b}")
+    node.must("ingest", "people", str(node.home.with_name("rows.csv")))
+
+    def told() -> list[str]:
+        rows = node.must("status", "-o", "json").json()
+        return [row["what"] for row in rows if row["command"] == "odf-node quarantine deliver people"]
+
+    before = list_kept(node.home)
+    assert told() == ["2 entries wait for the sink File, which 'odf-node serve' gives it, or this command"] * 2
+    assert list_kept(node.home) == before
+    node.must("quarantine", "deliver", "people")
+    assert told() == []
+
+
 def test_file_that_is_a_link_is_not_followed_and_nothing_else_changes(make, tmp_path: Path) -> None:
     node = make("{kind: File, name: bad.ndjson}")
     target = tmp_path / "target"
@@ -261,6 +294,7 @@ WRONG = [
     ("{kind: File, nam: a}", "sinks[0].nam", "did you mean 'name'?"),
     ("{kind: File, name: ../a}", "sinks[0].name", "a name of letters"),
     ("{kind: File, name: a, megabytes: 0}", "sinks[0].megabytes", "1 to 1000000"),
+    ("{kind: File, name: a, format: xls}", "sinks[0].format", "ndjson or csv"),
     ('{kind: Webhook, url: "https://me:secret-word@example.org/"}', "sinks[0].url", "without user, password"),
     ('{kind: Webhook, url: "ftp://example.org/"}', "sinks[0].url", "an http or https address"),
     ('{kind: Webhook, url: "${{ oops }}"}', "sinks[0].url", "a template"),

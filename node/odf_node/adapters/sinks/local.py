@@ -3,9 +3,12 @@
 Source: clause SINK-2 in ``spec/quarantine.md``.
 """
 
+import csv
+import io
 import json
 import os
 import re
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,6 +21,22 @@ __all__ = ["File", "Quarantine"]
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _MIB: Final = 1024 * 1024
 _LOOKED_BYTES: Final = 64 * 1024
+_FORMULAS: Final = ("=", "+", "-", "@", "\t")
+"""How texts begin that spreadsheets compute.  Source: OWASP, CSV injection"""
+_CSV_COLUMNS: Final = (
+    "row",
+    "dataset",
+    "source",
+    "setAsideAt",
+    "line",
+    "stage",
+    "plug_in",
+    "code",
+    "column",
+    "value",
+    "expected",
+    "message",
+)
 
 
 class Quarantine(Sink):
@@ -32,17 +51,21 @@ class Quarantine(Sink):
 
 
 class File(Sink):
-    """Appends each row to a file of the home as a line of JSON; a full file begins anew, one full one is kept."""
+    """Appends each row to a file of the home as a line of JSON, or each error as a line of CSV.
+
+    A full file begins anew, one full one is kept.
+    """
 
     @dataclass(frozen=True, kw_only=True)
     class Parameters:
         """``name`` of the file, in the folder ``sinks/IDENTITY`` of the home; ``megabytes`` that it may have.
 
-        The file before it has ``.1`` behind its name.
+        The file before it has ``.1`` behind its name. ``format`` is ``ndjson`` or ``csv``.
         """
 
         name: str
         megabytes: int = 100
+        format: str = "ndjson"
 
     def __init__(self, parameters: Any, context: SinkContext) -> None:
         super().__init__(parameters, context)
@@ -51,6 +74,8 @@ class File(Sink):
             raise ParameterError("name", expected=expected, found=parameters.name)
         if not 1 <= parameters.megabytes <= 1_000_000:
             raise ParameterError("megabytes", expected="1 to 1000000", found=str(parameters.megabytes))
+        if parameters.format not in _FORMATS:
+            raise ParameterError("format", expected=" or ".join(_FORMATS), found=parameters.format)
 
     def deliver(self, entry: BadRows) -> tuple[Told, str]:
         path, room = self.context.folder / self.parameters.name, self.parameters.megabytes * _MIB
@@ -60,12 +85,14 @@ class File(Sink):
         start = size = _without_cut_line(descriptor)
         try:
             for row in entry.iter_rows():
-                line = json.dumps({**_head_of(entry), **row}, ensure_ascii=True).encode() + b"\n"
+                line = _FORMATS[self.parameters.format](entry, row)
                 if size and size + len(line) > room:
                     os.close(descriptor)
                     path.replace(path.with_name(f"{path.name}.1"))
                     descriptor = _open(path)
                     start = size = 0
+                if not size and self.parameters.format == "csv":
+                    line = _csv_lines([_CSV_COLUMNS]) + line
                 left = memoryview(line)
                 while left:
                     left = left[os.write(descriptor, left) :]
@@ -97,6 +124,31 @@ def _without_cut_line(descriptor: int) -> int:
     if end < size:
         os.ftruncate(descriptor, end)
     return end
+
+
+def _as_json(entry: BadRows, row: dict[str, Any]) -> bytes:
+    return json.dumps({**_head_of(entry), **row}, ensure_ascii=True).encode() + b"\n"
+
+
+def _as_csv(entry: BadRows, row: dict[str, Any]) -> bytes:
+    """Write a line for each error of a row, each with the values that the columns name."""
+    told = {**_head_of(entry), **row}
+    return _csv_lines([{**told, **error}.get(name) for name in _CSV_COLUMNS] for error in row["errors"] or [{}])
+
+
+def _csv_lines(lines: Iterable[Sequence[object]]) -> bytes:
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows([_as_cell(value) for value in line] for line in lines)
+    return written.getvalue().encode(errors="backslashreplace")
+
+
+def _as_cell(value: object) -> str:
+    """Write a value on one line; a text that a spreadsheet would compute is marked as one, as strangers wrote it."""
+    text = "" if value is None else str(value).replace("\r", "\\r").replace("\n", "\\n")
+    return f"'{text}" if text.startswith(_FORMULAS) else text
+
+
+_FORMATS: Final = {"ndjson": _as_json, "csv": _as_csv}
 
 
 def _head_of(entry: BadRows) -> dict[str, Any]:

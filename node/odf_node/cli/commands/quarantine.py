@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("fix", "mend rows, by an edited file or by SQL; nothing is sent yet"),
         ("resend", "send what waits through the whole pipeline again, exactly once"),
         ("drop", "give up what waits; it stays to be looked at"),
-        ("deliver", "give the sinks of the manifest what they did not have yet, as the daemon does by itself"),
+        ("deliver", "give the sinks of the manifest what they did not have yet; only this and 'odf-node serve' do so"),
     ):
         child = actions.add_parser(
             name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
