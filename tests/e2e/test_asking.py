@@ -140,7 +140,7 @@ def test_shell_answers_on_a_terminal_query_10(home: Path, tmp_path: Path) -> Non
         assert "no_such" in shell.ask("SELECT no_such FROM my.cities;", "odf-node sql: invalid query", ASKED)
         shell.ask(".nonsense", "odf-node sql: there is no .nonsense", ASKED)
         shell.ask(".engine nonsense", "engine 'nonsense' is not installed", ASKED)
-        shell.ask(".as-of 2024-02-01T12:00:00Z", ASKED)
+        shell.ask(".as-of 2024-02-01T12:00:00Z", ASKED, "odf as of 2024-02-01T12:00:00Z>")
         shell.ask(f"{COUNT};", "\n2\n", ASKED)
         shell.ask(".as-of off", ASKED)
         shell.ask(f"{COUNT}; SELECT ';' AS a;", "\n3\n", "\n;\n", ASKED)

@@ -247,6 +247,33 @@ def test_table_on_a_narrow_terminal_still_shows_something_of_each_column(monkeyp
     assert shown(console)[0].splitlines()[2] == "aaaaa...  bbbbb..."
 
 
+def test_names_are_cut_after_what_stands_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    console = Console(out=Terminal(), err=io.StringIO())
+    rows = [{"name": f"countries.{end}", "at": "b" * 40, "kind": "c" * 20} for end in ("daily", "severity")]
+    console.table(rows, {"name": "NAME", "at": "AT", "kind": "KIND"})
+    lines = shown(console)[0].splitlines()
+    assert [line.split()[0] for line in lines[2:]] == ["countries.daily", "countries.severity"]
+    assert max(map(len, lines)) == 60
+
+
+def test_line_that_is_longer_than_a_terminal_goes_on_below_with_its_words_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    console = Console(out=Terminal(), err=io.StringIO())
+    text = f"  5  bad5af27  AddData +3 rows  read-4, merge 0.2 s, {'x' * 60}"
+    console.line(text)
+    assert shown(console)[0].splitlines() == [
+        "  5  bad5af27  AddData +3 rows  read-4, merge 0.2",
+        "      s,",
+        f"      {'x' * 60}",
+    ]
+    piped = Console(out=io.StringIO(), err=io.StringIO())
+    piped.line(text)
+    assert piped.out.getvalue() == f"{text}\n"  # type: ignore[attr-defined]
+
+
 def test_table_that_goes_to_a_program_or_is_wanted_whole_is_not_cut(
     console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:

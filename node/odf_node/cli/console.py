@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2
 _GAP: Final = "  "
 _MARK: Final = "..."
 _LEAST_WIDTH: Final = 8  # guess: the beginning of a name, and the mark
+_LEAST_LINE: Final = 40  # guess: what is narrower is no terminal that somebody reads
 
 
 class ResultNotWrittenError(UnavailableError):
@@ -54,9 +56,19 @@ class Console:
         """Write lines for people, none of which has words of a stranger in it."""
         self._print(printable(text))
 
-    def line(self, text: str) -> None:
-        """Write one line for people: line ends in words of a stranger must not make it look like several of ours."""
-        self._print(printable_line(text))
+    def line(self, text: str, *, hang: int = 4) -> None:
+        """Write one line for people: line ends in words of a stranger must not make it look like several of ours.
+
+        On a terminal that is narrower it goes on below, ``hang`` characters further in, without a word broken.
+        """
+        shown = printable_line(text)
+        width = shutil.get_terminal_size().columns if self.out.isatty() else len(shown)
+        if len(shown) > width > _LEAST_LINE:
+            indent = " " * (len(shown) - len(shown.lstrip()) + hang)
+            shown = textwrap.fill(
+                shown, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            )
+        self._print(shown)
 
     def json(self, value: Any, *, indent: int | None = 2) -> None:
         """Write a result as JSON for scripts; on one line where ``indent`` is None."""
@@ -157,10 +169,18 @@ def format_table(
 
 
 def _fit(widths: Sequence[int], room: int) -> list[int]:
-    """Take from the widest columns until all fit, as long as something of each is left."""
+    """Take from the widest columns until all fit, as long as something of each is left.
+
+    The first one, which mostly has the names, keeps a third of the room until nothing can be taken from the others.
+    """
     fitting = list(widths)
-    while sum(fitting) > room and max(fitting) > _LEAST_WIDTH:
-        fitting[fitting.index(max(fitting))] -= 1
+    for first in (room // 3, _LEAST_WIDTH):
+        least = [max(first, _LEAST_WIDTH), *(_LEAST_WIDTH for _ in widths[1:])]
+        while sum(fitting) > room:
+            spare = [(width, -place) for place, width in enumerate(fitting) if width > least[place]]
+            if not spare:
+                break
+            fitting[-max(spare)[1]] -= 1
     return fitting
 
 

@@ -123,8 +123,10 @@ class DotCommands:
 
     def _show_help(self) -> None:
         console = self._asker.context.console
-        console.text("A question ends with a semicolon and may have several lines. NAME__state has the rows in force.")
+        console.line(
+            "A question ends with a semicolon and may have several lines. NAME__state has the rows in force.", hang=0
+        )
         rows = [{"command": command, "does": does} for command, does in HELP.items()]
         for row in rows:
-            console.text(f"  {row['command']:<20}  {row['does']}")
-        console.text("Tab completes; Ctrl-C stops a question, Ctrl-D ends the shell.")
+            console.line(f"  {row['command']:<20}  {row['does']}", hang=22)
+        console.line("Tab completes; Ctrl-C stops a question, Ctrl-D ends the shell.", hang=0)

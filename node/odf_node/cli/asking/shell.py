@@ -64,7 +64,7 @@ class Shell:
         self._console.note(".help explains the shell, Ctrl-D ends it")
         while True:
             try:
-                text = session.prompt(PROMPT).strip()
+                text = session.prompt(self._prompt()).strip()
             except EOFError:
                 return 0
             except Stopped:
@@ -73,6 +73,11 @@ class Shell:
                 continue  # what was typed is forgotten
             if text and not self._answer(text):
                 return 0
+
+    def _prompt(self) -> str:
+        """Say as of when is asked: whoever forgot it would take what was known then for what is known."""
+        as_of = self._asker.as_of
+        return PROMPT if as_of is None else f"odf as of {as_of}> "
 
     def _answer(self, text: str) -> bool:
         """Do what a text says; False: the shell ends."""

@@ -47,11 +47,12 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             shown |= {"stages": stages_to_json(logged.stages)} if logged.stages else {}
             context.console.json(shown, indent=None)
         elif arguments.output_format == "oneline":
-            context.console.text(
+            context.console.line(
                 f"{block.sequence_number:>6}  {block.hash.short}  {block.system_time}  {describe_event(block.event)}"
                 f"{f'  {query}' if query else ''}"
                 f"{f'  {did}' if did else ''}"
-                f"{'  (not here)' if logged.lacks_files else ''}"
+                f"{'  (not here)' if logged.lacks_files else ''}",
+                hang=3,
             )
         else:
             # As it is, line ends and all: they may belong to a text of the block.
