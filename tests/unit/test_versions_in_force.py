@@ -1,7 +1,9 @@
 """Which slices of a temporal table before a step are handed to an engine (ASOF-11)."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -196,6 +198,25 @@ def test_tables_used_longest_ago_are_dropped() -> None:
         tables.find(0)
     assert [tables.find(number) is not None for number in range(4)] == [True, False, False, True]
     assert tables.size_bytes == 32
+
+
+def test_tables_that_threads_keep_at_once_are_counted_once() -> None:
+    before = sys.getswitchinterval()
+    tables, made = KeptTables(limit_bytes=64), [pa.table({"a": pa.array([n, n], pa.int64())}) for n in range(9)]
+
+    def work(step: int) -> None:
+        for number in range(2_000):
+            tables.keep(number * step % 9, made[number * step % 9])
+            tables.find((number + step) % 9)
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(work, (1, 2, 4, 5)))
+    finally:
+        sys.setswitchinterval(before)
+    left = [each for each in map(tables.find, range(9)) if each is not None]
+    assert tables.size_bytes == sum(each.nbytes for each in left) == 64
 
 
 def test_all_versions_are_handed_over_where_they_are_too_many_to_be_looked_at(tmp_path: Path) -> None:

@@ -147,7 +147,13 @@ class FollowedRows:
         paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices)
         target = folder / f"rows-{secrets.token_hex(8)}"
         rows.new_rows.write_new_rows(
-            paths, view.vocabulary, target, after=last, name=record.name, has_operations=place.has_operations
+            paths,
+            view.schema,
+            view.vocabulary,
+            target,
+            after=last,
+            name=record.name,
+            has_operations=place.has_operations,
         )
         value = {"dataset": str(record.id), "offset": slices[-1].offset_interval.end, "block": str(record.head.hash)}
         cursor = SourceState(source_name="default", kind=CURSOR, value=json.dumps(value))

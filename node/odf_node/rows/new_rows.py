@@ -1,21 +1,36 @@
 """The rows of a dataset behind an offset, as a file that another one is fed from (ING-43)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
+import pyarrow as pa
 from pyarrow import compute, parquet
 
+from odf_node.rows.row_writing import GroupWriter
 from odf_protocol.errors import RejectedError
+from odf_protocol.events import DataSchema
+from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.vocabulary import Vocabulary
+
+_BATCH_ROWS: Final = 1024  # guess: of long texts that a small file repeats, some megabytes
 
 
 def write_new_rows(
-    paths: Iterable[Path], words: Vocabulary, target: Path, *, after: int, name: str, has_operations: bool
+    paths: Iterable[Path],
+    schema: DataSchema,
+    words: Vocabulary,
+    target: Path,
+    *,
+    after: int,
+    name: str,
+    has_operations: bool,
 ) -> None:
     """Write the rows behind an offset into one file, without the columns that whoever takes them makes itself.
 
     Args:
         paths: Files of rows that this node wrote, one at least with such a row.
+        schema: In force behind the last of them; columns that came later are null in rows before.
         words: What their system columns are called.
         target: The new file.
         after: The offset.
@@ -25,25 +40,23 @@ def write_new_rows(
     Raises:
         RejectedError: There are corrections, and no column for them.
     """
-    writer: parquet.ParquetWriter | None = None
-    try:
-        for path in paths:
-            file = parquet.ParquetFile(path)
-            for number in range(file.num_row_groups):
-                group = file.read_row_group(number)
-                found = group.filter(compute.greater(group.column(words.offset), after))
-                if not has_operations and any(found.column(words.op).to_pylist()):
-                    expected = "rows that are appended; with ?op=true operations are a column, for ChangelogStream"
-                    raise RejectedError(
-                        "ING-43 no-lost-corrections", expected=expected, found=f"corrections in '{name}'"
-                    )
-                table = found.drop_columns([words.offset, words.system_time])
-                if not has_operations:
-                    table = table.drop_columns([words.op])
-                elif words.op != "op":
-                    table = table.rename_columns({words.op: "op"})
-                writer = writer or parquet.ParquetWriter(target, table.schema)
-                writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
+    left_out = {words.offset, words.system_time, *(() if has_operations else [words.op])}
+    columns = [each for each in rows_schema_of(schema) if each.name not in left_out]
+    written = pa.schema([each.with_name("op") if each.name == words.op else each for each in columns])
+    with parquet.ParquetWriter(target, written) as writer:
+        groups = GroupWriter(writer, written)
+        for batch in _iter_batches(paths):
+            found = batch.filter(compute.greater(batch.column(words.offset), after))
+            if not has_operations and any(found.column(words.op).to_pylist()):
+                expected = "rows that are appended; with ?op=true operations are a column, for ChangelogStream"
+                raise RejectedError("ING-43 no-lost-corrections", expected=expected, found=f"corrections in '{name}'")
+            there, count = {*found.schema.names}, found.num_rows
+            values = [found.column(each.name) if each.name in there else pa.nulls(count, each.type) for each in columns]
+            groups.take(pa.RecordBatch.from_arrays(values, written.names))
+        groups.flush()
+
+
+def _iter_batches(paths: Iterable[Path]) -> Iterator[pa.RecordBatch]:
+    for path in paths:
+        with parquet.ParquetFile(path) as file:
+            yield from file.iter_batches(_BATCH_ROWS)

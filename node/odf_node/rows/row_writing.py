@@ -23,7 +23,7 @@ _GROUP_ROWS: Final = 131_072  # guess: as the rows of a step are written
 _GROUP_BYTES: Final = 32 * 1024 * 1024  # guess: a group is read in one piece
 
 
-class _GroupWriter:
+class GroupWriter:
     """Writes batches as row groups of bounded size."""
 
     def __init__(self, writer: pq.ParquetWriter, schema: pa.Schema) -> None:
@@ -33,6 +33,7 @@ class _GroupWriter:
         self._rows = self._bytes = 0
 
     def take(self, batch: pa.RecordBatch) -> None:
+        """Write a batch, at once or with those that follow."""
         self._held.append(batch.cast(self._schema))
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
@@ -40,6 +41,7 @@ class _GroupWriter:
             self.flush()
 
     def flush(self) -> None:
+        """Write what is held."""
         if self._rows:
             self._writer.write_table(pa.Table.from_batches(self._held), row_group_size=_GROUP_ROWS)
         self._held, self._rows, self._bytes = [], 0, 0
@@ -64,7 +66,7 @@ def rewrite_slice(
     """
     arrow = rows_schema_of(schema)
     with open_slice_file(target, arrow) as writer:
-        groups = _GroupWriter(writer, arrow)
+        groups = GroupWriter(writer, arrow)
         check_slice(
             path,
             claimed,
