@@ -96,6 +96,28 @@ def home(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Home:
 BEFORE = ["Seed", "SetInfo", "AddPushSource"]
 
 
+def test_difference_in_the_middle_is_shown_with_what_it_stands_in(home: Home) -> None:
+    text = manifest().replace("n BIGINT", "n BIGINT, o BIGINT, p BIGINT, q BIGINT, r BIGINT, s BIGINT")
+    assert home.change(text)[0] == 0
+    code, out, _ = home.change(text.replace("r BIGINT", "t BIGINT"))
+    assert code == 0
+    assert out.splitlines()[:13] == [
+        "AddPushSource changes:",
+        "    sourceName: default",
+        "    read:",
+        "      kind: Csv",
+        "      ddlSchema:",
+        "    ...",
+        "      - o BIGINT",
+        "      - p BIGINT",
+        "      - q BIGINT",
+        "  -   - r BIGINT",
+        "  +   - t BIGINT",
+        "      - s BIGINT",
+        "      header: true",
+    ]
+
+
 def test_difference_is_shown_and_written_in_one_commit(home: Home) -> None:
     code, out, _ = home.change(manifest("Two", "{kind: Ledger, primaryKey: [n]}", LICENCE))
     assert code == 0
@@ -107,11 +129,7 @@ def test_difference_is_shown_and_written_in_one_commit(home: Home) -> None:
         "    - a\n"
         "    - b\n"
         "AddPushSource changes:\n"
-        "    sourceName: default\n"
-        "    read:\n"
-        "      kind: Csv\n"
-        "      ddlSchema:\n"
-        "      - day DATE\n"
+        "    ...\n"
         "      - n BIGINT\n"
         "      header: true\n"
         "    merge:\n"

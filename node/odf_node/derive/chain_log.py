@@ -15,6 +15,7 @@ from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.stages import StageStore
+from odf_node.wording import count_of
 from odf_protocol.block import Block, decode_block
 from odf_protocol.correction_notes import find_reason
 from odf_protocol.enums import DatasetKind
@@ -92,7 +93,7 @@ def describe_event(event: object) -> str:
     """Give the kind of an event, how many rows it adds, why it corrects (ING-28) and what was looked up (CONV-8)."""
     new_data = getattr(event, "new_data", None)
     kind, reason = type(event).__name__, find_reason(event)
-    rows = "" if new_data is None else f"  +{new_data.offset_interval.row_count:,} rows"
+    rows = "" if new_data is None else f"  +{count_of(new_data.offset_interval.row_count, 'row')}"
     looked_up = "".join(f"  looked up in {each.dataset_id} at {each.head.short}" for each in list_lookups(event))
     return f"{kind}{rows}{'' if reason is None else f'  correction: {reason}'}{looked_up}"
 

@@ -2,9 +2,9 @@
 
 import argparse
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import read_input
@@ -26,6 +26,9 @@ from odf_protocol.manifest import (
 
 if TYPE_CHECKING:
     from odf_node.ports import DatasetRecord
+
+_AROUND: Final = 3
+"""Lines that stay as they are which are shown on each side of one that changes."""
 
 _ENVELOPE_LINES = 3  # kind, version, content
 
@@ -118,9 +121,34 @@ def _describe(change: Change) -> Iterator[str]:
         yield from (f"  + {line}" for line in after)
         return
     yield f"{kind} changes:"
-    for line in difflib.ndiff(_lines(change.before), after):
-        if not line.startswith("?"):
+    lines = [line for line in difflib.ndiff(_lines(change.before), after) if not line.startswith("?")]
+    shown = _find_shown(lines)
+    for place, line in enumerate(lines):
+        if place in shown:
             yield f"  {line}".rstrip()
+        elif place == 0 or place - 1 in shown:
+            yield "    ..."
+
+
+def _find_shown(lines: Sequence[str]) -> set[int]:
+    """Return the places of lines that changed, of some around each, and of those that say in what it stands."""
+    shown: set[int] = set()
+    for place in (place for place, line in enumerate(lines) if not line.startswith(" ")):
+        shown.update(range(max(place - _AROUND, 0), min(place + _AROUND + 1, len(lines))))
+        depth = _depth_of(lines[place])
+        for above in range(place - 1, -1, -1):
+            if _depth_of(lines[above]) < depth:
+                depth = _depth_of(lines[above])
+                shown.add(above)
+    # A mark in the place of a single line would save nothing.
+    ends = shown | {-1, len(lines)}
+    return shown | {place for place in range(len(lines)) if {place - 1, place + 1} <= ends}
+
+
+def _depth_of(line: str) -> int:
+    """Say how deep a line stands; items of a list are in what stands above them, not further in."""
+    text = line[2:]
+    return len(text) - len(text.lstrip()) + text.lstrip().startswith("- ")
 
 
 def _lines(event: object) -> list[str]:
