@@ -16,6 +16,7 @@ from odf_engines.errors import EngineError
 from odf_node import adapters, upkeep
 from odf_node.home import Home, find_default_home
 from odf_node.os_errors import mapped_os_errors
+from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
 
 OLDEST_PYTHON: Final = (3, 11)
@@ -206,7 +207,7 @@ def _home(folder: Path) -> MachineFinding:
             store.close()
     except OdfError as error:
         return MachineFinding("home", False, str(error), "restore the folder from a backup, or name another --home")
-    return MachineFinding("home", True, f"{folder} with {count} datasets")
+    return MachineFinding("home", True, f"{folder} with {count_of(count, 'dataset')}")
 
 
 def _objects(folder: Path) -> MachineFinding:

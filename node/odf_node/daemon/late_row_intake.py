@@ -9,6 +9,7 @@ from odf_node.errors import UsageError
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import DatasetNotFoundError
 from odf_node.ports.row_intake import NoRowsTakenError, RowFormatError, SentRows, TakenRows
+from odf_node.wording import count_of
 
 _SHOWN_AS = "the rows that were sent"
 
@@ -56,7 +57,7 @@ class LateRowIntake:
         except (InvalidSourceError, LimitExceededError, UsageError) as error:
             raise NoRowsTakenError(str(error)) from error
         if not (report.up_to_date or report.is_repeated):
-            node.trail.note("ingest", record.name, f"{report.new_rows} rows over HTTP", actor=rows.token_id)
+            node.trail.note("ingest", record.name, f"{count_of(report.new_rows, 'row')} over HTTP", actor=rows.token_id)
         return TakenRows(
             head=str(report.record.head.hash),
             new_blocks=report.new_blocks,

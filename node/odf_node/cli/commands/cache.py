@@ -97,7 +97,7 @@ def _drop(context: Context, arguments: argparse.Namespace, records: "list[Datase
         if report.files:
             node.record("cache drop", record.name, f"{report.size_bytes} bytes")
         if arguments.output_format == "text":
-            context.console.text(f"{record.name}: freed {report.files:,} files, {report.size_bytes:,} bytes")
+            context.console.text(f"{record.name}: freed {count_of(report.files, 'file')}, {report.size_bytes:,} bytes")
             if report.kept_files:
                 context.console.text(f"{record.name}: {report.kept_files:,} files stay: something else names them too")
     if arguments.output_format == "json":

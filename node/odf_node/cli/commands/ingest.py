@@ -13,6 +13,7 @@ from odf_node.cli.reports import ReportLog
 from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
+from odf_node.wording import count_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +71,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                 )
             record = report.record
             if not (report.up_to_date or report.is_repeated or arguments.dry_run):
-                node.record("ingest", record.name, f"{report.new_rows} rows from {shown_as}")
+                node.record("ingest", record.name, f"{count_of(report.new_rows, 'row')} from {shown_as}")
             log.add(report)
     return 0
 

@@ -8,6 +8,7 @@ from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.cli.run import EXIT_CODES
 from odf_node.rows.slices import summarise
+from odf_node.wording import count_of
 from odf_protocol.errors import RejectedError
 from odf_protocol.multihash import Multihash
 
@@ -45,5 +46,5 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     else:
         columns = {"column": "COLUMN", "from": ">FROM ROW", "to": ">TO ROW"}
         context.console.table(rows, columns, empty="the two are equal")
-        context.console.note(f"{found.requests} requests, {found.answer_bytes:,} bytes of answers")
+        context.console.note(f"{count_of(found.requests, 'request')}, {found.answer_bytes:,} bytes of answers")
     return EXIT_CODES[RejectedError] if rows else 0

@@ -227,7 +227,7 @@ def _fix(context: Context, record: DatasetRecord, rows: Sequence[KeptRow], argum
                 node.engines, waiting, _read_settings(arguments.set), node.home.staging
             )
     node.quarantine.mend_rows(record.id, mended)
-    node.record("quarantine fix", record.name, f"{len(mended)} rows")
+    node.record("quarantine fix", record.name, count_of(len(mended), "row"))
     context.console.text(
         f"{record.name}: {count_of(len(mended), 'row')} mended; 'odf-node quarantine resend {record.name}' sends them"
     )
@@ -271,7 +271,7 @@ def _resend(
             for report in resending.resend_rows(record, sent, system_time=tell_writing_time(context, record)):
                 log.add(report)
         if sent:
-            node.record("quarantine resend", record.name, f"{len(sent)} rows")
+            node.record("quarantine resend", record.name, count_of(len(sent), "row"))
         console.note(f"{record.name}: {count_of(len(sent), 'row')} sent again")
     if broken:
         what = f"{count_of(len(broken), 'row')} could not be taken apart and cannot be sent as they are"

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.run import EXIT_CODES
+from odf_node.wording import count_of
 from odf_protocol.errors import CorruptError
 
 
@@ -33,7 +34,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     if arguments.output_format == "json":
         console.json(asdict(state))
     else:
-        console.text(f"read {state.checked:,} objects ({state.checked_bytes:,} bytes): {len(state.damaged):,} damaged")
+        console.text(
+            f"read {count_of(state.checked, 'object')} ({state.checked_bytes:,} bytes): {len(state.damaged):,} damaged"
+        )
         for name in state.damaged:
             console.text(f"damaged: {name}")
         if state.damaged:

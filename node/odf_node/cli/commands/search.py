@@ -10,6 +10,7 @@ from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.run import tell_failure
 from odf_node.datasets.searching import Searching
 from odf_node.errors import UsageError
+from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
 from odf_protocol.heard import without_mark
 
@@ -69,7 +70,9 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         else:
             silent.append(without_mark(address))
     if silent:
-        context.console.note(f"{len(silent)} of {len(asked)} nodes did not answer as they should: {', '.join(silent)}")
+        context.console.note(
+            f"{len(silent)} of {count_of(len(asked), 'node')} did not answer as they should: {', '.join(silent)}"
+        )
     if arguments.far and not far:
         context.console.note("no other node is known; 'odf-node peer add URL' names one")
     rows = _joined(rows)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from odf_node import cli, rows
 from odf_node.cli.context import Context
+from odf_node.wording import count_of
 
 
 def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
@@ -53,7 +54,7 @@ def show_data(context: Context, files: list[str], *, as_json: bool) -> None:
         console.json(reports)
         return
     for report in reports:
-        console.text(f"{report['file']}: {report['rows']:,} rows, {report['sizeBytes']:,} bytes")
+        console.text(f"{report['file']}: {count_of(report['rows'], 'row')}, {report['sizeBytes']:,} bytes")
         console.text(f"  physical hash  {report['physicalHash']}")
         console.text(f"  logical hash   {report['logicalHash']}")
         console.text(f"  v1             {report['logicalHashV1']}\n")
