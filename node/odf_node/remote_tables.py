@@ -156,6 +156,7 @@ class RemoteTables:
         folder = TemporaryDirectory(dir=self.node.engines.workspace, prefix="asked-")
         home = Home(Path(self._stack.enter_context(folder)))
         home.create()
+        self.node.read_policies()  # where they cannot be read, none are not those of the operator
         if self.node.home.policies.exists():
             shutil.copyfile(self.node.home.policies, home.policies)
         asked = Node(home, self.node.clock)

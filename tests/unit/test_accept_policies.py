@@ -1,8 +1,13 @@
 """Policies as people write them: what a file means, and where its mistakes are."""
 
+from pathlib import Path
+
 import pytest
 
+from odf_node.adapters.policy_file import WatchedPolicies, read_policies
+from odf_protocol.accept_policies import NO_POLICIES
 from odf_protocol.accept_policy_text import parse_policies
+from odf_protocol.errors import MalformedError
 from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.policy import Policy
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of, did_key_of
@@ -101,3 +106,19 @@ def test_engines_that_count_are_names_in_any_case_and_digests() -> None:
     text = TEXT.replace("firstContact: refuse", f"engines: [Spark, {digest}]")
     assert parse_policies(text, source_name="p.yaml").rules[1].rule.engines == ("spark", digest)
     assert parse_policies(TEXT, source_name="p.yaml").rules[1].rule.engines == ()
+
+
+def test_link_that_leads_nowhere_is_a_mistake_and_not_the_default(tmp_path: Path) -> None:
+    """What stands behind a link may be away for a moment; the operator's rules are then not those of nobody."""
+    path, target = tmp_path / "policies.yaml", tmp_path / "elsewhere.yaml"
+    watched = WatchedPolicies(path)
+    assert (read_policies(path), watched.read()) == (NO_POLICIES, NO_POLICIES)
+    path.symlink_to(target)
+    for read in (lambda: read_policies(path), watched.read):
+        with pytest.raises(MalformedError, match="leads nowhere"):
+            read()
+    target.write_text(TEXT)
+    assert watched.read() == read_policies(path) != NO_POLICIES
+    target.unlink()
+    with pytest.raises(MalformedError, match="leads nowhere"):
+        watched.read()

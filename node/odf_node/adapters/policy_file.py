@@ -1,5 +1,6 @@
 """The operator's policies, from ``policies.yaml`` in the home; read anew for each judgement, so that an edit counts."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def read_policies(path: Path, *, must_exist: bool = False) -> PolicySet:
         HomeReadOnlyError: This user may not read it.
     """
     with mapped_os_errors(path):
-        if not must_exist and not path.exists():
+        if not must_exist and not os.path.lexists(path):
             return NO_POLICIES
         # The reader of YAML takes a while to load, and most nodes have no such file.
         from odf_protocol.accept_policy_text import MAX_POLICY_BYTES, parse_policies
@@ -27,9 +28,12 @@ def read_policies(path: Path, *, must_exist: bool = False) -> PolicySet:
         try:
             with path.open("rb") as file:
                 content = file.read(4 * MAX_POLICY_BYTES + 1)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
             if must_exist:
                 raise
+            if path.is_symlink():
+                found = "a link that leads nowhere"
+                raise MalformedError("policies", where=str(path), expected="a file", found=found) from error
             return NO_POLICIES
     try:
         text = content.decode("utf-8")
@@ -55,7 +59,7 @@ class WatchedPolicies:
             try:
                 status = self.path.stat()
             except FileNotFoundError:
-                return NO_POLICIES
+                return read_policies(self.path)
         seen = (status.st_mtime_ns, status.st_size, status.st_ino)
         if seen != self._seen:
             self._policies = read_policies(self.path)
