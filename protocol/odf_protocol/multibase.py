@@ -33,9 +33,11 @@ def encode_base64url(data: bytes) -> str:
     return "u" + base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
+@lru_cache(maxsize=_MOST_KEYS)
 def encode_base58btc(data: bytes) -> str:
     """Encode with prefix ``z``."""
-    return _encode_base58btc(data)
+    text: str = _base58btc().encode(data)
+    return text
 
 
 def decode_multibase(text: str) -> bytes:
@@ -67,12 +69,6 @@ def _decode(prefix: str, body: str) -> bytes:
         case "z":
             return _decode_base58btc(prefix + body)
     raise MalformedError("multibase", expected="base16 (f, F), base58btc (z) or base64url (u)", found=repr(prefix))
-
-
-@lru_cache(maxsize=_MOST_KEYS)
-def _encode_base58btc(data: bytes) -> str:
-    text: str = _base58btc().encode(data)
-    return text
 
 
 @lru_cache(maxsize=_MOST_KEYS)

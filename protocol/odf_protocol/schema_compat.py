@@ -38,15 +38,9 @@ def is_same(previous: DataSchema, new: DataSchema) -> bool:
     return means_the_same(previous, new)
 
 
-def find_incompatibility(previous: DataSchema, new: DataSchema, *, ignore_optionality: bool = False) -> str | None:
-    """Say why a dataset cannot go from ``previous`` to ``new``; None if it can.
-
-    Args:
-        previous: Schema in force.
-        new: Schema that shall replace it.
-        ignore_optionality: For a ``previous`` that was read from the old Arrow form, which did not state it reliably.
-    """
-    return _compare_fields(previous.fields, new.fields, "", ignore_optionality)
+def find_incompatibility(previous: DataSchema, new: DataSchema) -> str | None:
+    """Say why a dataset cannot go from ``previous``, the schema in force, to ``new``; None if it can."""
+    return _compare_fields(previous.fields, new.fields, "")
 
 
 def find_slice_incompatibility(dataset: DataSchema, data: DataSchema) -> str | None:
@@ -91,9 +85,7 @@ def describe_type(data_type: DataType) -> str:
     return name
 
 
-def _compare_fields(
-    previous: tuple[DataField, ...], new: tuple[DataField, ...], parent: str, ignore_optionality: bool
-) -> str | None:
+def _compare_fields(previous: tuple[DataField, ...], new: tuple[DataField, ...], parent: str) -> str | None:
     before = {field.name: field for field in previous}
     after = {field.name: field for field in new}
     for fields, by_name in ((previous, before), (new, after)):
@@ -103,26 +95,26 @@ def _compare_fields(
         path = f"{parent}.{name}" if parent else name
         if name not in after:
             return f"field {path} was removed"
-        reason = _compare_types(field.type, after[name].type, path, ignore_optionality)
+        reason = _compare_types(field.type, after[name].type, path)
         if reason is not None:
             return reason
     for name, field in after.items():
-        if name not in before and not isinstance(field.type, DataTypeOption) and not ignore_optionality:
+        if name not in before and not isinstance(field.type, DataTypeOption):
             path = f"{parent}.{name}" if parent else name
             return f"field {path} was added as required; a new field has to be optional"
     return None
 
 
-def _compare_types(previous: DataType, new: DataType, path: str, ignore_optionality: bool) -> str | None:
+def _compare_types(previous: DataType, new: DataType, path: str) -> str | None:
     was_optional, is_optional = isinstance(previous, DataTypeOption), isinstance(new, DataTypeOption)
-    if was_optional != is_optional and not ignore_optionality:
+    if was_optional != is_optional:
         return f"field {path} became {'optional' if is_optional else 'required'}"
     before, after = with_defaults(_without_option(previous)), with_defaults(_without_option(new))
     match before, after:
         case DataTypeStruct(fields=old_fields), DataTypeStruct(fields=new_fields):
-            return _compare_fields(old_fields, new_fields, path, ignore_optionality)
+            return _compare_fields(old_fields, new_fields, path)
         case DataTypeList(), DataTypeList() if before.fixed_length == after.fixed_length:
-            return _compare_types(before.item_type, after.item_type, f"{path}[]", ignore_optionality)
+            return _compare_types(before.item_type, after.item_type, f"{path}[]")
     if _comparable_without_attributes(before) != _comparable_without_attributes(after):
         return f"field {path} changed its type from {describe_type(before)} to {describe_type(after)}"
     return None

@@ -21,7 +21,6 @@ from typing import Final
 from odf_protocol.events import (
     DataField,
     DataSchema,
-    DataType,
     DataTypeDate,
     DataTypeInt32,
     DataTypeInt64,
@@ -36,13 +35,13 @@ from odf_protocol.vocabulary import Vocabulary
 SYSTEM_TIMESTAMP: Final = DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")
 
 
-def system_fields(vocabulary: Vocabulary, *, event_time_type: DataType = SYSTEM_TIMESTAMP) -> tuple[DataField, ...]:
+def system_fields(vocabulary: Vocabulary) -> tuple[DataField, ...]:
     """Return the four columns in their order."""
     return (
         DataField(name=vocabulary.offset, type=DataTypeInt64()),
         DataField(name=vocabulary.op, type=DataTypeInt32()),
         DataField(name=vocabulary.system_time, type=SYSTEM_TIMESTAMP),
-        DataField(name=vocabulary.event_time, type=event_time_type),
+        DataField(name=vocabulary.event_time, type=SYSTEM_TIMESTAMP),
     )
 
 

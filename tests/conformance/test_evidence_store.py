@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from odf_node.ports import (
     ReplayRecord,
     Verified,
@@ -42,12 +40,6 @@ def test_attestation_of_a_dataset_not_held_is_kept_once(store: Store) -> None:
     assert store.put_attestation(attestation(b"a")) is True
     assert store.put_attestation(attestation(b"a")) is False
     assert list(store.iter_attestations(dataset_id())) == [attestation(b"a")]
-
-
-@pytest.mark.parametrize(("number", "found"), [(1, 0), (2, 1), (5, 1), (6, 0)])
-def test_attestations_are_found_by_the_block_they_cover(store: Store, number: int, found: int) -> None:
-    store.put_attestation(attestation(b"a", first=2, last=5))
-    assert len(list(store.iter_attestations(dataset_id(), sequence_number=number))) == found
 
 
 def test_replay_records_are_read_in_order_between_two_blocks(store: Store) -> None:

@@ -142,13 +142,8 @@ def test_change_that_breaks_readers_is_named(previous, new, reason):
     ],
     ids=["became-optional", "became-required", "nested", "added"],
 )
-def test_optionality_of_the_old_arrow_form_can_be_ignored(previous, new):
+def test_optionality_cannot_change(previous, new):
     assert find_incompatibility(previous, new) is not None
-    assert find_incompatibility(previous, new, ignore_optionality=True) is None
-
-
-def test_type_change_is_found_even_where_optionality_is_ignored():
-    assert find_incompatibility(schema(a=INT), schema(a=option(LONG)), ignore_optionality=True) is not None
 
 
 def with_extra(text: str | None) -> DataSchema:

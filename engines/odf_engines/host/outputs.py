@@ -68,12 +68,12 @@ class Answer:
             raise EngineFailureError(f"answer.{name}: expected a list")
         return value
 
-    def get_schema(self, name: str = "schema") -> "pa.Schema":
+    def get_schema(self) -> "pa.Schema":
         """Return an Arrow schema from ``messages.schema_text``."""
         try:
-            return schema_from_text(self.find_text(name) or "")
+            return schema_from_text(self.find_text("schema") or "")
         except ValueError as error:
-            raise EngineFailureError(f"answer.{name}: expected an Arrow schema ({error})") from error
+            raise EngineFailureError(f"answer.schema: expected an Arrow schema ({error})") from error
 
 
 class OutputFolder:

@@ -65,9 +65,9 @@ class Outbox(Generic[_Item]):
                 self._thread.start()
             self._changed.notify_all()
 
-    def flush(self, wait_s: float = END_WAIT_S) -> None:
+    def flush(self) -> None:
         """Wait until nothing waits, but no longer; then say what was lost or still waits."""
-        end_s = time.monotonic() + wait_s
+        end_s = time.monotonic() + END_WAIT_S
         with self._changed:
             while (self._waiting or self._in_flight) and (left_s := end_s - time.monotonic()) > 0:
                 self._changed.wait(left_s)

@@ -7,10 +7,10 @@ Source: clauses READ-1 in ``spec/readers.md``, VALID-1 in ``spec/validation.md``
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn, TypedDict
 
 from odf_engines.contract import ConverterCall, ReaderCall, ReferencedRows, ValidatorCall
-from odf_engines.plug_in_names import CONVERTERS, READERS, SINKS, VALIDATORS
+from odf_engines.plug_in_names import CONVERTERS, READERS, SINKS, VALIDATORS, PlugInNames
 from odf_node.errors import UsageError
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.manifest.errors import ManifestError, find_nearest
@@ -36,19 +36,11 @@ class _DeclaredPlugIn:
     """A plug-in as it was declared, with its place in the text."""
 
     word: ClassVar[str]
+    kinds: ClassVar[PlugInNames]
     name: str
     parameters: dict[str, Any]
     node: MapNode
     path: str
-
-    @classmethod
-    def list_installed(cls) -> Sequence[str]:
-        """List the names that may stand there."""
-        raise NotImplementedError
-
-    def find_place(self) -> tuple[str, str] | None:
-        """Find module and class, None where there is none of that name."""
-        raise NotImplementedError
 
     def get_place(self) -> tuple[str, str]:
         """Find module and class.
@@ -56,8 +48,8 @@ class _DeclaredPlugIn:
         Raises:
             UnsupportedError: There is no such plug-in here.
         """
-        if (place := self.find_place()) is None:
-            raise UnsupportedError(self.word, found=self.name, supported=", ".join(self.list_installed()))
+        if (place := self.kinds.find_place(self.name)) is None:
+            raise UnsupportedError(self.word, found=self.name, supported=", ".join(self.kinds.installed()))
         return place
 
     def find_rows(self, find_rows: FindRows) -> ReferencedRows | None:
@@ -71,16 +63,8 @@ class DeclaredValidator(_DeclaredPlugIn):
     """A validator as it was declared."""
 
     word: ClassVar[str] = "validator"
+    kinds: ClassVar[PlugInNames] = VALIDATORS
     is_warning: bool
-
-    @classmethod
-    def list_installed(cls) -> Sequence[str]:
-        """List the names of all validators."""
-        return VALIDATORS.installed()
-
-    def find_place(self) -> tuple[str, str] | None:
-        """Find module and class, None where there is none of that name."""
-        return VALIDATORS.find_place(self.name)
 
     def find_call(self, find_rows: FindRows) -> ValidatorCall:
         """Say what the engine is asked to call.
@@ -103,15 +87,7 @@ class DeclaredConverter(_DeclaredPlugIn):
     """A converter as it was declared."""
 
     word: ClassVar[str] = "converter"
-
-    @classmethod
-    def list_installed(cls) -> Sequence[str]:
-        """List the names of all converters."""
-        return CONVERTERS.installed()
-
-    def find_place(self) -> tuple[str, str] | None:
-        """Find module and class, None where there is none of that name."""
-        return CONVERTERS.find_place(self.name)
+    kinds: ClassVar[PlugInNames] = CONVERTERS
 
     def find_call(self, environment: Mapping[str, str] | None, find_rows: FindRows) -> ConverterCall:
         """Say what the engine is asked to call.
@@ -144,15 +120,7 @@ class DeclaredReader(_DeclaredPlugIn):
     """A reader as it was declared."""
 
     word: ClassVar[str] = "reader"
-
-    @classmethod
-    def list_installed(cls) -> Sequence[str]:
-        """List the names of all readers."""
-        return READERS.installed()
-
-    def find_place(self) -> tuple[str, str] | None:
-        """Find module and class, None where there is none of that name."""
-        return READERS.find_place(self.name)
+    kinds: ClassVar[PlugInNames] = READERS
 
     def find_call(self) -> ReaderCall:
         """Say what the engine is asked to call.
@@ -169,18 +137,17 @@ class DeclaredSink(_DeclaredPlugIn):
     """A sink as it was declared."""
 
     word: ClassVar[str] = "sink"
-
-    @classmethod
-    def list_installed(cls) -> Sequence[str]:
-        """List the names of all sinks."""
-        return SINKS.installed()
-
-    def find_place(self) -> tuple[str, str] | None:
-        """Find module and class, None where there is none of that name."""
-        return SINKS.find_place(self.name)
+    kinds: ClassVar[PlugInNames] = SINKS
 
 
 DeclaredPlugIn = DeclaredReader | DeclaredConverter | DeclaredValidator | DeclaredSink
+
+
+class _Fields(TypedDict):
+    name: str
+    parameters: dict[str, Any]
+    node: MapNode
+    path: str
 
 
 def read_reader(node: Node, path: str) -> DeclaredReader:
@@ -189,9 +156,7 @@ def read_reader(node: Node, path: str) -> DeclaredReader:
     Raises:
         ManifestError: It is none.
     """
-    map_node, name, entries = _read_plug_in(node, path, DeclaredReader)
-    parameters = {key: _plain(value) for key, value in entries.items()}
-    return DeclaredReader(name=name, parameters=parameters, node=map_node, path=path)
+    return DeclaredReader(**_read_plug_in(node, path, DeclaredReader))
 
 
 def read_validators(node: Node, path: str) -> tuple[DeclaredValidator, ...]:
@@ -200,7 +165,7 @@ def read_validators(node: Node, path: str) -> tuple[DeclaredValidator, ...]:
     Raises:
         ManifestError: It is none.
     """
-    return tuple(_read_validator(at, *_read_plug_in(item, at, DeclaredValidator)) for item, at in _items(node, path))
+    return tuple(_read_validator(item, at) for item, at in _items(node, path))
 
 
 def read_converters(node: Node, path: str) -> tuple[DeclaredConverter, ...]:
@@ -209,12 +174,7 @@ def read_converters(node: Node, path: str) -> tuple[DeclaredConverter, ...]:
     Raises:
         ManifestError: It is none.
     """
-    found = []
-    for item, at in _items(node, path):
-        map_node, name, entries = _read_plug_in(item, at, DeclaredConverter)
-        parameters = {key: _plain(value) for key, value in entries.items()}
-        found.append(DeclaredConverter(name=name, parameters=parameters, node=map_node, path=at))
-    return tuple(found)
+    return tuple(DeclaredConverter(**_read_plug_in(item, at, DeclaredConverter)) for item, at in _items(node, path))
 
 
 def read_sinks(node: Node, path: str) -> tuple[DeclaredSink, ...]:
@@ -223,12 +183,7 @@ def read_sinks(node: Node, path: str) -> tuple[DeclaredSink, ...]:
     Raises:
         ManifestError: It is none.
     """
-    found = []
-    for item, at in _items(node, path):
-        map_node, name, entries = _read_plug_in(item, at, DeclaredSink)
-        parameters = {key: _plain(value) for key, value in entries.items()}
-        found.append(DeclaredSink(name=name, parameters=parameters, node=map_node, path=at))
-    return tuple(found)
+    return tuple(DeclaredSink(**_read_plug_in(item, at, DeclaredSink)) for item, at in _items(node, path))
 
 
 def refuse_parameter(
@@ -270,25 +225,26 @@ def _items(node: Node, path: str) -> list[tuple[Node, str]]:
     return [(item, f"{path}[{index}]") for index, item in enumerate(node.items)]
 
 
-def _read_plug_in(node: Node, path: str, kind: type[DeclaredPlugIn]) -> tuple[MapNode, str, dict[str, Node]]:
-    known = kind.list_installed()
+def _read_plug_in(node: Node, path: str, kind: type[DeclaredPlugIn]) -> _Fields:
+    expected = f"a {kind.word} ({', '.join(kind.kinds.installed())})"
     if not isinstance(node, MapNode):
-        reject(node, path, f"a map with the {_KIND} of a {kind.word} ({', '.join(known)})", describe(node))
+        reject(node, path, f"a map with the {_KIND} of {expected}", describe(node))
     entries = {key.text: value for key, value in node.entries}
     name = entries.pop(_KIND, None)
     if not isinstance(name, Scalar):
-        expected = f"a {kind.word} ({', '.join(known)})"
         reject(node, f"{path}.{_KIND}", expected, describe(name) if name else "nothing")
-    return node, name.text, entries
+    parameters = {key: _plain(value) for key, value in entries.items()}
+    return {"name": name.text, "parameters": parameters, "node": node, "path": path}
 
 
-def _read_validator(path: str, map_node: MapNode, name: str, entries: dict[str, Node]) -> DeclaredValidator:
-    severity = entries.pop(_SEVERITY, None)
+def _read_validator(node: Node, path: str) -> DeclaredValidator:
+    fields = _read_plug_in(node, path, DeclaredValidator)
+    severity = next((value for key, value in fields["node"].entries if key.text == _SEVERITY), None)
+    fields["parameters"].pop(_SEVERITY, None)
     if severity is not None and (not isinstance(severity, Scalar) or severity.text not in _SEVERITIES):
         reject(severity, f"{path}.{_SEVERITY}", " or ".join(_SEVERITIES), describe(severity))
     is_warning = isinstance(severity, Scalar) and severity.text == _SEVERITIES[1]
-    parameters = {key: _plain(value) for key, value in entries.items()}
-    return DeclaredValidator(name=name, parameters=parameters, is_warning=is_warning, node=map_node, path=path)
+    return DeclaredValidator(**fields, is_warning=is_warning)
 
 
 def _plain(node: Node) -> Any:

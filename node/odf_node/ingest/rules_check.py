@@ -174,9 +174,9 @@ def _check_sink(declared: DeclaredSink) -> None:
 
 
 def _read_declared(declared: DeclaredPlugIn, base: type) -> tuple[Any, Any]:
-    place = declared.find_place()
+    place = declared.kinds.find_place(declared.name)
     if place is None:
-        known = declared.list_installed()
+        known = declared.kinds.installed()
         expected = f"a {declared.word} that is installed here ({', '.join(known)})"
         refuse_parameter(declared, "kind", expected=expected, found=declared.name, known=known)
     kind = load_plug_in(base, declared.name, *place)

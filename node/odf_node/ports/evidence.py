@@ -122,8 +122,8 @@ class EvidenceStore(Protocol):
         """Keep an attestation; say whether it is new."""
         ...
 
-    def iter_attestations(self, dataset_id: DatasetId, *, sequence_number: int | None = None) -> Iterator[Attestation]:
-        """Yield attestations about the dataset (that cover the block, when one is named), in order of arrival."""
+    def iter_attestations(self, dataset_id: DatasetId) -> Iterator[Attestation]:
+        """Yield attestations about the dataset, in order of arrival."""
         ...
 
     def list_attestations_after(self, arrival: int, *, limit: int) -> tuple[tuple[int, bytes], ...]:

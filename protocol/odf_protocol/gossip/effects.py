@@ -104,8 +104,6 @@ class Respond:
 class Refuse:
     """No reply: the sender asks too often, or sent what no honest node sends."""
 
-    retry_after_ms: int
-
 
 @dataclass(frozen=True, slots=True)
 class Accept:
@@ -114,12 +112,10 @@ class Accept:
     Attributes:
         item: The item.
         came_from: Address of the peer that had it, where this node asked for it.
-        of_interest: Whether it is about a dataset or by a signer of interest.
     """
 
     item: Item
     came_from: str | None
-    of_interest: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,13 +159,13 @@ class GossipMachine:
     def _receive(self, event: Received, now_ms: int, source: Randomness) -> None:
         bucket = event.bucket
         if self._strikes.is_banned(bucket, now_ms) or not self._requests.take(bucket, now_ms):
-            self._effects.append(Refuse(retry_after_ms=self._settings.round_ms))
+            self._effects.append(Refuse())
             return
         try:
             reply = self._reply_to(event.request, bucket, now_ms, source)
         except OdfError:
             self._strikes.add(bucket, now_ms)
-            self._effects.append(Refuse(retry_after_ms=self._settings.ban_ms))
+            self._effects.append(Refuse())
             return
         self._effects.insert(0, Respond(reply))
 
@@ -298,7 +298,7 @@ class GossipMachine:
             assert self._log is not None
             self._log.append(item.id)
             if introducer != OWN:
-                self._effects.append(Accept(item, came_from, of_interest=self.store.is_of_interest(item)))
+                self._effects.append(Accept(item, came_from))
             if push_on or item.kind is ItemKind.EQUIVOCATION:
                 self._spread(item, came_from)
         for proof in admission.proofs:

@@ -164,10 +164,6 @@ class ItemStore:
         """Say whether an id is worth asking for: neither kept nor known to be of no use."""
         return id_ not in self._kept and id_ not in self._forgotten
 
-    def is_of_interest(self, item: Item) -> bool:
-        """Say whether an item is of interest here."""
-        return self._interests.cover(item)
-
     def set_interests(self, interests: Interests) -> None:
         """Change what is of interest; what is kept changes its class, nothing is dropped."""
         self._interests = interests

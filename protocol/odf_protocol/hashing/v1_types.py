@@ -201,8 +201,8 @@ class _Reader:
             raise MalformedError("v1 schema", where=where, expected=what, found=value)
         return value
 
-    def _read_unit(self, first: int = 0) -> str:
-        return _UNITS[self._read_choice("a unit of time", range(first, len(_UNITS)))]
+    def _read_unit(self) -> str:
+        return _UNITS[self._read_choice("a unit of time", range(len(_UNITS)))]
 
     def _read_type(self, depth: int) -> pa.DataType:
         if depth > _MAX_DEPTH:

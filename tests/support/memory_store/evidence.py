@@ -29,14 +29,9 @@ class MemoryEvidence(MemoryPort):
         with self._tables.lock:
             return self._tables.keep_attestation(attestation)
 
-    def iter_attestations(self, dataset_id: DatasetId, *, sequence_number: int | None = None) -> Iterator[Attestation]:
+    def iter_attestations(self, dataset_id: DatasetId) -> Iterator[Attestation]:
         with self._tables.lock:
-            about = [each for _, each in self._tables.attestations.values() if each.dataset_id == dataset_id]
-        return (
-            each
-            for each in about
-            if sequence_number is None or each.first_sequence_number <= sequence_number <= each.last_sequence_number
-        )
+            return iter([each for _, each in self._tables.attestations.values() if each.dataset_id == dataset_id])
 
     def list_attestations_after(self, arrival: int, *, limit: int) -> tuple[tuple[int, bytes], ...]:
         with self._tables.lock:

@@ -49,14 +49,12 @@ class SqliteEvidence(SqlitePort):
         with self._database.writing() as connection:
             return insert_attestation(connection, attestation)
 
-    def iter_attestations(self, dataset_id: DatasetId, *, sequence_number: int | None = None) -> Iterator[Attestation]:
+    def iter_attestations(self, dataset_id: DatasetId) -> Iterator[Attestation]:
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT id, first_sequence_number, last_sequence_number, last_block_hash, attester, raw, received_at"
-                " FROM attestations WHERE dataset_id = :dataset_id"
-                " AND (:number IS NULL OR :number BETWEEN first_sequence_number AND last_sequence_number)"
-                " ORDER BY arrival",
-                {"dataset_id": dataset_id.to_bytes(), "number": sequence_number},
+                " FROM attestations WHERE dataset_id = ? ORDER BY arrival",
+                (dataset_id.to_bytes(),),
             ).fetchall()
         return (_read_attestation(dataset_id, row) for row in rows)
 
