@@ -12,10 +12,20 @@ from pathlib import Path
 from typing import Final
 
 from odf_engines import sandbox
-from odf_engines.errors import EngineError
+from odf_engines.contract import Limits
+from odf_engines.engine import ClusterEngine
+from odf_engines.errors import EngineError, SandboxUnavailableError
+from odf_engines.extras import describe_extra, find_version, list_brought, list_lacking
+from odf_engines.registry import get_engine, installed_engines
 from odf_node import adapters, upkeep
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.configuration import find_configuration_file, load_configuration
+from odf_node.engines.cluster import find_cluster, opened_on_cluster
+from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
 from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.engines import DamagedEngine
+from odf_node.ports.images import DamagedImage
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
 
@@ -75,8 +85,6 @@ def _python() -> MachineFinding:
 
 def _sandbox() -> list[MachineFinding]:
     """Every layer that a machine can lack, and what limits the use of resources."""
-    from odf_engines.errors import SandboxUnavailableError
-
     try:
         accepted = sandbox.layers.accepted_layers(os.environ)
     except SandboxUnavailableError as error:
@@ -95,23 +103,17 @@ def _sandbox() -> list[MachineFinding]:
 
 
 def _engine() -> str:
-    from odf_engines.registry import get_engine, installed_engines
-
     return ", ".join(f"{name} {get_engine(name).version}" for name in installed_engines()) or "none"
 
 
 def _needs() -> list[MachineFinding]:
     """Return what each engine needs beside the sandbox."""
-    from odf_engines.registry import get_engine, installed_engines
-
     found = [need for name in installed_engines() for need in get_engine(name).examine()]
     return [MachineFinding(need.what, need.is_there, need.found, need.mend) for need in found]
 
 
 def examine_extras(distribution: str = PACKAGE) -> list[MachineFinding]:
     """Say of each extra whether what it brings is installed; none is needed, so none is missing."""
-    from odf_engines.extras import describe_extra, find_version, list_brought, list_lacking
-
     try:
         extras = metadata.metadata(distribution).get_all("Provides-Extra") or []
     except metadata.PackageNotFoundError:  # run from a folder
@@ -128,8 +130,6 @@ def examine_extras(distribution: str = PACKAGE) -> list[MachineFinding]:
 
 def _added_engines(folder: Path) -> list[MachineFinding]:
     """Return what each added engine needs, its files as they were added first of all (ADDED-5)."""
-    from odf_node.ports.engines import DamagedEngine
-
     findings = []
     for each in adapters.engine_folder.EngineFolder(Home(folder)).list():
         if isinstance(each, DamagedEngine):
@@ -142,13 +142,6 @@ def _added_engines(folder: Path) -> list[MachineFinding]:
 
 def _cluster(folder: Path) -> list[MachineFinding]:
     """Try the cluster that the settings name, as a step would use it (CLUSTER-6)."""
-    from odf_engines.contract import Limits
-    from odf_engines.engine import ClusterEngine
-    from odf_engines.registry import get_engine, installed_engines
-    from odf_node.configuration import find_configuration_file, load_configuration
-    from odf_node.engines.cluster import find_cluster, opened_on_cluster
-    from odf_node.errors import UsageError
-
     try:
         engines = load_configuration(find_configuration_file(None, os.environ, folder), os.environ).engines
     except UsageError as error:
@@ -170,8 +163,6 @@ def _cluster(folder: Path) -> list[MachineFinding]:
 
 def _images(folder: Path) -> list[MachineFinding]:
     """Return the images that fetch rows, their files as they were added (ING-41)."""
-    from odf_node.ports.images import DamagedImage
-
     images, findings = adapters.image_folder.ImageFolder(Home(folder)), []
     for image in images.list():
         what, mend = f"image {image.name}", f"odf-node image remove {image.name}, and add it again"
@@ -189,8 +180,6 @@ def _images(folder: Path) -> list[MachineFinding]:
 
 
 def _home(folder: Path) -> MachineFinding:
-    from odf_node.adapters.sqlite_store import SqliteMetadataStore
-
     home = Home(folder)
     try:
         other_use = home.find_other_use()

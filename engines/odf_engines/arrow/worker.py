@@ -21,15 +21,10 @@ def main(arguments: dict[str, Any]) -> None:
 
     set_kernel_limits(arguments["limits"])
     import odf_engines.arrow.merging  # noqa: F401 - now, and not with the first request
-    from odf_engines.host.worker import READY, answer_line, take_answers
+    from odf_engines.host.worker import serve, take_answers
 
-    answers = take_answers()
     memory_bytes = arguments["memory_bytes"]
-    run = partial(_run, memory_bytes=memory_bytes)
-    print(json.dumps(READY), file=answers, flush=True)
-    for line in sys.stdin:
-        answer = answer_line(line, run, lambda error: _explain(error, memory_bytes), answers)
-        print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)
+    serve(take_answers(), partial(_run, memory_bytes=memory_bytes), memory_bytes)
 
 
 def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> dict[str, object]:
@@ -57,16 +52,6 @@ def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> di
     if answer is None:
         raise UnsuitableSourceError(request.source_name)
     return answer
-
-
-def _explain(error: Exception, memory_bytes: int) -> Any:
-    from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
-
-    if isinstance(error, MemoryError):
-        return LimitExceededError("memory_bytes", allowed=memory_bytes)
-    if isinstance(error, EngineError):
-        return error
-    return EngineFailureError(f"{type(error).__name__}: {error}"[:2000])
 
 
 if __name__ == "__main__":

@@ -10,10 +10,7 @@ import importlib
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from odf_engines.errors import EngineError
+from typing import Any
 
 OPERATIONS = {
     "check": "odf_engines.datafusion.check",
@@ -32,7 +29,7 @@ def main(arguments: dict[str, Any]) -> None:
     from odf_engines.sandbox.resources import set_kernel_limits
 
     set_kernel_limits(arguments["limits"])
-    from odf_engines.host.worker import READY, answer_line, take_answers
+    from odf_engines.host.worker import serve, take_answers
 
     answers = take_answers()
     importlib.import_module("datafusion")
@@ -43,20 +40,7 @@ def main(arguments: dict[str, Any]) -> None:
         result: dict[str, object] = module.run(request, folder, memory_bytes)
         return result
 
-    print(json.dumps(READY), file=answers, flush=True)
-    for line in sys.stdin:
-        answer = answer_line(line, run, lambda error: _explain(error, memory_bytes))
-        print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)
-
-
-def _explain(error: Exception, memory_bytes: int) -> "EngineError":
-    from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
-
-    if isinstance(error, EngineError):
-        return error
-    if isinstance(error, MemoryError):
-        return LimitExceededError("memory_bytes", allowed=memory_bytes)
-    return EngineFailureError(f"{type(error).__name__}: {error}"[:2000])
+    serve(answers, run, memory_bytes)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """The side of a guest that every engine has in common: one JSON line in, one out.
 
-A guest's program is a module with ``main(arguments)`` that takes its limits on itself, calls ``take_answers``, says
-``READY``, and answers each line of its input with ``answer_line``. Its operations get the request as the dataclass that
-the host sent, with every path in it already a path inside the sandbox (inputs are read only), and a new empty folder
-for all the files they write. They return plain JSON values: file names relative to the folder, counts, offsets,
-milliseconds; an Arrow schema as ``messages.schema_text`` of it.
+A guest's program is a module with ``main(arguments)`` that takes its limits on itself, calls ``take_answers``, loads
+what it needs, and answers as ``serve`` does. Its operations get the request as the dataclass that the host sent, with
+every path in it already a path inside the sandbox (inputs are read only), and a new empty folder for all the files they
+write. They return plain JSON values: file names relative to the folder, counts, offsets, milliseconds; an Arrow schema
+as ``messages.schema_text`` of it.
 
 Source: clauses ENGINE-3 to ENGINE-6 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
 """
 
+import json
 import os
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -17,7 +19,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
-from odf_engines.errors import EngineError
+from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.messages import decode_message, error_to_fields
 from odf_engines.progress import telling
 
@@ -65,3 +67,20 @@ def answer_line(
             traceback.print_exc()
         return {"number": message["number"], "error": error_to_fields(explain(error))}
     return {"number": message["number"], "seconds": time.perf_counter() - started, "result": result}
+
+
+def explain_plainly(error: Exception, memory_bytes: int) -> EngineError:
+    """Say whose fault a failure is, where the library says no more of it; ``memory_bytes`` are those of the session."""
+    if isinstance(error, EngineError):
+        return error
+    if isinstance(error, MemoryError):
+        return LimitExceededError("memory_bytes", allowed=memory_bytes)
+    return EngineFailureError(f"{type(error).__name__}: {error}"[:2000])
+
+
+def serve(answers: TextIO, run: Callable[[str, Any, Path], dict[str, object]], memory_bytes: int) -> None:
+    """Say that we are ready, and answer until the input ends; for ``run`` see ``answer_line``."""
+    print(json.dumps(READY), file=answers, flush=True)
+    for line in sys.stdin:
+        answer = answer_line(line, run, lambda error: explain_plainly(error, memory_bytes), answers)
+        print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)

@@ -9,6 +9,9 @@ from odf_node import derive, engines
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
+from odf_node.engine_workspace import EngineWorkspace
+from odf_node.errors import UsageError
+from odf_node.ports.engines import WantedStart
 from odf_node.wording import count_of
 
 if TYPE_CHECKING:
@@ -97,9 +100,6 @@ def _named_or_usual(context: Context, name: str | None) -> "Engine":
 
 
 def _add(context: Context, arguments: argparse.Namespace) -> int:
-    from odf_node.errors import UsageError
-    from odf_node.ports.engines import WantedStart
-
     node = context.node
     try:
         words = None if arguments.start is None else tuple(shlex.split(arguments.start))
@@ -152,8 +152,6 @@ def _usage(context: Context) -> "EngineUsage":
 
 
 def _added_engines(context: Context) -> "AddedEngines":
-    from odf_node.engine_workspace import EngineWorkspace
-
     return engines.adding.AddedEngines(context.node.engine_shelf, EngineWorkspace(context.node.home.engines))
 
 

@@ -6,6 +6,9 @@ from pathlib import Path
 from odf_node import cli, rows
 from odf_node.cli.context import Context
 from odf_node.wording import count_of
+from odf_protocol.block import decode_block
+from odf_protocol.errors import OdfError
+from odf_protocol.multihash import Multihash
 
 
 def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
@@ -15,10 +18,7 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
         OdfError: What is wrong with the first broken one, after all were shown.
     """
     from odf_protocol.annotate import annotate_block
-    from odf_protocol.block import decode_block
-    from odf_protocol.errors import OdfError
     from odf_protocol.manifest import block_to_json, iter_log_yaml
-    from odf_protocol.multihash import Multihash
 
     console = context.console
     first_error: OdfError | None = None
