@@ -98,6 +98,26 @@ def test_backup_into_a_folder_goes_on_after_what_stopped_it_was_mended(tmp_path:
     assert left == []
 
 
+def test_second_backup_into_a_folder_waits_for_the_first_and_changes_nothing(tmp_path: Path) -> None:
+    """Each would remove objects that the other one's database names."""
+    node, chain = make_node(tmp_path / "home")
+    target = tmp_path / "backup"
+    back_up(node.home, target, nobody_hears)
+    node.keep(chain.add(b"one more"))
+    before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+
+    def meet(_: object) -> None:
+        with pytest.raises(UsageError, match="another backup"):
+            back_up(node.home, target, nobody_hears)
+        met.append({path: path.read_bytes() for path in before})
+
+    met: list[dict[Path, bytes]] = []
+    assert back_up(node.home, target, meet).copied == 1
+    assert met[0] == before
+    restore(Home(tmp_path / "other"), target, nobody_hears)
+    assert_same(TestNode.create(tmp_path / "other"), chain)
+
+
 @pytest.mark.skipif(not SUPPORTED, reason="traces system calls of Linux on x86-64 and ARM64")
 def test_folder_has_a_whole_backup_before_each_step_of_the_next_one(tmp_path: Path) -> None:
     """Whenever a backup is killed, one can be restored, and the next one goes on there."""

@@ -5,6 +5,7 @@ A backup is a folder, or one tar file with the same in it: ``odf-node.sqlite``, 
 own where somebody asks for it.
 """
 
+import fcntl
 import hashlib
 import io
 import json
@@ -77,7 +78,7 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
     with mapped_os_errors(target), objects.writing():
         folder = draft if is_file else target
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(_create_private(folder / _UNDER_WAY))
+        marker = _hold(folder)
         try:
             database = folder / f".{_DATABASE}.{secrets.token_hex(4)}"
             _copy_database(home, database)
@@ -99,6 +100,7 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
                 left.unlink(missing_ok=True)
             for left in folder.glob(".reading-*"):
                 shutil.rmtree(left, ignore_errors=True)
+            os.close(marker)
     return report
 
 
@@ -203,6 +205,25 @@ def _create_private(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
+def _hold(folder: Path) -> int:
+    """Say in a folder that a backup is under way there, and keep others out until what is returned is closed.
+
+    Raises:
+        UsageError: Another backup is under way there: two would remove what the other one needs.
+    """
+    path = folder / _UNDER_WAY
+    marker = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_there = path.exists() and os.path.samestat(path.stat(), os.fstat(marker))
+    except BlockingIOError:
+        is_there = False
+    if not is_there:
+        os.close(marker)
+        raise UsageError(f"{folder}: another backup is written there just now; wait for it, or name another folder")
+    return marker
+
+
 def _copy_database(home: Home, target: Path) -> None:
     # SQLite's own backup: a consistent state, whoever is writing.
     address = f"{home.database.absolute().as_uri()}?mode=ro"
@@ -260,12 +281,14 @@ def _fill_folder(
     for path in (folder / "objects").rglob("*"):
         if path.is_file() and path.name not in {str(item) for item in wanted}:
             path.unlink()
-    with os.fdopen(_create_private(folder / _UNDER_WAY), "wb") as file:
+    part = folder / f".{MANIFEST}.part"
+    with os.fdopen(_create_private(part), "wb") as file:
         file.write(_manifest(len(wanted), datasets))
         file.flush()
         os.fsync(file.fileno())
-    (folder / _UNDER_WAY).replace(folder / MANIFEST)
+    part.replace(folder / MANIFEST)
     fsync_folder(folder)
+    (folder / _UNDER_WAY).unlink()
     return BackupReport(datasets, len(wanted), copied, copied_bytes)
 
 
