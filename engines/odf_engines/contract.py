@@ -234,6 +234,7 @@ class IngestRequest:
         converters: What rows go through before anything else, in order.
         validators: What rows have to pass, in order.
         limits: As in ``TransformRequest``.
+        has_samples: Whether the first rows behind each stage are shown, too.
     """
 
     dataset_id: str
@@ -254,6 +255,7 @@ class IngestRequest:
     validators: tuple[ValidatorCall, ...] = ()
     limits: Limits = field(default_factory=Limits)
     prepared: PreparedRows | None = None
+    has_samples: bool = False
 
     def __post_init__(self) -> None:
         # Whoever opens it has another working folder.
@@ -279,7 +281,7 @@ class IngestResponse:
         warnings: The commonest ones of rows that were taken, at most ``MAX_REASONS``.
         batch_faults: What is wrong with the batch as a whole, at most ``MAX_REASONS``; one refuses it.
         left_out_rows: Records that a converter left out, which are in no other count (CONV-7).
-        statistics: For the operator.
+        statistics: For the operator; ``samples``: the first rows behind each stage, where they are asked for.
     """
 
     schema: pa.Schema
@@ -296,6 +298,7 @@ class IngestResponse:
     warnings: tuple[QuarantineReason, ...] = ()
     batch_faults: tuple[str, ...] = ()
     left_out_rows: int = 0
+    samples: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

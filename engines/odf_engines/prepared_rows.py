@@ -3,10 +3,15 @@
 Source: spec/ingest.md ING-7.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odf_engines.stage_figures import StageFigures
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +24,7 @@ class PreparedRows:
         records: How many the source has.
         left_out: How many of them a converter left out (CONV-7).
         stages: What was done so far (STAGE-1).
+        samples: As in ``IngestResponse``.
     """
 
     rows: Path
@@ -26,3 +32,4 @@ class PreparedRows:
     records: int
     left_out: int = 0
     stages: tuple[StageFigures, ...] = ()
+    samples: "Mapping[str, pa.Table]" = field(default_factory=dict)

@@ -15,6 +15,7 @@ from odf_protocol.events import (
     DataTypeUInt64,
     MergeStrategySnapshot,
     ReadStepCsv,
+    SqlQueryStep,
     TransformSql,
 )
 from support.command_line import list_kept
@@ -343,3 +344,17 @@ def test_converter_of_another_package_is_blamed_by_its_name_for_what_it_does(plu
             dataset.ingest("a,n\nx,1\n", converters=(call("Trim", columns=["b"]),))
     # A name of ours stays ours.
     assert call("Cast").module == "odf_engines.conversion.cast"
+
+
+def test_first_rows_behind_each_stage_are_given_by_spark_too() -> None:
+    """ING-25, with a type that nothing but Spark converts."""
+    rows = "a,n\n x,1\ny,bad\nz,3\n"
+    query = TransformSql(engine="spark", queries=(SqlQueryStep(query="SELECT n, upper(a) AS b FROM input"),))
+    trimmed = RootDataset(BY_SPARK).ingest(rows, converters=(call("Trim", columns=["a"]),), has_samples=True)
+    queried = RootDataset(BY_SPARK, preprocess=query).ingest(rows, has_samples=True)
+    found = [{stage.value: rows.to_pylist() for stage, rows in each.samples.items()} for each in (trimmed, queried)]
+    read = [{"a": " x", "n": 1}, {"a": "z", "n": 3}]
+    assert found == [
+        {"read": read, "converted": [{"a": "x", "n": 1}, {"a": "z", "n": 3}]},
+        {"read": read, "queried": [{"n": 1, "b": " X"}, {"n": 3, "b": "Z"}]},
+    ]

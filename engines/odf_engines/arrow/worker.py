@@ -31,7 +31,7 @@ def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> di
     from odf_engines.arrow.merging import merge_records
     from odf_engines.errors import EngineFailureError, UnsuitableSourceError
     from odf_engines.ingest.appending import append_source, convert_source, has_sql
-    from odf_engines.ingest.result import Folders, answer_of
+    from odf_engines.ingest.result import Folders, answer_of, name_samples
 
     if operation not in {"convert", "ingest"}:
         raise EngineFailureError(f"not offered: {operation}")
@@ -51,7 +51,7 @@ def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> di
         shutil.rmtree(scratch, ignore_errors=True)
     if answer is None:
         raise UnsuitableSourceError(request.source_name)
-    return answer
+    return {**answer, **name_samples(folders)}
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``;
 
 from pathlib import Path
 
+import pyarrow as pa
+
 from odf_engines.contract import (
     MAX_CODES,
     MAX_REASONS,
@@ -19,6 +21,8 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, slice_check
+from odf_engines.ingest.samples import read_first_rows
+from odf_engines.row_samples import SampledStage
 from odf_engines.stage_figures import StageFigures, read_stage_figures
 from odf_engines.stage_names import names_of
 from odf_engines.validation.running_name import CONVERTER, READER, VALIDATOR, find_running
@@ -78,7 +82,23 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         warnings=tuple(_reason(each) for each in answer.get_list("warnings")[:MAX_REASONS]),
         batch_faults=tuple(shown(each) for each in answer.get_list("batch_faults")[:MAX_REASONS]),
         left_out_rows=answer.get_count("left_out"),
+        samples=find_samples(request, answer, outputs),
     )
+
+
+def find_samples(request: IngestRequest, answer: Answer, outputs: OutputFolder) -> dict[str, pa.Table]:
+    """Take over the first rows behind stages, where they were asked for.
+
+    Raises:
+        EngineFailureError, LimitExceededError: A file is no such, or is too large.
+    """
+    found: dict[str, pa.Table] = {}
+    for stage in SampledStage if request.has_samples else ():
+        path = outputs.find(answer, f"sample_{stage.value}")
+        if path is not None:
+            outputs.check(path, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
+            found[stage] = read_first_rows(path)
+    return found
 
 
 def find_stages(request: IngestRequest, answer: Answer) -> tuple[StageFigures, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from odf_engines.contract import IngestRequest, Limits, PreparedRows, QueryResponse
 from odf_engines.errors import EngineFailureError
-from odf_engines.host.ingest_receive import find_stages
+from odf_engines.host.ingest_receive import find_samples, find_stages
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.query_receive import receive_result
@@ -30,7 +30,10 @@ def receive_converted(request: IngestRequest, answer: Answer, outputs: OutputFol
         outputs.check(quarantine, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
     stages = find_stages(request, answer)
     records, left_out = answer.get_count("records"), answer.get_count("left_out")
-    return PreparedRows(rows=rows, quarantine=quarantine, records=records, left_out=left_out, stages=stages)
+    samples = find_samples(request, answer, outputs)
+    return PreparedRows(
+        rows=rows, quarantine=quarantine, records=records, left_out=left_out, stages=stages, samples=samples
+    )
 
 
 def receive_preprocessed(_request: Any, answer: Answer, outputs: OutputFolder, *, limits: Limits) -> QueryResponse:

@@ -14,7 +14,9 @@ from odf_engines.errors import InvalidSourceError, LimitExceededError
 from odf_engines.ingest.quarantine import QuarantinedRow
 from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.result import Folders
+from odf_engines.ingest.samples import write_sample_of_file
 from odf_engines.records.source_records import RECORD
+from odf_engines.row_samples import SampledStage
 from odf_engines.stage_figures import IngestStage
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError
@@ -55,6 +57,7 @@ def convert_rows(request: IngestRequest, folders: Folders, path: Path, result: R
         InvalidSourceError: A converter cannot be applied to these columns, or failed on the batch as a whole.
         LimitExceededError: One used up the memory.
     """
+    write_sample_of_file(request, folders, SampledStage.READ, path, result.target)
     running = RunningName(folders.output)
     try:
         with folders.clock.measuring(IngestStage.CONVERT) as stage:
@@ -72,6 +75,7 @@ def convert_rows(request: IngestRequest, folders: Folders, path: Path, result: R
         raise InvalidSourceError(request.source_name, f"{name}{error}") from error
     except MemoryError as error:
         raise LimitExceededError("memory_bytes", allowed=request.limits.memory_bytes, where=running.name) from error
+    write_sample_of_file(request, folders, SampledStage.CONVERTED, rows.path, rows.schema)
     names = tuple(rows.schema.names)
     records = replace(result.records, path=rows.path, names=names, is_typed=True)
     return ConvertedRecords(ReadResult(records, rows.schema, rows.left_out), rows)

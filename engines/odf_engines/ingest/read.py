@@ -19,6 +19,7 @@ from odf_engines.ingest.parquet_records import read_parquet
 from odf_engines.ingest.plug_in_records import NEEDED_STEP, read_with
 from odf_engines.ingest.read_options import check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.result import Folders
+from odf_engines.ingest.samples import write_sample_of_file
 from odf_engines.ingest.shapefile_features import write_features
 from odf_engines.ingest.source_schema import (
     SAMPLE_RECORDS,
@@ -32,6 +33,7 @@ from odf_engines.ingest.source_schema import (
 from odf_engines.ingest.source_text import InvalidTextError
 from odf_engines.readers.call import ReaderCall
 from odf_engines.records.source_records import SourceRecords
+from odf_engines.row_samples import SampledStage
 from odf_engines.stage_figures import IngestStage
 from odf_engines.stage_names import name_format
 from odf_engines.validation.running_name import READER, RunningName
@@ -85,6 +87,8 @@ def read_request(request: IngestRequest, folders: Folders) -> ReadResult:
         if result.records.unconverted is not None:
             bad += pq.read_metadata(result.records.unconverted).num_rows
         sums.count(rows_in=records, rows_out=records - bad, bad_rows=bad)
+    if result.records.is_typed:
+        write_sample_of_file(request, folders, SampledStage.READ, result.records.path, result.target)
     return result
 
 

@@ -13,6 +13,7 @@ from odf_engines.host.messages import schema_text
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.quarantine import Quarantine
 from odf_engines.ingest.slice_writer import WrittenSlice, check_compatible, slice_schema_of
+from odf_engines.row_samples import SampledStage, sample_name
 from odf_engines.stage_figures import StageClock
 from odf_protocol.events import MergeStrategyChangelogStream
 
@@ -71,6 +72,15 @@ def slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | No
     op_is_nullable = passes_op and columns.schema.field(columns.op).nullable
     found = slice_schema_of(columns, request.vocabulary, op_is_nullable=op_is_nullable)
     return found if known is None else check_compatible(found, known)
+
+
+def name_samples(folders: Folders) -> dict[str, object]:
+    """Name the first rows behind stages that were written (ING-25), for the answer."""
+    return {
+        f"sample_{stage.value}": sample_name(stage)
+        for stage in SampledStage
+        if (folders.output / sample_name(stage)).exists()
+    }
 
 
 def answer_of(request: IngestRequest, ingested: Ingested, stages: StageClock) -> dict[str, object]:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from odf_engines import ingest
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryRequest, QueryResponse
 from odf_engines.engine import (
     ClusterEngine,
@@ -33,6 +34,7 @@ from odf_engines.errors import (
 )
 from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_engines.registry import engines_offering, get_ingest_engine
+from odf_engines.row_samples import SampledStage
 from odf_engines.stage_figures import IngestStage, StageClock, merge_stages
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
@@ -160,10 +162,14 @@ class EngineHost:
         with clock.measuring_alone(IngestStage.PREPROCESS, engine.lower()) as sums:
             made = self.own_session(engine).preprocess(query, read.rows)
             sums.count(rows_out=made.rows)
-        prepared = replace(request, converters=(), prepared=replace(read, rows=made.result_path, quarantine=kept))
+        samples = dict(read.samples)
+        if request.has_samples:
+            samples[SampledStage.QUERIED] = ingest.samples.read_first_rows(made.result_path)
+        read = replace(read, rows=made.result_path, quarantine=kept, samples={})
+        prepared = replace(request, converters=(), has_samples=False, prepared=read)
         response = self._ask_to_ingest(lambda session: session.ingest(prepared))
         stages = merge_stages((*read.stages, *clock.figures, *response.statistics.stages))
-        return replace(response, statistics=replace(response.statistics, stages=stages))
+        return replace(response, statistics=replace(response.statistics, stages=stages), samples=samples)
 
     def convert(self, request: IngestRequest) -> PreparedRows:
         """Read and convert a source, and do no more, with the engine that ``ingest`` would ask.

@@ -24,7 +24,7 @@ from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.keyed import answer_of
 from odf_node.ingest.report import IngestReport, rehearse
 from odf_node.ingest.stage_notes import note_stages, noting_failure
-from odf_node.ingest.stage_samples import sample_before_merge, sample_result
+from odf_node.ingest.stage_samples import sample_stages
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
@@ -143,10 +143,10 @@ class BatchTaker:
             converters=tuple(each.find_call(self.environment, find_rows) for each in converters),
             validators=tuple(each.find_call(find_rows) for each in rules.validators),
             limits=self.engines.limits,
+            has_samples=self.is_rehearsal,
         )
-        samples = sample_before_merge(self.engines, request) if self.is_rehearsal else ()
         response = self._ask_engine(batch, request)
-        samples += sample_result(response) if self.is_rehearsal else ()
+        samples = sample_stages(response) if self.is_rehearsal else ()
         name = source.source_name if isinstance(source, AddPushSource) else None
         last = self.ingests.find_batch_size(record.id, name) if rules.limits.compares else None
         why = rules.limits.find_reason(response, last) if batch.has_limits else None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from odf_engines.contract import IngestRequest
-from odf_engines.ingest.result import Folders, answer_of
+from odf_engines.ingest.result import Folders, answer_of, name_samples
 from odf_engines.spark.ingest.pipeline import convert, ingest
 from odf_engines.spark.java_classes import java_class
 from odf_engines.spark.plans import java_session
@@ -29,7 +29,8 @@ def _run(spark: Any, folder: Path, work: Callable[[Folders], dict[str, object]])
     sessions = java_class("org.apache.spark.sql.classic.SparkSession")
     sessions.setActiveSession(java_session(spark))
     try:
-        return work(Folders(scratch, folder))
+        folders = Folders(scratch, folder)
+        return {**work(folders), **name_samples(folders)}
     finally:
         sessions.clearActiveSession()
         shutil.rmtree(scratch, ignore_errors=True)

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from odf_engines.contract import IngestRequest, InvalidSourceError
 from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_engines.ingest.appending import append_records, is_append
-from odf_engines.ingest.columns import Columns, InvalidColumnsError, columns_of
+from odf_engines.ingest.columns import ORD, Columns, InvalidColumnsError, columns_of
 from odf_engines.ingest.leaving import leave, write_changes
 from odf_engines.ingest.merged import Merged
 from odf_engines.ingest.prepared import iter_converted, write_converted
@@ -22,7 +22,9 @@ from odf_engines.ingest.quarantine import QuarantinedRow, iter_unread
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders, Ingested, slice_schema
+from odf_engines.ingest.samples import write_sample
 from odf_engines.records.source_records import ERRORS, RECORD
+from odf_engines.row_samples import MOST_SAMPLE_ROWS, SampledStage
 from odf_engines.spark.fixed_order import in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.convert import convert_records
@@ -60,6 +62,7 @@ def convert(spark: Any, request: IngestRequest, folders: Folders) -> dict[str, o
         converted = handover.keep(
             convert_records(spark, result.records, result.target, parse_times(request.read)), "converted"
         )
+        _sample_read(request, folders, result, converted)
         good = converted.where(f"{ERRORS} IS NULL").coalesce(1).sortWithinPartitions(RECORD)
         bad = [iter_unconverted(converted, handover)]
         return write_converted(request, folders, result, handover.iter_batches(good, "good"), bad)
@@ -117,6 +120,7 @@ def _merge(
     converted = convert_records(spark, result.records, result.target, parse_times(request.read))
     if not result.records.is_typed:
         converted = handover.keep(converted, "converted")
+        _sample_read(request, folders, result, converted)
     known = None if request.known_schema is None else rows_schema_of(request.known_schema)
     if not has_query(request):
         columns = columns_of(result.target, request.merge, request.vocabulary, known)
@@ -133,6 +137,10 @@ def _merge(
             schema = slice_schema(request, columns, known)
             with unspilled(spark, matters=matters):
                 staged = handover.keep(stage_preprocessed(answer, columns), "staged", at_once=matters)
+        if request.has_samples:
+            given = columns.schema if columns.has_event_time else columns.schema.remove(columns.event_time)
+            first = staged.orderBy(ORD).limit(MOST_SAMPLE_ROWS).toArrow()
+            write_sample(request, folders, SampledStage.QUERIED, first, given)
     validated = None
     if request.validators:
         validated, staged = validate_staged(spark, request, staged, columns, folders)
@@ -146,6 +154,12 @@ def _merge(
     if validated is not None:
         rows.append(validated.iter_bad(are_records=request.preprocess is None))
     return leave(request, folders, result, changes, rows, validated)
+
+
+def _sample_read(request: IngestRequest, folders: Folders, result: ReadResult, converted: Any) -> None:
+    if request.has_samples:
+        first = converted.where(f"{ERRORS} IS NULL").orderBy(RECORD).limit(MOST_SAMPLE_ROWS).toArrow()
+        write_sample(request, folders, SampledStage.READ, first, result.target)
 
 
 def _merged_rows(spark: Any, request: IngestRequest, staged: Any, columns: Columns, handover: Handover) -> Merged:
