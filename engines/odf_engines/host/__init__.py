@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
+    from odf_engines.host import first_rows as first_rows
     from odf_engines.host import ingest_receive as ingest_receive
     from odf_engines.host import preprocess_receive as preprocess_receive
     from odf_engines.host import python_program as python_program

@@ -18,10 +18,10 @@ from odf_engines.contract import (
     Statistics,
 )
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
+from odf_engines.host.first_rows import read_first_rows
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, slice_check
-from odf_engines.ingest.samples import read_first_rows
 from odf_engines.row_samples import SampledStage
 from odf_engines.stage_figures import StageFigures, read_stage_figures
 from odf_engines.stage_names import names_of

@@ -7,7 +7,6 @@ from odf_protocol.late import late_modules
 if TYPE_CHECKING:
     from odf_engines.ingest import declared as declared
     from odf_engines.ingest import quarantine as quarantine
-    from odf_engines.ingest import samples as samples
     from odf_engines.ingest import source_schema as source_schema
     from odf_engines.ingest import state as state
 else:

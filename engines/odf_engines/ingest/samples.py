@@ -14,7 +14,7 @@ from odf_engines.records.carriers import from_carrier, to_carrier
 from odf_engines.records.source_records import value_name
 from odf_engines.row_samples import MOST_SAMPLE_ROWS, SampledStage, sample_name
 
-__all__ = ["read_first_rows", "write_sample", "write_sample_of_file"]
+__all__ = ["write_sample", "write_sample_of_file"]
 
 
 def write_sample_of_file(
@@ -57,10 +57,3 @@ def write_sample(
         plain = [from_carrier(to_carrier(each, kind), kind) for each, kind in zip(columns, kinds, strict=True)]
         table = pa.table(plain, schema=schema)
     pq.write_table(table, path)
-
-
-def read_first_rows(path: Path) -> pa.Table:
-    """Read the first rows of a file, which was checked."""
-    with pq.ParquetFile(path) as file:
-        first = next(file.iter_batches(batch_size=MOST_SAMPLE_ROWS), None)
-        return file.schema_arrow.empty_table() if first is None else pa.Table.from_batches([first])

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from odf_engines import ingest
+from odf_engines import host
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryRequest, QueryResponse
 from odf_engines.engine import (
     ClusterEngine,
@@ -164,7 +164,7 @@ class EngineHost:
             sums.count(rows_out=made.rows)
         samples = dict(read.samples)
         if request.has_samples:
-            samples[SampledStage.QUERIED] = ingest.samples.read_first_rows(made.result_path)
+            samples[SampledStage.QUERIED] = host.first_rows.read_first_rows(made.result_path)
         read = replace(read, rows=made.result_path, quarantine=kept, samples={})
         prepared = replace(request, converters=(), has_samples=False, prepared=read)
         response = self._ask_to_ingest(lambda session: session.ingest(prepared))
