@@ -8,6 +8,7 @@ over real sockets, on every route with every method: status, headers and bodies 
 
 import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from support.hidden_worlds import Universe, open_universe
 from support.secretive_node import THIEF_TOKEN
 
 EXAMPLES = 40
-APP = create_app(None)  # type: ignore[arg-type]
+APP = create_app(SimpleNamespace(clock=worlds.SharedClock()))  # type: ignore[arg-type]
 add_pages(APP, None)  # type: ignore[arg-type]
 ROUTES = sorted({route.resource.canonical for route in APP.router.routes() if route.resource})
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
@@ -116,7 +117,7 @@ def test_every_route_answers_alike_about_hidden_and_absent_datasets(universe: tu
         worlds.ask(both, route, method, name, "hidden-slice", token, "none", {})
         for route in ROUTES
         for method in ("GET", "POST", "PUT", "DELETE")
-        for name in ("hidden", "hidden-id", "derived")
+        for name in (("hidden", "hidden-id", "derived") if "{dataset}" in route else ("hidden",))
         for token in (None, THIEF_TOKEN)
     ]
     seen = runner.run(both.compare(steps))
