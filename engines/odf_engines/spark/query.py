@@ -22,7 +22,7 @@ from odf_engines.errors import InvalidQueryError
 from odf_engines.host.messages import schema_text
 from odf_engines.host.query_names import quote_dotted_names
 from odf_engines.ingest.slice_writer import iter_groups
-from odf_engines.records.carriers import carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
+from odf_engines.records.carriers import TIMESTAMP, carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
 from odf_engines.spark.canonical_order import in_canonical_order
 from odf_engines.spark.fixed_order import depends_on_order, in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query
@@ -38,6 +38,11 @@ STATE_SUFFIX = "__state"
 
 _MOST_ROWS_COLLECTED = 10_000  # guess: of a hundred columns still fits a heap of a few hundred MiB
 
+# What Spark itself reads such columns of a file as.
+_PLAIN = frozenset(
+    {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.date32()}
+    | {TIMESTAMP}
+)
 _ROWS_GIVEN_AND_TAKEN = "sum(CASE WHEN {op} IN (0, 3) THEN 1 ELSE -1 END)"
 
 
@@ -100,9 +105,20 @@ def _read_slices(spark: Any, table: QueryTable, schema: pa.Schema, folder: Path)
         return spark.sql(f"SELECT {', '.join(columns)}").where("false")
     check_footers(table.slices)
     readable = [_readable(path, schema, folder / f"{number}.parquet") for number, path in enumerate(table.slices)]
-    rows = one_after_another([spark.read.parquet(str(path)) for path in readable])
+    rows = one_after_another([_reader(spark, path).parquet(str(path)) for path in readable])
     columns = [f"CAST({quoted(f.name)} AS {spark_name_of(carrier_of(f.type))}) AS {quoted(f.name)}" for f in schema]
     return rows.selectExpr(*columns)
+
+
+def _reader(spark: Any, path: Path) -> Any:
+    """Give a reader that knows the columns of a file: Spark would run a job for each to find them out."""
+    columns = []
+    for field in pq.read_schema(path):
+        kind = TIMESTAMP if pa.types.is_timestamp(field.type) and field.type.tz == "UTC" else field.type
+        if kind not in _PLAIN and not pa.types.is_decimal128(kind):
+            return spark.read
+        columns.append(f"{quoted(field.name)} {spark_name_of(kind)}")
+    return spark.read.schema(", ".join(columns))
 
 
 def _readable(path: Path, schema: pa.Schema, copy: Path) -> Path:
