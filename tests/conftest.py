@@ -121,11 +121,11 @@ def slice_reader() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def one_arrow_engine() -> Iterator[None]:
-    """One engine for all plain ingests of a module's tests, which are not about its start."""
-    from support.arrow_session import ingesting_with_one_engine
+def light_engines() -> Iterator[None]:
+    """One Arrow and one DataFusion for the commands of a module, whose tests are not about the start of engines."""
+    from support.light_engines import sharing_light_engines
 
-    with ingesting_with_one_engine():
+    with sharing_light_engines():
         yield
 
 

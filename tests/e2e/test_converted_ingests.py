@@ -23,6 +23,8 @@ from support.ingests import RootDataset, quarantined, rows_of, schema
 from support.nodes import RealNode
 from support.plug_in_packages import installed_package
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 MANIFEST = """
 kind: DatasetSnapshot
 version: 1

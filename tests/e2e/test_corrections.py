@@ -18,7 +18,7 @@ from support.command_line import list_kept
 from support.nodes import RanCommand, RealNode
 from support.warm_engine import lent_engine
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.usefixtures("light_engines")]
 
 MANIFEST = """
 kind: DatasetSnapshot

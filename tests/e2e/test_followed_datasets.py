@@ -14,6 +14,8 @@ from odf_node.schedules.timetable import Timetable
 from support.command_line import list_kept
 from support.nodes import RealNode
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 PUSHED = """
 kind: DatasetSnapshot
 version: 1

@@ -7,6 +7,8 @@ import pytest
 
 from support.nodes import RanCommand, RealNode
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 MANIFEST = """
 kind: DatasetSnapshot
 version: 1

@@ -15,6 +15,8 @@ from support.nodes import RealNode
 from unit.test_lookup import lookup
 from unit.test_validators import call as valid
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 ROOT = """
 kind: DatasetSnapshot
 version: 1

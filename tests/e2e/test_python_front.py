@@ -18,6 +18,8 @@ from odf_node.ports.ingest_keys import KeyReusedError
 from support.daemons import daemon
 from support.nodes import RealNode
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 MANIFEST = """
 kind: DatasetSnapshot
 version: 1

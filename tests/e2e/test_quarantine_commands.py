@@ -15,7 +15,7 @@ import pytest
 from support.command_line import environment_of, list_kept
 from support.nodes import RealNode
 
-pytestmark = pytest.mark.usefixtures("one_arrow_engine")
+pytestmark = pytest.mark.usefixtures("light_engines")
 
 MANIFEST = """
 kind: DatasetSnapshot

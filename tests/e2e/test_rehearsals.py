@@ -8,6 +8,8 @@ import pytest
 
 from support import command_line
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 run_command = partial(command_line.run_command, has_engine=True)
 
 MANIFEST = """kind: DatasetSnapshot

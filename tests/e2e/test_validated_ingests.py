@@ -31,6 +31,8 @@ from support.ingests import FALLBACK, SYSTEM_TIME, RootDataset, quarantined, row
 from support.nodes import RanCommand, RealNode
 from support.plug_in_packages import installed_package
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 SCHEMA = schema(event_time=DataTypeDate(), n=DataTypeInt64(), text=DataTypeString())
 READ = ReadStepCsv(schema=SCHEMA, header=True)
 ROWS = "event_time,n,text\n2020-01-02,1,a\n2020-01-01,200,B\n,3,\n2020-01-04,1,\n2020-01-05,5,e,e\n"
