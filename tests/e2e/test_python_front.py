@@ -103,6 +103,9 @@ def test_what_was_known_and_what_is_new_python_3(node: OpenNode) -> None:
     assert node.table("cities").changes(after=0).to_polars()["city"].to_list() == ["Rome", "Oslo"]
     assert node.table("cities").changes(after=2).to_arrow().num_rows == 0
     assert sorted(node.table("cities").state().to_polars()["city"]) == ["Bern", "Oslo", "Rome"]
+    assert repr(node.table("cities")) == "<table cities>"
+    shown = repr(node.table("cities", as_of="2024-02-01").changes(after=0))
+    assert shown == "<table cities as of 2024-02-01T00:00:00Z, after offset 0>"
     for wrong in ("yesterday", datetime(2024, 2, 1)):  # noqa: DTZ001 - the mistake
         with pytest.raises(UsageError, match=r"2024|yesterday"):
             node.table("cities", as_of=wrong)

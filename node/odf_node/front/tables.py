@@ -84,7 +84,7 @@ class Rows:
         return str(self.arrow.slice(0, 20).to_pandas()._repr_html_())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Table:
     """A dataset, as its events: every row that was ever written, with ``offset``, ``op`` and both times.
 
@@ -97,6 +97,10 @@ class Table:
     record: DatasetRecord
     as_of: Timestamp | None = None
     after: int = -1
+
+    def __repr__(self) -> str:
+        as_of = "" if self.as_of is None else f" as of {self.as_of}"
+        return f"<table {self.record.name}{as_of}{f', after offset {self.after}' if self.after >= 0 else ''}>"
 
     @property
     def schema(self) -> "pa.Schema":

@@ -69,7 +69,7 @@ def _tell_trust(context: Context, grounds: TrustGrounds) -> None:
         console.text(f"  unchecked   {left} when it was taken; 'odf-node pull {record.name}' checks them")
     console.text("")
     rows = [
-        {**describe_acceptance(item), "blocks": f"{item.grounds.first} to {item.grounds.last}"}
+        {**describe_acceptance(item), "blocks": _span(item.grounds.first, item.grounds.last)}
         for item in grounds.acceptances
     ]
     columns = {
@@ -83,4 +83,9 @@ def _tell_trust(context: Context, grounds: TrustGrounds) -> None:
     for item, says in grounds.statements:
         first, last = item.first_sequence_number, item.last_sequence_number
         console.text(f"\n{item.attester} states:")
-        console.line(f"  blocks {first} to {last} {says} (statement {item.id.short})")
+        noun = "block" if first == last else "blocks"
+        console.line(f"  {noun} {_span(first, last)} {says} (statement {item.id.short})")
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
