@@ -101,7 +101,6 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     app[CONNECTIONS] = Connections(app[LIVE])
     app[SEND_RATE] = ByteRate()
     app[RECEIVE_RATE] = ByteRate()
-    app[NONCES] = Nonces(node.clock.now().seconds)
     app[UPLOADS] = Uploads()
     app[DRAINING] = []
     # Fixed paths first: /datasets/... is no dataset's.
@@ -117,7 +116,8 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     smart_pull.add_routes(app)
     smart_push.add_routes(app)
 
-    async def pushes(_: web.Application) -> AsyncIterator[None]:
+    async def come_up(_: web.Application) -> AsyncIterator[None]:
+        app[NONCES] = Nonces(node.clock.now().seconds)
         app[PUSHES] = PushRegistry(node, app[LIVE].metrics, app[UPLOADS])
         care = asyncio.create_task(app[PUSHES].forget_idle())
         yield
@@ -126,7 +126,7 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
             await care
         await app[PUSHES].close(push_grace_s)
 
-    app.cleanup_ctx.append(pushes)
+    app.cleanup_ctx.append(come_up)
     return app
 
 
