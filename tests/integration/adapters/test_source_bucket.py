@@ -276,6 +276,18 @@ def test_false_bucket_gives_what_an_honest_one_gives(tmp_path: Path) -> None:
             assert found.path.read_bytes() == b"ab"
 
 
+def test_object_without_etag_is_known_by_the_time_of_its_last_change(tmp_path: Path) -> None:
+    with serving(FalseBucket, etags=("",)) as (bucket, _):
+        found = fetch(url(bucket, "in/a.csv"), tmp_path, limits=BRIEFLY)
+        assert isinstance(found, Fetched)
+        time = Timestamp.parse("2015-10-21T07:28:00Z")
+        assert (found.event_time, found.source_state) == (
+            time,
+            SourceState(source_name="default", kind="odf/last-modified", value=str(time)),
+        )
+        assert fetch(url(bucket, "in/a.csv"), tmp_path, found.source_state, BRIEFLY) == UpToDate()
+
+
 def test_keys_of_the_environment_do_not_go_to_a_server_that_a_manifest_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from odf_node.adapters.bucket_reader.reading import answer
 
-_MEMORY_BYTES: Final = 1024**3  # guess: the client takes 0.5 GiB of addresses, and a listed object 0.5 KiB
+_MEMORY_BYTES: Final = 2 * 1024**3  # guess: the client takes 0.5 GiB of addresses, with many cores more
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))

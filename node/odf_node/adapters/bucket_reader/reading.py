@@ -6,6 +6,7 @@ Source: clause ING-45 in ``spec/ingest.md``.
 import fnmatch
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, Final
 
@@ -15,6 +16,7 @@ from pyarrow.fs import FileSelector, FileType, S3FileSystem
 from odf_node.adapters.bucket_client import BucketAddress, BucketKeys, Trouble, connect_bucket, judge
 from odf_node.adapters.next_match import choose_next
 from odf_protocol.errors import MalformedError, shown
+from odf_protocol.timestamp import Timestamp
 
 WILDCARDS: Final = "*?["
 _CHUNK_BYTES: Final = 8 * 1024 * 1024  # guess: each is a request
@@ -119,14 +121,13 @@ def _read_chunk(file: NativeFile, position: int, size_bytes: int) -> bytearray:
 
 
 def _find_version(files: S3FileSystem, path: str) -> dict[str, Any]:
-    info = files.get_file_info(path)
-    if not info.is_file:
-        raise _SourceError("not-found", "no such object")
     with files.open_input_file(path) as file:
-        etag = file.metadata().get("ETag", b"").decode(errors="replace")
-        size_bytes = file.size()
+        told, size_bytes = file.metadata(), file.size()
+    etag = told.get("ETag", b"").decode(errors="replace")
     is_plain = etag.isascii() and etag.isprintable() and 0 < len(etag) <= _MOST_ETAG_CHARACTERS
-    modified_ms = None if info.mtime_ns is None else info.mtime_ns // 1_000_000
+    modified_ms = None
+    with suppress(MalformedError, KeyError):
+        modified_ms = Timestamp.parse(told["Last-Modified"].decode(errors="replace")).unix_ms
     return {"etag": etag if is_plain else None, "modified_ms": modified_ms, "size_bytes": size_bytes}
 
 
