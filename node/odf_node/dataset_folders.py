@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable
 from odf_node.home import Home
 from odf_protocol.did import DatasetId
 
-__all__ = ["name_session", "name_sinks", "sweep_dataset_folders"]
-
 
 def name_session(dataset_id: DatasetId) -> str:
     """Name a dataset to brokers, in the 23 letters and digits that all of them take (MQTT 3.1.1 section 3.1.3.1)."""

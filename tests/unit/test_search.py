@@ -7,24 +7,11 @@ import pytest
 
 from odf_node.cli.main import main
 from odf_protocol.exchange.words import match_texts
+from support.described_datasets import add_described
 from support.event_loop import in_loop
 from support.exchange_nodes import Chain, TestNode
 from support.offers import Judge, PublisherHome, root_chain
 
-MANIFEST = """kind: DatasetSnapshot
-version: 1
-content:
-  name: {name}
-  kind: Root
-  metadata:
-    - kind: SetInfo
-      description: {description}
-      keywords: [{keywords}]
-    - kind: AddPushSource
-      sourceName: default
-      read: {{kind: Csv, ddlSchema: [{columns}]}}
-      merge: {{kind: Append}}
-"""
 ROWS = [
     ("sales.2024", "Sales of all shops", "shop, Umsatz", "day DATE, amount BIGINT"),
     ("weather", "What the shops saw of the sky", "Größe", "day DATE, rain BIGINT"),
@@ -34,10 +21,7 @@ ROWS = [
 
 @pytest.fixture
 def home(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    manifest = tmp_path / "all.yaml"
-    texts = (MANIFEST.format(name=n, description=d, keywords=k, columns=c) for n, d, k, c in ROWS)
-    manifest.write_text("---\n".join(texts))
-    assert main(["--home", str(tmp_path / "home"), "add", str(manifest)]) == 0
+    add_described(tmp_path / "home", ROWS)
     capsys.readouterr()
     return tmp_path / "home"
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from odf_engines.errors import EngineFailureError
+from odf_engines.host.digest import hash_file
 from odf_engines.host.file_facts import FileFacts
 from odf_protocol.multihash import SHA3_256, Multihash
 
@@ -39,7 +40,7 @@ def digest_of_contents(files: Path, start: object, cache: Path | None) -> Multih
     Raises:
         EngineFailureError: There is what no engine is made of, or it cannot be read.
     """
-    known = FileFacts(cache, "added-engine-files", _hash_file)
+    known = FileFacts(cache, "added-engine-files", hash_file)
     digest = hashlib.sha3_256(b"odf-engine 1\n")
     digest.update(msgspec.json.encode(start, order="deterministic") + b"\n")
     try:
@@ -72,8 +73,3 @@ def _iter_lines(root: Path, known: "FileFacts[str]") -> Iterator[tuple[str, str]
                 yield place, f"file {known.get(Path(entry.path))} {'x' if mode & _ANY_RUN else '-'} {name}"
             else:
                 raise EngineFailureError(f"{entry.path} is no file, link or folder")
-
-
-def _hash_file(path: Path) -> str:
-    with path.open("rb", buffering=0) as file:
-        return hashlib.file_digest(file, "sha3_256").hexdigest()

@@ -83,12 +83,13 @@ def iter_files(folder: Path, place: str, left_out: frozenset[str] = frozenset())
 
 
 def _hashed(files: Mapping[str, Path], cache: Path) -> dict[str, str]:
-    known = FileFacts(cache, "file-digests", _hash_file)
+    known = FileFacts(cache, "file-digests", hash_file)
     hashes = {place: known.get(path) for place, path in files.items()}
     known.save()
     return hashes
 
 
-def _hash_file(path: Path) -> str:
+def hash_file(path: Path) -> str:
+    """Return the SHA3-256 of a file in hexadecimal digits."""
     with path.open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha3_256").hexdigest()

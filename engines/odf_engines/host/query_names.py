@@ -1,12 +1,12 @@
-"""Dataset names have dots, and SQL reads a dot as a path: quote the names of known tables in a query.
+"""Names in queries and answers: dataset names have dots, which SQL reads as a path; answers name a column once.
 
 `SELECT * FROM countries.daily` becomes ``SELECT * FROM `countries.daily` ``. Quoted text and comments stay as they are.
 
-Source: spec/query.md QUERY-2.
+Source: spec/query.md QUERY-2, QUERY-5.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 OPAQUE = r"""
         [rR]?'(?:[^'\\]|\\.|'')*'      # text
@@ -36,3 +36,15 @@ def quote_dotted_names(sql: str, names: Iterable[str]) -> str:
         rf"(?P<opaque>{OPAQUE})|(?<![\w.])(?P<name>{words})(?![\w-])", re.VERBOSE | re.DOTALL | re.IGNORECASE
     )
     return token.sub(lambda found: f"`{spelled[found['name'].lower()]}`" if found["name"] else found[0], sql)
+
+
+def tell_apart(names: Sequence[str]) -> list[str]:
+    """Give a repeated name a number (QUERY-5)."""
+    found: list[str] = []
+    for name in names:
+        number, candidate = 1, name
+        while candidate in found:
+            number += 1
+            candidate = f"{name}_{number}"
+        found.append(candidate)
+    return found

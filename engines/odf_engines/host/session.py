@@ -52,8 +52,6 @@ from odf_engines.sandbox.resources import kernel_limits
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["HostSession", "is_worn", "open_session"]
-
 _START_WALL_S = 180.0  # guess: the slowest starts in 2 to 6 s on an idle machine, in much more on one that swaps
 
 _Response = TypeVar("_Response")

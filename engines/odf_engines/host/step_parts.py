@@ -14,8 +14,6 @@ from odf_engines.host.steps import steps_of
 from odf_engines.validation.running_name import read_running
 from odf_protocol.errors import shown
 
-__all__ = ["PARTS", "name_part", "told_part"]
-
 PARTS: Final = {
     "scan": "reading its inputs",
     "join": "a join",

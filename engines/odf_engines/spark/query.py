@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.messages import schema_text
-from odf_engines.host.query_names import quote_dotted_names
+from odf_engines.host.query_names import quote_dotted_names, tell_apart
 from odf_engines.ingest.slice_writer import iter_groups
 from odf_engines.records.carriers import TIMESTAMP, carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
 from odf_engines.spark.canonical_order import in_canonical_order
@@ -161,7 +161,7 @@ def _write_answer(answer: Any, handover: Handover, target: Path) -> tuple[int, p
     """Write the rows of an answer in their order, under their names; a repeated name gets a number."""
     positional = [f"v{i}" for i in range(len(answer.columns))]
     fields = []
-    for name, column in zip(_distinct(answer.columns), answer.schema.fields, strict=True):
+    for name, column in zip(tell_apart(answer.columns), answer.schema.fields, strict=True):
         fields.append(pa.field(name, to_arrow_type(column.dataType, timezone="UTC"), column.nullable))
     schema = pa.schema(fields)
     count = 0
@@ -170,14 +170,3 @@ def _write_answer(answer: Any, handover: Handover, target: Path) -> tuple[int, p
             writer.write_table(table.rename_columns(schema.names).cast(schema))
             count += table.num_rows
     return count, schema
-
-
-def _distinct(names: list[str]) -> list[str]:
-    found: list[str] = []
-    for name in names:
-        number, candidate = 1, name
-        while candidate in found:
-            number += 1
-            candidate = f"{name}_{number}"
-        found.append(candidate)
-    return found

@@ -24,8 +24,6 @@ from odf_engines.spark.java_classes import java_class
 from odf_engines.spark.steps import ParsedStep
 from odf_engines.validation.running_name import RunningName
 
-__all__ = ["RunningPart", "find_part", "running_part"]
-
 _Piece = TypeVar("_Piece")
 
 _FIRST_S: Final = 0.5  # guess: most steps end before

@@ -23,8 +23,6 @@ from odf_engines.spark.relations import register
 from odf_protocol.events import TransformSql
 from odf_protocol.schema_spark import quote_spark_name
 
-__all__ = ["Analysis", "ParsedStep", "analyse_transform", "compute_steps", "parse_steps", "reach_steps"]
-
 _PARTS = {
     "Aggregate": "aggregate", "Deduplicate": "aggregate", "Distinct": "aggregate",
     "Except": "join", "Intersect": "join", "Join": "join", "LateralJoin": "join", "Window": "window",

@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Protocol, Self
 
-from odf_node.adapters.staged_file import StagedFile
+from odf_node.adapters.staged_file import StagedFile, is_same_file
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.errors import HomeCorruptError, ObjectMismatchError, ObjectNotFoundError
 from odf_node.ports.objects import StagedObject
@@ -184,7 +184,7 @@ class ArrivalFolder:
             self._folder = self._folder.with_name(f"{self._folder.name}-{secrets.token_hex(8)}")
             self._is_shared_name = False
             return
-        if _is_same_folder(self._folder, descriptor):
+        if is_same_file(self._folder, descriptor):
             self._lock = descriptor
         else:
             os.close(descriptor)
@@ -203,12 +203,3 @@ def link_durably(source: Path, draft: Path, target: Path) -> None:
             draft.rename(target)
         finally:
             draft.unlink(missing_ok=True)  # renaming one name of a file to another does nothing (rename(2))
-
-
-def _is_same_folder(path: Path, descriptor: int) -> bool:
-    try:
-        named = path.lstat()
-    except FileNotFoundError:
-        return False
-    opened = os.fstat(descriptor)
-    return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)

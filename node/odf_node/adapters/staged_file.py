@@ -55,7 +55,7 @@ class StagedFile:
             os.close(descriptor)
             return None
         # Between open and lock its last writer may have finished, and the file be an object by now.
-        if not _is_same_file(path, descriptor):
+        if not is_same_file(path, descriptor):
             os.close(descriptor)
             return cls.find_resumable(path)
         staged = cls(path, descriptor, resumable=True)
@@ -174,7 +174,8 @@ class StagedFile:
         self._written_back_bytes = self._size_bytes
 
 
-def _is_same_file(path: Path, descriptor: int) -> bool:
+def is_same_file(path: Path, descriptor: int) -> bool:
+    """Say whether a path still leads to what was opened there."""
     try:
         named = path.lstat()
     except FileNotFoundError:

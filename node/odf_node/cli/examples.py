@@ -6,8 +6,6 @@ Words stand for what the caller has: ``sales`` and ``totals`` are datasets, ``pe
 import shlex
 from typing import Final
 
-__all__ = ["EXAMPLES", "examples_of"]
-
 EXAMPLES: Final = """\
 new sales --from sales.csv -o sales.yaml
 new sales -o sales.yaml

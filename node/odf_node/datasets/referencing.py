@@ -24,8 +24,6 @@ from odf_protocol.head import Head
 from odf_protocol.lookup_notes import LookedUp
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["MOST_BYTES", "MOST_ROWS", "References"]
-
 MOST_ROWS: Final = 5_000_000
 """Of a dataset that is looked into, all changes counted.  # guess: every company of a continent; an hour of it fits"""
 

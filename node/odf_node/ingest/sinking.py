@@ -29,8 +29,6 @@ from odf_node.ports.quarantine import QuarantineFile, QuarantineStore
 from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
 from odf_protocol.errors import OdfError
 
-__all__ = ["NOTES_FILE", "BadRowSinks", "Delivery", "list_waiting"]
-
 NOTES_FILE: Final = "sinks.json"
 _LOCK_FILE: Final = ".sinks.lock"
 _OWN: Final = "ODF_NODE_"

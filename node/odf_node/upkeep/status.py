@@ -26,8 +26,6 @@ from odf_protocol.chain_progress import decode_progress
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 
-__all__ = ["Condition", "Finding", "NodeStatus"]
-
 
 class Condition(StrEnum):
     """What is the matter, from worst to least."""

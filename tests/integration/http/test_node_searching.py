@@ -21,25 +21,12 @@ from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.gossip.peer_record import sign_peer
 from odf_protocol.timestamp import Timestamp
 from support.command_line import run_command
+from support.described_datasets import add_described
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode
 from support.http_server import serving
 
 AT = ("--system-time", "2026-01-02T00:00:00Z")
-MANIFEST = """kind: DatasetSnapshot
-version: 1
-content:
-  name: {name}
-  kind: Root
-  metadata:
-    - kind: SetInfo
-      description: {description}
-      keywords: [{keywords}]
-    - kind: AddPushSource
-      sourceName: default
-      read: {{kind: Csv, ddlSchema: [{columns}]}}
-      merge: {{kind: Append}}
-"""
 DATASETS = [
     ("a.shops", "Sales of all shops", "Umsatz", "day DATE, amount BIGINT"),
     ("b.sky", "What the shops saw", "Größe", "day DATE, rain BIGINT"),
@@ -49,13 +36,10 @@ DATASETS = [
 
 @pytest.fixture
 def node(tmp_path: Path) -> TestNode:
-    manifest = tmp_path / "all.yaml"
-    keys = ("name", "description", "keywords", "columns")
-    manifest.write_text("---\n".join(MANIFEST.format(**dict(zip(keys, each, strict=True))) for each in DATASETS))
-    home = str(tmp_path / "there")
-    assert main(["--home", home, "add", str(manifest)]) == 0
-    assert main(["--home", home, "publish", "--off", "c.secret"]) == 0
-    return TestNode.create(tmp_path / "there")
+    home = tmp_path / "there"
+    add_described(home, DATASETS)
+    assert main(["--home", str(home), "publish", "--off", "c.secret"]) == 0
+    return TestNode.create(home)
 
 
 def summary(name: str, **texts: Any) -> dict[str, Any]:

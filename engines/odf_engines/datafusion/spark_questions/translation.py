@@ -16,7 +16,7 @@ from odf_engines.datafusion.spark_questions.selects import PLACE, STATE_SUFFIX, 
 from odf_engines.datafusion.spark_questions.terms import term_of
 from odf_engines.datafusion.spark_questions.values import Term, cast, only, orderly
 from odf_engines.errors import UnsuitableQueryError
-from odf_engines.host.query_names import quote_dotted_names
+from odf_engines.host.query_names import quote_dotted_names, tell_apart
 
 # What the parser reads otherwise than Spark does: escapes, comments inside of comments, pipes.
 _READ_OTHERWISE = ("\\", "/*", "|>", "{", "$")
@@ -79,7 +79,7 @@ def _whole_question(node: exp.Expression, reader: Reader) -> str:
         order = f" ORDER BY {', '.join([*keys, *(f'{orderly(each)} ASC NULLS FIRST' for each in outputs)])}"
     titles = [
         f"{cast(each.sql, each.kind)} AS {quoted(name)}"
-        for each, name in zip(outputs, _told_apart(part.names), strict=True)
+        for each, name in zip(outputs, tell_apart(part.names), strict=True)
     ]
     return f"SELECT {', '.join(titles)} FROM ({part.sql}) AS q{order}{limit}"  # noqa: S608 - written from parts
 
@@ -152,15 +152,3 @@ def _limit_of(node: exp.Expression) -> str:
     if not isinstance(count, exp.Literal) or count.args["is_string"] or not count.this.isdecimal():
         raise UnsuitableQueryError("LIMIT of an expression")
     return f" LIMIT {int(count.this)}"
-
-
-def _told_apart(names: Sequence[str]) -> list[str]:
-    """Give a repeated name a number (QUERY-5)."""
-    found: list[str] = []
-    for name in names:
-        number, candidate = 1, name
-        while candidate in found:
-            number += 1
-            candidate = f"{name}_{number}"
-        found.append(candidate)
-    return found

@@ -15,6 +15,7 @@ from odf_engines.spark.gate.trees import (
     iter_expression,
     iter_plan,
     leads_to,
+    number_of,
     shown,
     simple_name,
     view_name,
@@ -156,7 +157,7 @@ def _find_cuts(plan: Any, inputs: Mapping[str, Vocabulary]) -> list[_Cut]:
     made_of: dict[int, Any] = {}
     for view in (node for node in nodes if (view_name(node) or "") in inputs):
         name = inputs[str(view_name(view))].event_time
-        given |= {_number(each) for each in items(view.output()) if str(each.name()) == name}
+        given |= {number_of(each) for each in items(view.output()) if str(each.name()) == name}
         made_of |= column_definitions(nodes, view)
     found = []
     for node in nodes:
@@ -219,8 +220,8 @@ def _shown_end(plan: Any, inputs: Collection[str], vocabulary: Vocabulary) -> bo
     found = find_groups(plan, inputs)
     if found is None or found.columns[position] is None:
         return None
-    made = {_number(each): each for each in items(found.aggregate.aggregateExpressions())}
-    expression = made.get(_number(found.columns[position]))
+    made = {number_of(each): each for each in items(found.aggregate.aggregateExpressions())}
+    expression = made.get(number_of(found.columns[position]))
     if expression is not None and simple_name(expression) == "Alias":
         expression = expression.child()
     if expression is None or simple_name(expression) != "GetStructField":
@@ -234,7 +235,3 @@ def _shown_end(plan: Any, inputs: Collection[str], vocabulary: Vocabulary) -> bo
     ):
         return None
     return {"start": False, "end": True}.get(str(expression.childSchema().apply(expression.ordinal()).name()))
-
-
-def _number(column: Any) -> int:
-    return int(column.exprId().id())

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from odf_engines.spark.gate.trees import items, iter_plan, simple_name, view_name
+from odf_engines.spark.gate.trees import items, iter_plan, number_of, simple_name, view_name
 
 _ROW_BY_ROW = frozenset({"Filter", "PipeOperator", "Sort", "SubqueryAlias", "WithCTE", "CTERelationDef"})
 """Plans whose rows are those below, under the same numbers of columns, and are there or not each by itself."""
@@ -53,7 +53,7 @@ def find_group_columns(plan: Any, inputs: Collection[str]) -> dict[str, GroupCol
         view = None if reads[alias] != 1 else next(each for each in nodes if view_name(each) == alias)
         columns = None if view is None else _descend(plan, alias, None, once)
         if view is not None and columns:
-            names = {_number(each): str(each.name()) for each in items(view.output())}
+            names = {number_of(each): str(each.name()) for each in items(view.output())}
             read = frozenset(name for number, name in names.items() if number in looked_at)
             found[alias] = GroupColumns(tuple(name for number, name in names.items() if number in columns), read)
     return found
@@ -85,7 +85,7 @@ def _descend(node: Any, alias: str, columns: set[int] | None, once: Mapping[int,
     below = None
     match simple_name(node):
         case "View" if view_name(node) == alias:
-            return {_number(each) for each in items(node.output())} if columns is None else columns
+            return {number_of(each) for each in items(node.output())} if columns is None else columns
         case "View":
             below, columns = node.child(), _renamed(node, node.child(), columns)
         case "CTERelationRef" if int(node.cteId()) in once:
@@ -122,20 +122,16 @@ def _renamed(outer: Any, inner: Any, columns: set[int] | None) -> set[int] | Non
     if columns is None:
         return None
     pairs = zip(items(outer.output()), items(inner.output()), strict=True)
-    return {_number(below) for above, below in pairs if _number(above) in columns}
+    return {number_of(below) for above, below in pairs if number_of(above) in columns}
 
 
 def _passed_on(listed: list[Any], columns: set[int] | None) -> set[int] | None:
     """Return what columns of a list are below it, as far as it passes them on."""
     if columns is None:
         return None
-    sources = [each.child() if simple_name(each) == "Alias" else each for each in listed if _number(each) in columns]
+    sources = [each.child() if simple_name(each) == "Alias" else each for each in listed if number_of(each) in columns]
     return _numbers(sources)
 
 
 def _numbers(expressions: list[Any]) -> set[int]:
-    return {_number(each) for each in expressions if simple_name(each) == "AttributeReference"}
-
-
-def _number(column: Any) -> int:
-    return int(column.exprId().id())
+    return {number_of(each) for each in expressions if simple_name(each) == "AttributeReference"}

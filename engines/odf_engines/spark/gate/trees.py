@@ -117,3 +117,8 @@ def leads_to(column: Any, given: Collection[int], made_of: Mapping[int, Any]) ->
 
 def _is_plan(node: Any) -> bool:
     return ".plans." in class_name(node) or ".analysis." in class_name(node) or ".execution." in class_name(node)
+
+
+def number_of(column: Any) -> int:
+    """Return the number by which Spark tells a column from others of its name."""
+    return int(column.exprId().id())

@@ -12,7 +12,7 @@ from typing import Any
 
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.spark.gate.group_columns import GroupColumns, find_group_columns
-from odf_engines.spark.gate.trees import items, iter_plan, simple_name, view_name
+from odf_engines.spark.gate.trees import items, iter_plan, number_of, simple_name, view_name
 from odf_protocol.vocabulary import Vocabulary
 
 _UNCOMPARABLE = ("map<", "variant", "interval")
@@ -118,7 +118,7 @@ def find_groups(plan: Any, inputs: Collection[str]) -> Groups | None:
         given: dict[int, Any] | None = None
         match simple_name(plan):
             case "Project":
-                given, below = {_number(each): _source_of(each) for each in items(plan.projectList())}, plan.child()
+                given, below = {number_of(each): _source_of(each) for each in items(plan.projectList())}, plan.child()
             case "CTERelationRef":
                 below = tables[int(plan.cteId())]
                 given = _renamed(plan, below)
@@ -132,18 +132,14 @@ def find_groups(plan: Any, inputs: Collection[str]) -> Groups | None:
             case _:
                 return None
         if given is not None:
-            columns = [None if each is None else given.get(_number(each)) for each in columns]
+            columns = [None if each is None else given.get(number_of(each)) for each in columns]
         plan = below
     return Groups(plan, tuple(columns))
 
 
-def _number(column: Any) -> int:
-    return int(column.exprId().id())
-
-
 def _renamed(plan: Any, below: Any) -> dict[int, Any]:
     """Return the columns of a plan that stands under a name, by the numbers they have outside of it."""
-    return {_number(outer): inner for outer, inner in zip(items(plan.output()), items(below.output()), strict=True)}
+    return {number_of(outer): inner for outer, inner in zip(items(plan.output()), items(below.output()), strict=True)}
 
 
 def _source_of(expression: Any) -> Any:
@@ -157,11 +153,11 @@ def _find_key(groups: Groups | None) -> tuple[int, ...] | None:
     if groups is None:
         return None
     aggregate, columns = groups.aggregate, groups.columns
-    made = {_number(each): each for each in items(aggregate.aggregateExpressions())}
+    made = {number_of(each): each for each in items(aggregate.aggregateExpressions())}
     key = []
     for group in items(aggregate.groupingExpressions()):
         for position, column in enumerate(columns):
-            found = None if column is None else made.get(_number(column))
+            found = None if column is None else made.get(number_of(column))
             if found is not None and _is_group(found, group):
                 key.append(position)
                 break

@@ -16,8 +16,6 @@ from typing import Any, Final
 from odf_engines.validation.contract import ParameterError
 from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
 
-__all__ = ["File", "Quarantine"]
-
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _MIB: Final = 1024 * 1024
 _LOOKED_BYTES: Final = 64 * 1024
