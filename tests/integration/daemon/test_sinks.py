@@ -113,7 +113,7 @@ def test_file_has_each_bad_row_once_and_quarantine_has_all(make) -> None:
 @pytest.mark.parametrize("cut", [b'{"dataset": "peo', b'{"row": "' + b"x" * 100_000])
 def test_line_that_a_kill_left_cut_spoils_no_other(make, cut: bytes) -> None:
     node = make("{kind: File, name: bad.ndjson}")
-    path = node.home / "sinks" / "people" / "bad.ndjson"
+    path = sinks_of(node) / "bad.ndjson"
     path.parent.mkdir(parents=True)
     for whole in (b"", b'{"row": "0.1"}\n'):
         path.write_bytes(whole + cut)
