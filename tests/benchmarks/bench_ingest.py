@@ -6,7 +6,9 @@ Ways are ``arrow`` and ``spark``, the engines; ``plain``, Spark from CSV to Parq
 programs of another implementation, where ``ODF_PEER`` names their folder. Prints seconds, processor seconds and the
 most memory that a process had, for a start of each engine, for 100 rows in one that runs, and for the large file:
 appended, appended with one bad row of a hundred, judged by 1 and by 20 validators, taken as a first snapshot, and as a
-second one of which one row of a hundred changed; and appended once more on one core.
+second one of which one row of a hundred changed; and appended once more on one core. Of ``arrow`` it also prints which
+share of the processor time is of the thread that hands work to the others, and which of the second snapshot's goes into
+its state: both are the same however busy the machine is.
 
 Goals: appended in 1.3 times plain Spark and within 2 GiB; with bad rows in 1.1 times without; the second snapshot in
 half of the peer's time; less time with two cores than with one.
@@ -20,9 +22,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -32,6 +35,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from odf_engines.bad_rows import ValidatorCall
 from odf_engines.contract import IngestRequest, IngestResponse, Limits
 from odf_engines.engine import EngineSession
+from odf_engines.ingest import leaving
+from odf_engines.ingest.appending import append_source
+from odf_engines.ingest.result import Folders
 from odf_engines.plug_in_names import VALIDATORS as BUILT_IN
 from odf_engines.records.ahead import cores
 from odf_engines.registry import get_engine
@@ -108,24 +114,54 @@ def ingest(
     before: IngestResponse | None = None,
     validators: tuple[ValidatorCall, ...] = (),
 ) -> IngestResponse:
+    return session.ingest(replace(request_of(path, merge, before), validators=validators))
+
+
+def request_of(path: Path, merge: MergeStrategy, before: IngestResponse | None = None) -> IngestRequest:
     interval = None if before is None else before.offset_interval
-    return session.ingest(
-        IngestRequest(
-            dataset_id="did:odf:bench",
-            read=ReadStepCsv(schema=SCHEMA),
-            preprocess=None,
-            merge=merge,
-            vocabulary=Vocabulary(),
-            source_path=path,
-            source_name=path.name,
-            known_schema=None if before is None else data_schema_of(before.schema),
-            validators=validators,
-            state_path=None if before is None else before.state_path,
-            system_time=NOW,
-            fallback_event_time=NOW,
-            next_offset=0 if interval is None else interval.end + 1,
-        )
+    return IngestRequest(
+        dataset_id="did:odf:bench",
+        read=ReadStepCsv(schema=SCHEMA),
+        preprocess=None,
+        merge=merge,
+        vocabulary=Vocabulary(),
+        source_path=path,
+        source_name=path.name,
+        known_schema=None if before is None else data_schema_of(before.schema),
+        state_path=None if before is None else before.state_path,
+        system_time=NOW,
+        fallback_event_time=NOW,
+        next_offset=0 if interval is None else interval.end + 1,
     )
+
+
+def print_shares(work: Path, large: Path, changed: Path, first: IngestResponse) -> None:
+    """Append, and merge the second snapshot, in this process, and print which thread and step used it how much."""
+    from odf_engines.arrow.merging import merge_records
+
+    states: list[float] = []
+    write_state = leaving.write_state
+
+    def write_and_measure(*arguments: Any, **named: Any) -> None:
+        began = time.process_time()
+        write_state(*arguments, **named)
+        states.append(time.process_time() - began)
+
+    def share(name: str, request: IngestRequest) -> tuple[float, float]:
+        folder = work / name
+        (folder / "work").mkdir(parents=True)
+        merge = partial(merge_records, scratch=folder / "work", memory_bytes=Limits().memory_bytes)
+        began, of_thread = time.process_time(), time.thread_time()
+        append_source(request, Folders(folder / "work", folder), merge)
+        return time.process_time() - began, time.thread_time() - of_thread
+
+    for number in range(2):  # the first one warms
+        used, of_thread = share(f"append-{number}", request_of(large, MergeStrategyAppend()))
+    print(f"{'':<4}{of_thread / used:.2f} of the processor time of an append is of the thread that hands out work")
+    leaving.write_state = write_and_measure  # type: ignore[assignment]
+    used, _ = share("second", request_of(changed, MergeStrategySnapshot(primary_key=("id",)), first))
+    leaving.write_state = write_state
+    print(f"{'':<4}{sum(states) / used:.2f} of the processor time of the second snapshot is of its state")
 
 
 def copy_with_arrow(source: Path, target: Path) -> None:
@@ -229,6 +265,8 @@ def ingest_with_engine(
         first_s, first = timed(f"{name}: large file as a snapshot", partial(ingest, session, large, snapshot))
         again_s, _ = timed(f"{name}: and with 1 % changed", partial(ingest, session, changed, snapshot, first))
         print(f"{'':<4}{again_s / first_s:.2f} times the first{_beside(peer, 'and with 1 % changed', again_s)}")
+        if name == "arrow":
+            print_shares(work / "shares", large, changed, first)
     allowed = os.sched_getaffinity(0)
     if len(allowed) > 1:
         os.sched_setaffinity(0, {min(allowed)})

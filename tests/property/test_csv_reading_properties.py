@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odf_engines.ingest import plain_lines
+from odf_engines.ingest import csv_records, plain_lines
 from odf_engines.ingest.csv_grammar import CsvDialect, iter_records, iter_spans
 from odf_engines.ingest.csv_records import read_csv
+from odf_engines.records import ahead, record_writer
 
 WIDTH = 3
 DIALECTS = st.sampled_from([CsvDialect(b",", b'"', b"\\"), CsvDialect(b",", b'"', None), CsvDialect(b";", b"'", b"!")])
@@ -62,6 +64,34 @@ def test_every_record_is_read_or_broken_and_none_is_lost(
             assert [text for _, text in records.split(data[record.start : record.end])] == fields
     found = [(original.record, original.raw) for original in records.find_originals(range(1, count + 1))]
     assert found == [(number, data[start:end]) for number, (start, end) in enumerate(spans, start=1)]
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from([b"1,2,3", b"1,2,3", b"1,,3", b"1,2", b"a,2,3", b"1,2,3,4"]), max_size=80),
+    st.integers(1, 4),
+)
+def test_records_have_their_numbers_however_blocks_and_threads_share_them(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], threads: int
+) -> None:
+    """A block is read while those before it are converted, and broken records of it are known before its good ones."""
+    folder = Path(tmp_path_factory.getbasetemp())
+    source, target = folder / "blocks.csv", folder / "blocks.parquet"
+    source.write_bytes(b"\n".join(lines))
+    numbers = pa.schema([(name, pa.int64()) for name in "abc"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_records, "MAX_RECORD_BYTES", 64)
+        patch.setattr(record_writer, "ROW_GROUP_ROWS", 3)
+        patch.setattr(ahead, "cores", lambda: threads)
+        records = read_csv(source, target, CsvDialect(b",", b'"', None), ("a", "b", "c"), header=False, target=numbers)
+    values = [[int(text) if text.isdigit() else None for text in line.split(b",")] for line in lines]
+    good = [(n, values[n - 1]) for n, line in enumerate(lines, 1) if line.count(b",") == 2 and b"a" not in line]
+    found = [(row["record"], [row["v0"], row["v1"], row["v2"]]) for row in pq.read_table(target).to_pylist()]
+    assert found == good
+    assert set(records.broken) == {n for n, line in enumerate(lines, 1) if line.count(b",") != 2}
+    bad = [] if records.unconverted is None else pq.read_table(records.unconverted).column("record").to_pylist()
+    assert bad == [n for n, line in enumerate(lines, 1) if b"a" in line]
+    assert records.record_count == len(lines)
 
 
 @settings(derandomize=True, max_examples=300, deadline=None)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -93,7 +94,7 @@ def _copy_rows(file: pq.ParquetFile | ArrowStream, target: pa.Schema, records_pa
     with pq.ParquetWriter(records_path, schema, compression="lz4", write_statistics=False) as writer:
         for batch in file.iter_batches(batch_size=ROW_GROUP_ROWS, columns=target.names):
             columns = [_convert(batch.column(field.name), field, number + 1, broken) for field in target]
-            records = pa.array(range(number + 1, number + 1 + batch.num_rows), pa.int64())
+            records = pa.array(np.arange(number + 1, number + 1 + batch.num_rows), pa.int64())
             errors = pa.nulls(batch.num_rows, ERRORS_TYPE)
             rows = pa.record_batch([records, errors, *columns], schema=schema)
             bad = [i for i in range(number + 1, number + 1 + batch.num_rows) if i in broken] if broken else []

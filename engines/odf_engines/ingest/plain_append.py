@@ -80,12 +80,13 @@ def _numbers(times: pa.Array, fallback: Timestamp) -> pa.Array:
 
 
 def _order_in_memory(records: Path, time: str, fallback: Timestamp) -> Iterator[pa.RecordBatch]:
-    rows = pq.read_table(records)
+    rows = pq.read_table(records).combine_chunks()
     numbers = pa.table({time: pa.chunked_array([_numbers(each, fallback) for each in rows.column(time).chunks])})
     # Equal ones stay as they are.
     order = pc.sort_indices(numbers, sort_keys=[(time, "ascending")])
-    batches: list[pa.RecordBatch] = rows.take(order).to_batches(max_chunksize=ROW_GROUP_ROWS)
-    return iter(batches)
+    # Some at a time, while another thread writes those before.
+    for first in range(0, len(order), ROW_GROUP_ROWS):
+        yield from rows.take(order.slice(first, ROW_GROUP_ROWS)).to_batches()
 
 
 def _iter_batches(records: Path, names: list[str] | None = None) -> Iterator[pa.RecordBatch]:

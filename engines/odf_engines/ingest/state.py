@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -141,7 +142,7 @@ def rebuild_state(slices: Sequence[Path], merge: MergeStrategy, vocabulary: Voca
 
 def _last_of_each(rows: pa.Table, keys: list[str]) -> pa.Table:
     place = "\0place"
-    numbered = rows.append_column(place, pa.array(range(rows.num_rows), pa.int64()))
+    numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows), pa.int64()))
     last = numbered.group_by(keys).aggregate([(place, "max")]).column(f"{place}_max")
     return rows.take(last.combine_chunks().sort())
 

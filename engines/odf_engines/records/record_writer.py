@@ -74,7 +74,9 @@ class RecordWriter:
         """Add many rows that are Arrow arrays already: record numbers and texts."""
         rows = pa.record_batch([records, *columns], schema=self._schema)
         if self._is_typed:
-            self._converting.put(rows)
+            # Not a whole block of a file at once: threads would wait for each other.
+            for first in range(0, rows.num_rows, ROW_GROUP_ROWS):
+                self._converting.put(rows.slice(first, ROW_GROUP_ROWS))
         else:
             self._writer.write_batch(rows, ROW_GROUP_ROWS)
         if len(records):
