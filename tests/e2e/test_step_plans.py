@@ -143,6 +143,21 @@ def test_plan_of_windows_is_final_and_that_of_datafusion_per_step(publisher: Rea
     assert (plan["class"], plan["stages"]) == ("per step", [])
 
 
+def test_plan_of_groups_over_a_join_as_of_a_time_says_why_it_is_slow(publisher: RealNode, tmp_path: Path) -> None:
+    transform = "transform: {{kind: Sql, "
+    text = MANIFEST.replace("alias: c}}]", "alias: c}}, {{datasetRef: large.cities, alias: t}}]")
+    text = text.replace(transform, transform + "temporalTables: [{{name: t, primaryKey: [city]}}], ")
+    joined = "FROM c a JOIN t FOR SYSTEM_TIME AS OF a.event_time b ON a.city = b.city"
+    answers = f"SELECT a.event_time, a.city, b.thousands {joined}"
+    groups = f"SELECT max(a.event_time) AS event_time, a.city, count(*) AS n {joined} GROUP BY a.city"
+    for query, kind in ((answers, "final"), (groups, "maintained")):
+        file = tmp_path / "new.yaml"
+        file.write_text(text.format(name="new", query=query, engine="spark", source="cities"))
+        (plan,) = publisher.must("inspect", "plan", str(file), "--json").json()
+        assert plan["class"] == kind
+        assert ("asks for all times: give the joined rows" in plan["cost"]) is (kind == "maintained")
+
+
 def test_plan_over_an_input_that_is_not_here_says_so(publisher: RealNode, tmp_path: Path) -> None:
     plan = plan_of(publisher, tmp_path, "SELECT event_time FROM c", source="towns")
     assert (plan["class"], plan["inputs"], plan["isDue"]) == (None, [], False)

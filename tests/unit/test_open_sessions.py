@@ -1,12 +1,15 @@
 """From when on rows before a step count for its sessions (WINDOW-11)."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -139,7 +142,12 @@ def read_texts(folder: Path, texts: list[str | None]) -> list[str | None]:
 
 def test_columns_that_texts_do_not_tell_apart_are_as_if_they_were_alike(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
-    columns = {"t": pa.array([1, 2], pa.timestamp("us")), "k": [0.0, -0.0], "d": [date(2020, 1, 1)] * 2, "n": [7, None]}
+    columns = {
+        "t": pa.array([1, 2], pa.timestamp("us")),
+        "k": [b"a", b"b"],
+        "d": [date(2020, 1, 1)] * 2,
+        "n": [7, None],
+    }
     pq.write_table(pa.table(columns), path)
     read = read_times_beside(path, "t", ("k", "d", "n", "absent"))
     assert read is not None
@@ -147,6 +155,35 @@ def test_columns_that_texts_do_not_tell_apart_are_as_if_they_were_alike(tmp_path
     assert read_times_beside(path, "absent", ("k",)) is None
     pq.write_table(pa.table({"t": pa.array([1], pa.timestamp("ns"))}), path)
     assert read_times_beside(path, "t", ()) is None
+
+
+_NAN, _OTHER_NAN = np.array([0x7FF8000000000000, 0xFFF8000000000001], np.uint64).view(np.float64)
+
+
+@pytest.mark.parametrize(
+    ("values", "alike"),
+    [
+        (pa.array([0.0, -0.0, _NAN, _OTHER_NAN, 5e-324, None, -math.inf, None]), [0, 0, 2, 2, 4, 5, 6, 5]),
+        (pa.array([0.1, -0.0, 0.0, _NAN, math.nan, 0.1], pa.float32()), [0, 1, 1, 3, 3, 0]),
+        (pa.array([Decimal("1E-9"), Decimal("1.10"), Decimal("1.1"), None], pa.decimal128(38, 9)), [0, 1, 1, 3]),
+        (pa.array([Decimal(10**37), Decimal(10**37 + 1), Decimal(10**37)], pa.decimal128(38, 0)), [0, 1, 0]),
+        (pa.array([1, 2, 1, None], pa.timestamp("ms", "UTC")), [0, 1, 0, 3]),
+        (pa.array([1000, 2000, -1000], pa.timestamp("ns")), [0, 1, 2]),
+    ],
+)
+def test_values_that_sql_takes_for_equal_are_equal_texts(tmp_path: Path, values: pa.Array, alike: list[int]) -> None:
+    path, times = tmp_path / "rows.parquet", pa.array(range(len(values)), pa.int64()).cast(pa.timestamp("us"))
+    pq.write_table(pa.table({"t": times, "k": values}), path)
+    found = read_times_beside(path, "t", ("k",))
+    assert found is not None
+    texts = found.column("0").to_pylist()
+    assert [texts.index(each) for each in texts] == alike
+
+
+def test_key_that_is_finer_than_a_microsecond_tells_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"t": pa.array([1], pa.timestamp("us")), "k": pa.array([1001], pa.timestamp("ns"))}), path)
+    assert read_times_beside(path, "t", ("k",)) is None
 
 
 def test_slices_of_closed_sessions_are_left_out(tmp_path: Path) -> None:

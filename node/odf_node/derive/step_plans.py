@@ -30,6 +30,12 @@ _COSTS: Final = {
     TransformClass.FINAL: "the query over what its watermarks close; portions too old to count for that are not read",
 }
 
+# What is left out of the inputs of a final query of this kind rests on the earliest time that is asked for.
+_AS_OF_COST: Final = (
+    "; slow over long histories, as what it does besides its join as of a time asks for all times: give the joined "
+    "rows a dataset of their own, which computes new answers only, and let this query read that"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class InputPlan:
@@ -61,7 +67,7 @@ class StepPlan:
     """A derivative, or what a manifest would make one.
 
     ``inputs`` is empty where an input is not here; ``is_due``: its next step would have something to read;
-    ``newest``: what its newest step did, where a replay record says it.
+    ``newest``: what its newest step did, where a replay record says it; ``is_as_of``: its query joins as of a time.
     """
 
     dataset: str
@@ -70,6 +76,7 @@ class StepPlan:
     inputs: tuple[InputPlan, ...]
     is_due: bool
     newest: StoredStep | None = None
+    is_as_of: bool = False
 
     @property
     def kind(self) -> str | None:
@@ -89,7 +96,8 @@ class StepPlan:
     def cost(self) -> str:
         """What a step computes."""
         kind = None if self.graded.grade is None else self.graded.grade.transform_class
-        return "the query over the new rows" if kind is None else _COSTS[kind]
+        cost = "the query over the new rows" if kind is None else _COSTS[kind]
+        return cost + _AS_OF_COST * (self.is_as_of and kind is TransformClass.MAINTAINED)
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -203,8 +211,9 @@ class StepPlanner:
         records = [self.grader.find_input(item.dataset_ref) for item in declared.inputs]
         held = [record for record in records if record is not None]
         engine = declared.transform.engine
+        is_as_of = bool(declared.transform.temporal_tables)
         if len(held) < len(records):
-            return StepPlan(dataset, engine, graded, (), is_due=False)
+            return StepPlan(dataset, engine, graded, (), is_due=False, is_as_of=is_as_of)
         planned = self.builder.plan_inputs((record.id for record in held), taken, self.bound)
         kind = None if graded.grade is None else graded.grade.transform_class
         inputs = tuple(
@@ -213,7 +222,8 @@ class StepPlanner:
             )
             for item, record, each in zip(declared.inputs, held, planned, strict=True)
         )
-        return StepPlan(dataset, engine, graded, inputs, is_due=is_new or not all(each.is_empty for each in planned))
+        is_due = is_new or not all(each.is_empty for each in planned)
+        return StepPlan(dataset, engine, graded, inputs, is_due=is_due, is_as_of=is_as_of)
 
     def _plan_input(self, alias: str, record: DatasetRecord, planned: PlannedInput, *, is_whole: bool) -> InputPlan:
         recorded, interval = planned.recorded, planned.offset_interval

@@ -3,6 +3,7 @@
 Source: WINDOW-10 and 11 in ``spec/extensions/event-windows.md``, ENGINE-28 in ``spec/extensions/engine-contract.md``.
 """
 
+import math
 from collections.abc import Sequence
 from hashlib import sha3_256
 from pathlib import Path
@@ -62,7 +63,7 @@ def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> "pa.Tab
             long text as often as somebody wants; columns of a type that says it in another way are left out.
 
     Returns:
-        The other columns as texts, numbered from 0, and ``time``; None where one is missing, or finer than this.
+        The other columns as texts, numbered from 0, and ``time``; None where one is missing, or a time finer than this.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -80,7 +81,9 @@ def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> "pa.Tab
                 return None
             times.append(micros)
             for name in told:
-                texts[name].append(_short_texts(batch.column(name)))
+                if (values := _in_one_form(batch.column(name))) is None:
+                    return None
+                texts[name].append(_short_texts(values))
     rows = sum(map(len, times))
     found = {}
     for place, name in enumerate(beside):
@@ -101,6 +104,23 @@ def _short_texts(values: "pa.Array") -> "pa.Array":
     if any(len(each) > _LONGEST_TEXT for each in raw):
         texts = pa.array(map(_shorten, raw), pa.large_binary()).cast(pa.large_string(), safe=False)
     return texts.take(known.indices)
+
+
+def _in_one_form(values: "pa.Array") -> "pa.Array | None":
+    """Return times as microseconds, and floating-point numbers as bits, of which SQL's equal ones have the same.
+
+    None: some times are finer than that.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_timestamp(values.type):
+        return _micros(values)
+    if not pa.types.is_floating(values.type):
+        return values
+    # There are two zeros, and many NaN.
+    wide = pc.add(values.cast(pa.float64()), 0.0)
+    return pc.if_else(pc.is_nan(wide), math.nan, wide).view(pa.int64())
 
 
 def _shorten(text: bytes) -> bytes:
@@ -141,9 +161,11 @@ def _is_told_by_text(kind: "pa.DataType") -> bool:
     import pyarrow as pa
 
     test = pa.types
-    return any(
-        each(kind) for each in (test.is_integer, test.is_boolean, test.is_string, test.is_large_string, test.is_date32)
-    )
+    told = (
+        test.is_integer, test.is_boolean, test.is_string, test.is_large_string, test.is_date32, test.is_timestamp,
+        test.is_decimal, test.is_float32, test.is_float64,
+    )  # fmt: skip
+    return any(each(kind) for each in told)
 
 
 def _floor_us(value: int, kind: "pa.DataType") -> int:
