@@ -3,7 +3,6 @@
 Source: WINDOW-10 and 11 in ``spec/extensions/event-windows.md``, ENGINE-28 in ``spec/extensions/engine-contract.md``.
 """
 
-import math
 from collections.abc import Sequence
 from hashlib import sha3_256
 from pathlib import Path
@@ -81,7 +80,8 @@ def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> "pa.Tab
                 return None
             times.append(micros)
             for name in told:
-                if (values := _in_one_form(batch.column(name))) is None:
+                values = batch.column(name)
+                if pa.types.is_timestamp(values.type) and (values := _micros(values)) is None:
                     return None
                 texts[name].append(_short_texts(values))
     rows = sum(map(len, times))
@@ -99,28 +99,19 @@ def _short_texts(values: "pa.Array") -> "pa.Array":
     import pyarrow as pa
 
     known = values.dictionary_encode()
-    texts = known.dictionary.cast(pa.large_string())
+    if pa.types.is_floating(values.type):
+        texts = pa.array(map(_number_text, known.dictionary.to_pylist()), pa.large_string())
+    else:
+        texts = known.dictionary.cast(pa.large_string())
     raw = texts.cast(pa.large_binary()).to_pylist()
     if any(len(each) > _LONGEST_TEXT for each in raw):
         texts = pa.array(map(_shorten, raw), pa.large_binary()).cast(pa.large_string(), safe=False)
     return texts.take(known.indices)
 
 
-def _in_one_form(values: "pa.Array") -> "pa.Array | None":
-    """Return times as microseconds, and floating-point numbers as bits, of which SQL's equal ones have the same.
-
-    None: some times are finer than that.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_timestamp(values.type):
-        return _micros(values)
-    if not pa.types.is_floating(values.type):
-        return values
-    # There are two zeros, and many NaN.
-    wide = pc.add(values.cast(pa.float64()), 0.0)
-    return pc.if_else(pc.is_nan(wide), math.nan, wide).view(pa.int64())
+def _number_text(number: float | None) -> str | None:
+    # There are two zeros and many NaN, which SQL takes for equal.
+    return None if number is None else repr(number + 0.0)
 
 
 def _shorten(text: bytes) -> bytes:
