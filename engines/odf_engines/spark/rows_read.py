@@ -1,4 +1,4 @@
-"""What a step really read of its inputs, counted by Spark.
+"""What a step really read of its inputs, counted by the engine.
 
 ======================  ==============================================================================
 the step                how rows are counted
@@ -9,9 +9,9 @@ a map in pieces         scans of the plan count their rows, which costs nothing;
                         would double the time of a large step
 over whole inputs       those of small ones where they are read (``small_inputs``), of a large one where the rows
                         are chosen that a step touches (``touched_rows``) or the times of all are read
-                        (``arrivals``); of others asked of Spark afterwards: such a query reads an input several
-                        times, in parts
-an input of a map that  asked of Spark afterwards
+                        (``arrivals``); of others afterwards, of the column of offsets alone: such a query reads an
+                        input several times, in parts
+an input of a map that  afterwards, too
 its query does not name
 ======================  ==============================================================================
 
@@ -21,15 +21,14 @@ Source: clause ENGINE-27 in ``spec/extensions/engine-contract.md``.
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql.functions import expr
 
 from odf_engines.contract import TransformInput
 from odf_engines.spark.folded_rows import reaches_beyond, slices_upto
 from odf_engines.spark.gate.trees import items
-from odf_engines.spark.java_classes import scala_sequence
-from odf_engines.spark.plans import java_session, rows_of
-from odf_engines.spark.relations import struct_of
 from odf_engines.spark.small_inputs import NOTHING_READ, RowsRead, Work
 from odf_protocol.schema_spark import quote_spark_name
 
@@ -85,19 +84,17 @@ def observe_rows(rows: DataFrame, offset: str, computed: Computed) -> tuple[Data
     return rows if observed is None else rows.observe(observed, *counted), say
 
 
-def count_inputs(spark: SparkSession, inputs: Sequence[TransformInput], work: Work) -> list[RowsRead]:
+def count_inputs(inputs: Sequence[TransformInput], work: Work) -> list[RowsRead]:
     """Count the rows of inputs: those of the step, and those before it where the query is over whole inputs.
 
     Args:
-        spark: Session.
         inputs: Of the step.
         work: Of this request, with what was counted when it was read.
     """
-    spark.conf.set("spark.sql.parquet.filterPushdown", "false")
-    return [_count_input(spark, each, work) for each in inputs]
+    return [_count_input(each, work) for each in inputs]
 
 
-def _count_input(spark: SparkSession, source: TransformInput, work: Work) -> RowsRead:
+def _count_input(source: TransformInput, work: Work) -> RowsRead:
     last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
     slices = slices_upto(source, last)
     if last is None or not slices:
@@ -106,15 +103,18 @@ def _count_input(spark: SparkSession, source: TransformInput, work: Work) -> Row
     if not first and (source.alias, last) in work.read:
         return work.read[source.alias, last]
     work.check(slices)
-    struct = struct_of(source.schema, alias=source.alias)
-    rows = rows_of(spark, java_session(spark).read().schema(struct).parquet(scala_sequence(map(str, slices))))
-    offset = quote_spark_name(source.vocabulary.offset)
-    if first:
-        rows = rows.where(f"{offset} >= {first}L")
-    if reaches_beyond(slices, source.vocabulary.offset, last):
-        rows = rows.where(f"{offset} <= {last}L")
-    found: RowsRead = rows.agg(*_counted(source.vocabulary.offset)).collect()[0].asDict()
-    return found
+    is_cut = reaches_beyond(slices, source.vocabulary.offset, last)
+    rows, ends = 0, set[int]()
+    for path in slices:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=[source.vocabulary.offset]):
+                offsets = batch.column(0)
+                # Of others each row counts, whatever its offset is: none is to be there that was not asked for.
+                offsets = offsets.filter(pc.greater_equal(offsets, first)) if first else offsets
+                offsets = offsets.filter(pc.less_equal(offsets, last)) if is_cut else offsets
+                rows += len(offsets)
+                ends.update(each for each in pc.min_max(offsets).as_py().values() if each is not None)
+    return {"rows": rows, "first": min(ends, default=None), "last": max(ends, default=None)}
 
 
 def _counted(offset: str) -> list[Column]:

@@ -1,8 +1,9 @@
 """A large result in order without an exchange of its rows: sorted portions that turn out to follow one another.
 
 Rows of an input mostly come in the order of their event times, and so does what a query makes of each of its files in
-turn. Spark sorts what comes of each part of a file; where no two of these *runs* overlap, one behind the other they
-are the whole in order. Where two overlap, as is seen at once, nothing was given yet and Spark sorts all of it.
+turn. What comes of each part of a file is sorted by itself, unless it is in order. Where no two of these *runs*
+overlap, one behind the other they are the whole in order. Where two do, as is seen at once, nothing was given yet, and
+Spark sorts all of it.
 
 Source: clause VIEW-7 in ``spec/extensions/maintained-views.md``.
 """
@@ -17,7 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces
@@ -69,8 +72,7 @@ def find_runs(
     for name, value in _ONE_PART_A_TASK.items():
         spark.conf.set(name, value)
     try:
-        parts = rows.sortWithinPartitions(*order)
-        runs = None if _is_exchanged(parts) else _store_runs(parts, order, folder, most_rows)
+        runs = None if _is_exchanged(rows) else _store_runs(rows, order, folder, most_rows)
     finally:
         for name, old in before.items():
             spark.conf.set(name, str(old))
@@ -84,13 +86,38 @@ def _is_exchanged(rows: DataFrame) -> bool:
     return _EXCHANGE.search(told.getvalue()) is not None
 
 
+def sort_rows(rows: pa.Table, order: Sequence[str]) -> pa.Table:
+    """Return rows with plain columns in the order of Spark: nulls first, texts by their bytes."""
+    if _is_in_order(rows, order):
+        return rows
+    return rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending", "at_start") for name in order]))
+
+
+def _is_in_order(rows: pa.Table, order: Sequence[str]) -> bool:
+    """Say whether no row is before the one that it follows, as in most parts of files; that costs little."""
+    count = max(rows.num_rows - 1, 0)
+    is_open = pa.array(np.ones(count, dtype=bool))  # of a row and the next one, equal in all columns so far
+    for name in order:
+        column = rows.column(name).combine_chunks()
+        one, next_one = column.slice(0, count), column.slice(1)
+        is_less = pc.or_(pc.fill_null(pc.less(one, next_one), False), pc.and_(one.is_null(), next_one.is_valid()))
+        is_same = pc.or_(pc.fill_null(pc.equal(one, next_one), False), pc.and_(one.is_null(), next_one.is_null()))
+        if pc.any(pc.and_not(is_open, pc.or_(is_less, is_same)), min_count=0).as_py():
+            return False
+        is_open = pc.and_(is_open, is_same)
+        if not pc.any(is_open, min_count=0).as_py():
+            return True
+    return True
+
+
 def _store_runs(parts: DataFrame, order: Sequence[str], folder: Path, most_rows: int) -> list[_Run] | None:
     folder.mkdir()
     runs: list[_Run] = []
     pieces = bound_rows(collect_pieces(parts, parts.schema), most_rows)
-    for number, rows in enumerate(pieces):
-        if not rows.num_rows:
+    for number, piece in enumerate(pieces):
+        if not piece.num_rows:
             continue
+        rows = sort_rows(piece, order)
         run = _Run(folder / f"{number}.arrow", _place(rows, 0, order), _place(rows, rows.num_rows - 1, order))
         place = bisect_right(runs, run.first, key=lambda each: each.first)
         if (place and runs[place - 1].last > run.first) or (place < len(runs) and run.last > runs[place].first):

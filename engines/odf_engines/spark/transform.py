@@ -79,7 +79,7 @@ def _run(
 ) -> dict[str, object]:
     work = Work(folder / "work")
     work.folder.mkdir()
-    say_what_was_read: Callable[[], list[RowsRead]] = partial(count_inputs, spark, request.inputs, work)
+    say_what_was_read: Callable[[], list[RowsRead]] = partial(count_inputs, request.inputs, work)
     if not isinstance(known, KnownMap):
         # What Spark concludes about the columns of both sides of a union can end in a key that it does not find; rows
         # in force are a union.
@@ -132,7 +132,7 @@ def _map_pieces(
         pieces, say_what_was_read = _compute(spark, known, source, work)
 
     def say() -> list[RowsRead]:
-        others = count_inputs(spark, [each for each in request.inputs if each is not source], work)
+        others = count_inputs([each for each in request.inputs if each is not source], work)
         return [NOTHING_READ | say_what_was_read() if each is source else others.pop(0) for each in request.inputs]
 
     return mend_tables(cut_even(bound_rows(pieces, request.limits.output_rows), _PIECE_ROWS)), say
