@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,8 +63,6 @@ class SparkEngine:
     @property
     def version(self) -> str:
         """Spark's version."""
-        from importlib.metadata import version
-
         return version("pyspark")
 
     @property

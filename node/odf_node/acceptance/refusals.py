@@ -26,6 +26,8 @@ from hashlib import sha3_256
 from pathlib import Path
 from typing import Any, Final
 
+import zstandard
+
 from odf_node.acceptance.offers import Offer
 from odf_node.errors import RefusedError, UnknownDatasetError
 from odf_node.ports.block_stage import OfferedBlock
@@ -213,8 +215,6 @@ def _room_of(folder: Path) -> int:
 
 @contextmanager
 def _open_blocks(path: Path) -> Iterator[tarfile.TarFile]:
-    import zstandard
-
     try:
         with (
             path.open("rb") as file,
@@ -240,8 +240,6 @@ def _identify(what: Mapping[str, Any], offer: Offer) -> str:
 
 def _write_offer(offer: Offer, folder: Path) -> None:
     """Keep the blocks, and what came with each, as they were received."""
-    import zstandard
-
     with (
         (folder / BLOCKS_FILE).open("wb") as file,
         zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL).stream_writer(file) as compressed,

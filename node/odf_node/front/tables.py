@@ -8,6 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import pyarrow as pa
+
 from odf_node.composition import Node
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
@@ -22,7 +24,6 @@ from odf_protocol.timestamp import Timestamp
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -105,8 +106,6 @@ class Table:
     @property
     def schema(self) -> "pa.Schema":
         """The columns, system columns first; none where there was no data yet."""
-        import pyarrow as pa
-
         schema = load_view(self.inner.chains, self.record.id).schema
         return pa.schema([]) if schema is None else arrow_schema_of(schema)
 
@@ -163,7 +162,6 @@ class Table:
 
     def to_arrow(self) -> "pa.Table":
         """Read the events, by offset, into memory."""
-        import pyarrow as pa
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
