@@ -128,7 +128,7 @@ def test_no_request_is_a_fault(tmp_path_factory: pytest.TempPathFactory, batch: 
 
     async def run() -> list[bytes]:
         async with node_at(tmp_path_factory.mktemp("home"), live) as url:
-            return await send_together(url, batch, wait_s=0.7)
+            return await send_together(url, batch, wait_s=0.4)
 
     for sent, answer in zip(batch, asyncio.run(run()), strict=True):
         assert b"Traceback" not in answer
@@ -182,7 +182,7 @@ ATTACKS = {
 @in_loop
 async def test_attack_on_the_framing_is_answered_or_cut(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     async with node_at(tmp_path / "home", Live()) as url:
-        answers = await send_together(url, [*ATTACKS.values()], wait_s=5)
+        answers = await send_together(url, [*ATTACKS.values()], wait_s=2)
         for name, answer in zip(ATTACKS, answers, strict=True):
             assert status_of(answer) in {0, 200, 400, 401, 403, 404, 405, 413, 414, 421, 431}, name
             assert answer.count(b"HTTP/1.1 ") <= 1, name  # nothing is taken for a second request
@@ -216,7 +216,7 @@ async def test_pipelined_requests_are_answered_in_order_and_bounded(tmp_path: Pa
                     await writer.drain()
 
             with pytest.raises((TimeoutError, ConnectionError)):
-                async with asyncio.timeout(3):
+                async with asyncio.timeout(1):
                     await flood()
             writer.transport.abort()  # the node would wait its thirty seconds for somebody who reads
 

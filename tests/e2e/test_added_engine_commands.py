@@ -14,6 +14,8 @@ from support.contract_engine import write_engine
 from support.engine_archives import Entry, docker_archive, hard_link, program, tar_of, write
 from support.nodes import RealNode
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 
 @pytest.fixture
 def node(tmp_path: Path) -> RealNode:

@@ -9,6 +9,8 @@ from support.command_line import list_kept
 from support.container_images import manifest_digest, shell_image
 from support.nodes import RealNode
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 NAME = "example.org/team/pages:1"
 ALLOWED = {"ODF_NODE_INGEST_COMMANDS": "sandboxed"}
 

@@ -19,6 +19,8 @@ from support.city_datasets import add_cities, ingest_cities, write_derivative
 from support.contract_engine import write_engine
 from support.nodes import RealNode
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 
 def add_engine(node: RealNode, file: Path, name: str = "other-one") -> str:
     digest: str = node.must("engine", "add", name, str(file), "-o", "json").json()["digest"]

@@ -14,6 +14,8 @@ from odf_node.errors import UsageError
 from odf_node.front import OpenNode
 from support.nodes import RealNode
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 MANIFEST = """
 kind: DatasetSnapshot
 version: 1

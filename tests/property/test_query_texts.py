@@ -96,7 +96,7 @@ PIECES = [
 SOUP = st.lists(words(PIECES), max_size=25).map(" ".join)
 
 
-@settings(suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings().max_examples // 2, suppress_health_check=list(HealthCheck))
 @given(text=st.one_of(QUERIES, QUERIES, SOUP))
 @example(text="SELECT event_time, -- \0\nid FROM orders")
 @example(text="SELECT event_time, id FROM orders " + "\u2028" * 50)
@@ -106,7 +106,7 @@ def test_query_gives_a_result_or_is_refused(spark_session, text):
         spark_session.query(QueryRequest(tables=(TABLE,), sql=text, max_rows=5))
 
 
-@settings(suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings().max_examples // 2, suppress_health_check=list(HealthCheck))
 @given(
     texts=st.lists(QUERIES | st.builds("SELECT {} FROM {}".format, LISTS, words(NAMES)), min_size=2, max_size=3),
     names=st.lists(words(NAMES), min_size=3, max_size=3),

@@ -25,7 +25,7 @@ from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.disk import deleted_usage, disk_usage
 from odf_engines.sandbox.profile import Profile, build_command
-from odf_engines.sandbox.resources import MOST_DESCRIPTORS, Activity, CpuMeter, activity_of, usage_of
+from odf_engines.sandbox.resources import MOST_DESCRIPTORS, Activity, CpuMeter, activity_of, read_process_file, usage_of
 from odf_engines.sandbox.system_calls import open_filter
 
 _WATCH_INTERVAL_S = 0.2  # guess: at 1 GB/s a process overshoots a limit by 200 MB, which the machine must bear anyway
@@ -157,9 +157,16 @@ class SandboxedProcess:
 
     def stop(self) -> None:
         """Tell every process of the sandbox to end at once and do not wait; from any thread, safe to repeat."""
+        outermost = self._process.pid
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+                # What it has just begun is in a session of its own, and may not have asked yet to die with it. While
+                # it is stopped it begins no more, and no number of a child becomes another's.
+                os.killpg(outermost, signal.SIGSTOP)
+                with contextlib.suppress(OSError):
+                    for child in read_process_file(f"/proc/{outermost}/task/{outermost}/children").split():
+                        os.kill(int(child), signal.SIGKILL)
+                os.killpg(outermost, signal.SIGKILL)
 
     def kill(self) -> None:
         """End every process of the sandbox at once and wait until they are gone; safe to repeat.
