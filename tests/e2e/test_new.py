@@ -9,6 +9,8 @@ import pytest
 
 from support.command_line import EXAMPLE, run_command
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 MESSY = """Datum;Filiale;Artikel-Nr;Menge;Umsatz;Höhe;Bemerkung;Stand
 1.2.2024;Köln;00123;12;1.234,50;0,5;;31.01.2024 08:15
 2.2.2024;Köln;00124;NA;99,00;1,25;"Lieferung ""spät"";\nohne Schein";1.2.2024 9:00
