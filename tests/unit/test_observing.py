@@ -170,8 +170,12 @@ def test_collector_that_is_away_costs_no_run_anything_and_is_told() -> None:
     assert SECRET not in found.log
 
 
-def test_outbox_whose_receiver_hangs_drops_what_finds_no_room(caplog: pytest.LogCaptureFixture) -> None:
+def test_outbox_whose_receiver_hangs_drops_what_finds_no_room(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import threading
+
+    monkeypatch.setattr("odf_node.adapters.outbox.END_WAIT_S", 0.01)
 
     let_go = threading.Event()
     taken: list[int] = []
@@ -188,11 +192,12 @@ def test_outbox_whose_receiver_hangs_drops_what_finds_no_room(caplog: pytest.Log
     for number in range(1, 31):
         outbox.put(number)
     with caplog.at_level(logging.WARNING):
-        outbox.flush(0.01)
+        outbox.flush()
     assert outbox.counts == {"sent": 0, "failed": 0, "dropped": 20}
     assert "20 things were not delivered to somewhere" in caplog.text
     let_go.set()
-    outbox.flush(60)
+    monkeypatch.setattr("odf_node.adapters.outbox.END_WAIT_S", 60.0)
+    outbox.flush()
     assert taken == list(range(11))
     assert outbox.counts["sent"] == 11
 
