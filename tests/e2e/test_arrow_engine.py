@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import threading
 from contextlib import closing
@@ -46,9 +47,11 @@ from odf_protocol.vocabulary import Vocabulary
 from support.command_line import run_command, wait_until
 from support.ingests import FALLBACK, SYSTEM_TIME, RootDataset, quarantined, schema
 from support.nodes import RealNode
+from support.process_figures import list_family, peak_bytes, resident_bytes
 from support.terminal import terminal
 
 SCHEMA = schema(event_time=DataTypeDate(), n=DataTypeInt64(), text=DataTypeString())
+MIB = 1024**2
 PLAIN = "2020-01-02,1,a\n2020-01-01,2,\n,3,b\n"
 
 
@@ -189,6 +192,20 @@ def test_key_of_a_float_is_for_another_engine(session, tmp_path):
     merge = MergeStrategyLedger(primary_key=("x",))
     with pytest.raises(UnsuitableSourceError):
         session.ingest(request(written(tmp_path, "1\n"), read=read, merge=merge))
+
+
+def test_memory_of_a_large_request_is_given_back_before_the_next(tmp_path):
+    small, large = tmp_path / "small", tmp_path / "large"
+    small.write_text(PLAIN)
+    large.write_text("".join(f"2020-01-{31 - n % 31:02},{n},text {n}\n" for n in range(1_000_000)))
+    others = {*list_family(os.getpid())}
+    with ArrowEngine().open(tmp_path, Limits()) as session:
+        session.ingest(request(small))
+        engine = max({*list_family(os.getpid())} - others, key=resident_bytes)
+        before = resident_bytes(engine)
+        session.ingest(request(large))
+        assert peak_bytes(engine) > before + 96 * MIB
+        wait_until(lambda: resident_bytes(engine) < before + 32 * MIB, "memory that is given back", 20)
 
 
 def test_unusable_file_is_the_sources_fault(session, tmp_path):

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from odf_protocol.manifest.snapshot_error import At
 
 _PROGRAM = "odf_engines.arrow.worker"
+_ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_MMAP_THRESHOLD_": str(8 * 1024**2)}
+"""Arrow's other allocators keep what a request gave back, and this one large buffers: limits count that as used."""
 _MERGES = (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -72,7 +74,13 @@ class ArrowEngine:
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         return open_session(
-            lambda: Guest(name=self.name, runtime=find_runtime(), program=_PROGRAM, mounts=plug_in_mounts()),
+            lambda: Guest(
+                name=self.name,
+                runtime=find_runtime(),
+                program=_PROGRAM,
+                mounts=plug_in_mounts(),
+                environment=_ENVIRONMENT,
+            ),
             workspace,
             limits,
         )

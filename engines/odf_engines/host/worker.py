@@ -19,6 +19,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
+import pyarrow as pa
+
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.messages import decode_message, error_to_fields
 from odf_engines.progress import telling
@@ -84,3 +86,5 @@ def serve(answers: TextIO, run: Callable[[str, Any, Path], dict[str, object]], m
     for line in sys.stdin:
         answer = answer_line(line, run, lambda error: explain_plainly(error, memory_bytes), answers)
         print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)
+        # What a large request gave back would count against the limit of the next one.
+        pa.default_memory_pool().release_unused()

@@ -48,7 +48,9 @@ class Unique(Validator):
         place = "\0place"
         numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows)))
         compared = numbered.drop_null()
-        first = compared.group_by(list(self.column_names)).aggregate([(place, "min")]).column(f"{place}_min")
+        # With threads each would have a table of all values, and joining them takes longer than they save.
+        groups = compared.group_by(list(self.column_names), use_threads=False)
+        first = groups.aggregate([(place, "min")]).column(f"{place}_min")
         is_first = np.zeros(rows.num_rows, bool)
         is_first[first.to_numpy()] = True
         places = compared.column(place).to_numpy()

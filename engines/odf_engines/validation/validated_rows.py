@@ -181,7 +181,7 @@ class _Run:
                 continue
             names = [name for name in self._needed([call]) if name in self._names]
             with self._measuring(call, self._row_count):
-                rows = pq.read_table(self._rows.path, columns=[self._rows.number, *names])
+                rows = pq.read_table(self._rows.path, columns=[self._rows.number, *names]).combine_chunks()
                 numbers = _whole(rows.column(0))
                 values = pa.record_batch([_whole(each) for each in rows.columns], names=rows.column_names)
                 table = self._table(call, values)
