@@ -1,6 +1,7 @@
 """Arrow streams as files of typed columns: read as Parquet is, and refused where they are not whole (ING-3)."""
 
 import io
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,6 +64,31 @@ def test_stream_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:
             list(file.iter_batches(10))
 
 
+def list_names(fields: Iterable[pa.Field]) -> list[str]:
+    """Give the names of fields and of all their parts."""
+    kinds = {each.name: each.type for each in fields}
+    parts = [list_names(kind.field(i) for i in range(kind.num_fields)) for kind in kinds.values()]
+    return [*kinds, *(name for some in parts for name in some)]
+
+
+@pytest.mark.parametrize("name", [b"name", b"x", b"prices"])
+def test_stream_with_a_name_that_is_no_text_is_refused(tmp_path: Path, name: bytes) -> None:
+    whole = stream_of(ROWS, tmp_path / "stream")
+    size = len(name).to_bytes(4, "little")
+    assert size + name in whole
+    (tmp_path / "stream").write_bytes(whole.replace(size + name, size + b"\xff" * len(name)))
+    with pytest.raises(InvalidSourceError, match="UTF-8"):
+        open_columns(tmp_path / "stream", "s")
+
+
+def test_stream_of_a_type_that_arrow_does_not_have_is_refused(tmp_path: Path) -> None:
+    """A whole number of no bits, of which the library says that it was not built yet."""
+    whole = stream_of(ROWS, tmp_path / "stream")
+    (tmp_path / "stream").write_bytes(whole[:244] + bytes(1) + whole[245:])
+    with pytest.raises(InvalidSourceError, match="not an Arrow stream"):
+        open_columns(tmp_path / "stream", "s")
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_stream_with_changed_bytes_is_refused_or_has_values_of_its_types(tmp_path: Path, data: st.DataObject) -> None:
@@ -72,7 +98,9 @@ def test_stream_with_changed_bytes_is_refused_or_has_values_of_its_types(tmp_pat
     (tmp_path / "stream").write_bytes(whole[:place] + change + whole[place + len(change) :])
     try:
         with open_columns(tmp_path / "stream", "s") as file:
+            list_names(file.schema_arrow)
             for batch in file.iter_batches(10):
                 batch.validate(full=True)
+                list_names(batch.schema)
     except (InvalidSourceError, MemoryError):
         pass

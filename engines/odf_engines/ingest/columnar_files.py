@@ -6,7 +6,7 @@ batch of it is validated whole before a value is looked at, and the stream has t
 Source: clause ING-3 in ``spec/ingest.md``; https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -28,7 +28,7 @@ class ArrowStream:
     """A stream in a file, read from its beginning each time; used by one thread.
 
     Raises:
-        pa.ArrowInvalid, OSError: It is none.
+        pa.ArrowException, OSError: It is none.
     """
 
     def __init__(self, path: Path, source_name: str) -> None:
@@ -94,9 +94,23 @@ def open_columns(source: Path, source_name: str) -> pq.ParquetFile | ArrowStream
         with source.open("rb") as file:
             is_stream = file.read(len(_CONTINUATION)) == _CONTINUATION
         if is_stream:
-            return ArrowStream(source, source_name)
-        # As nanoseconds, which is what Arrow makes of INT96 otherwise, days before 1678 and after 2261 would be others.
-        return pq.ParquetFile(source, memory_map=True, coerce_int96_timestamp_unit=TIMESTAMP.unit)
-    except (pa.ArrowInvalid, OSError) as error:
+            found: pq.ParquetFile | ArrowStream = ArrowStream(source, source_name)
+        else:
+            # As nanoseconds, which Arrow makes of INT96 otherwise, days before 1678 and after 2261 would be others.
+            found = pq.ParquetFile(source, memory_map=True, coerce_int96_timestamp_unit=TIMESTAMP.unit)
+        _read_names(found.schema_arrow)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, MemoryError):
+            raise
         text = "an Arrow stream" if is_stream else "a readable Parquet file"
         raise InvalidSourceError(source_name, f"not {text}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidSourceError(source_name, "a column, or a part of one, whose name is not in UTF-8") from error
+    return found
+
+
+def _read_names(fields: Iterable[pa.Field]) -> None:
+    """Ask for all names: of those that are no text Arrow says so only then."""
+    for field in fields:
+        _ = field.name
+        _read_names(field.type.field(place) for place in range(field.type.num_fields))

@@ -67,9 +67,9 @@ def plan_parquet(file: BinaryIO) -> ReadPlan:
     """
     try:
         found = pq.read_schema(file)
-    except (pa.ArrowInvalid, OSError) as error:
+        types = {field.name: _arrow_type(field.type) for field in found}  # names that are no text fail only here
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
         raise BrokenFileError(f"not a readable Parquet file: {error}") from error
-    types = {field.name: _arrow_type(field.type) for field in found}
     if len(types) != len(found):
         raise BrokenFileError("two of its columns have one name")
     return ReadPlan(names=tuple(types), iter_texts=partial(_iter_parquet, types), types=types)

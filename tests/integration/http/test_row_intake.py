@@ -103,7 +103,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         }.items()
     }
     with daemon(node.home, settings=f"[limits]\nsent_rows_bytes = {LIMIT_BYTES}\n") as running:
-        yield Served(node, running, tokens)
+        found = Served(node, running, tokens)
+        assert found.send(ROWS)[0] == 200  # the first rows bring the schema, as no rows would
+        yield found
 
 
 def test_rows_are_taken_once_under_a_key_and_answered_as_the_first_time(served: Served) -> None:
