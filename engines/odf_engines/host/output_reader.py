@@ -16,7 +16,7 @@ from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.messages import error_from_fields
 from odf_engines.host.output_rows import OPERATIONS, RowsCheck, RowsFound, SizeCheck
-from odf_engines.host.python_program import python_command
+from odf_engines.host.python_program import profile_of_reader, python_command
 from odf_engines.host.runtime import find_runtime
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
@@ -104,21 +104,8 @@ class OutputReader:
         return self._process
 
     def _profile(self) -> Profile:
-        runtime = find_runtime(_PACKAGES)
-        return Profile(
-            mounts=(*runtime.mounts(), Mount(self._folder, "/exchange/done")),
-            links=runtime.links(),
-            environment={
-                # Other allocators of Arrow's reserve more memory than they use, which the limit would count.
-                "ARROW_DEFAULT_MEMORY_POOL": "system",
-                "LANG": "C.UTF-8",
-                "LD_LIBRARY_PATH": "/runtime/python/lib",
-                "MALLOC_ARENA_MAX": "2",
-                "OMP_NUM_THREADS": "1",
-                "TZ": "UTC",
-            },
-            has_filter=self._has_filter,
-        )
+        given = Mount(self._folder, "/exchange/done")
+        return profile_of_reader(find_runtime(_PACKAGES), given, has_filter=self._has_filter)
 
 
 def _found_in(answer: Any) -> RowsFound:

@@ -16,6 +16,7 @@ from odf_engines.readers.contract import BrokenFileError
 from odf_engines.records.carriers import TIMESTAMP
 from odf_engines.sampling.plans import ReadPlan, Texts, texts_of
 
+_UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError)
 _NESTED = "nested"
 _BATCH_ROWS = 1_024  # small, as the first ones may be all that is looked at
 
@@ -68,7 +69,7 @@ def plan_parquet(file: BinaryIO) -> ReadPlan:
     try:
         found = pq.read_schema(file)
         types = {field.name: _arrow_type(field.type) for field in found}  # names that are no text fail only here
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise BrokenFileError(f"not a readable Parquet file: {error}") from error
     if len(types) != len(found):
         raise BrokenFileError("two of its columns have one name")
@@ -101,7 +102,7 @@ def _iter_parquet(types: Mapping[str, str], file: BinaryIO) -> Iterator[Texts]:
                 texts = {name: _texts_of(batch.column(name)) for name in plain}
                 unread = [_NESTED] * batch.num_rows
                 yield from zip(*(texts.get(name, unread) for name in types), strict=True)
-    except (pa.ArrowInvalid, OSError) as error:
+    except _UNREADABLE as error:
         raise BrokenFileError(f"not a readable Parquet file: {error}") from error
 
 

@@ -4,8 +4,9 @@ Source: clause ING-24 in ``spec/ingest.md``; SANDBOX-11.
 """
 
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,11 +14,12 @@ import msgspec
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError
-from odf_engines.host.python_program import python_command
+from odf_engines.host.python_program import profile_of_reader, python_command
 from odf_engines.host.runtime import find_runtime
 from odf_engines.plug_in_names import READERS_LIBRARIES
+from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.process import SandboxedProcess
-from odf_engines.sandbox.profile import Mount, Profile
+from odf_engines.sandbox.profile import Mount
 from odf_engines.sandbox.resources import kernel_limits
 
 _PACKAGES: Final = ("msgspec", "numpy", "pyarrow", *READERS_LIBRARIES)
@@ -66,27 +68,15 @@ def look_at_table(kind: str, path: Path, *, shown_as: str, is_whole: bool) -> Fo
         InvalidSourceError: It is not of this kind, has no rows in columns, or costs too much.
         SandboxUnavailableError: Nothing can be isolated on this machine.
     """
-    runtime = find_runtime(_PACKAGES)
-    profile = Profile(
-        mounts=(*runtime.mounts(), Mount(path, "/sample/file")),
-        links=runtime.links(),
-        environment={
-            # Other allocators of Arrow's reserve more memory than they use, which the limit would count.
-            "ARROW_DEFAULT_MEMORY_POOL": "system",
-            "LANG": "C.UTF-8",
-            "LD_LIBRARY_PATH": "/runtime/python/lib",
-            "MALLOC_ARENA_MAX": "2",
-            "OMP_NUM_THREADS": "1",
-            "TZ": "UTC",
-        },
-    )
+    has_filter = Layer.FILTER not in missing_layers(accepted_layers(os.environ))
+    profile = profile_of_reader(find_runtime(_PACKAGES), Mount(path, "/sample/file"), has_filter=has_filter)
     kernel = kernel_limits(
         memory_bytes=_LIMITS.memory_bytes, cpu_s=_LIMITS.cpu_s, file_bytes=0, processes=_LIMITS.processes
     )
     arguments = {"limits": {**kernel, "RLIMIT_DATA": _LIMITS.memory_bytes}}
     request = {"kind": kind, "is_whole": is_whole, "most_records": _MOST_RECORDS, "most_bytes": _MOST_ANSWER_BYTES}
     program = [*python_command("odf_engines.sampling.program"), json.dumps(arguments)]
-    process = SandboxedProcess(profile, program, replace(_LIMITS))
+    process = SandboxedProcess(profile, program, _LIMITS)
     try:
         process.send(json.dumps(request).encode())
         return _read_answer(process.receive(_LIMITS.wall_s), shown_as)
