@@ -32,7 +32,7 @@ from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
 from odf_node.exchange.bringing import Bringing
 from odf_node.exchange.chain_fetching import ChainFetching
 from odf_node.exchange.file_fetching import FileFetching
-from odf_node.gossip.hearing import HeardKeys, Hearing, unless_mute
+from odf_node.gossip.hearing import Heard, Hearing, hear
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import (
     Clock,
@@ -57,15 +57,12 @@ from odf_node.ports.peers import PeerStore
 from odf_node.ports.progress import ProgressLine, Say, Silence, say_under
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import RejectedError
+from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.policy import Decision, Policy
 from odf_protocol.timestamp import Timestamp
 
 ATTEMPTS: Final = 5
 """How often a dataset that others write to at the same time is asked for.  # guess: as many pulls at once are rare"""
-
-MAX_STATEMENTS: Final = 1_000
-"""Attestations that are read in one pull.  # guess: years of a few auditors"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,26 +145,26 @@ class Taking:
         record = self._find_held(None if wishes.kept_as else errand.name, offered)
         dataset_id = record.id if record is not None else offered.dataset_id
         acceptor = self.acceptor(say_under(errand.name, errand.progress.say), now)
-        heard = await hearing.hear_keys(peer, record, replaces=wishes.force)  # (b)
-        if heard.error is not None:
-            nothing = Offer.of_head(offered, errand.name, url, heard.events)
-            raise acceptor.refuser.refuse(nothing, heard.error) from heard.error
-        doubts = heard.doubts
+        heard = await hear(peer)  # (b)
+        try:
+            doubts = await finish_in_thread(partial(hearing.learn_keys, record, heard, replaces=wishes.force))
+        except (MalformedError, RejectedError) as error:
+            nothing = Offer.of_head(offered, errand.name, url, heard.key_events)
+            raise acceptor.refuser.refuse(nothing, error) from error
         if dataset_id is not None:
-            doubts += await hearing.hear(peer, dataset_id, offered)
+            doubts += await finish_in_thread(partial(hearing.learn, dataset_id, heard, offered))
         if record is not None:
             await self._require_takeable(record, offered, errand, hearing, acceptor)  # (c)
-        statements = await unless_mute(peer.list_attestations(limit=MAX_STATEMENTS))
         completed = None
         if record is not None and wishes.completes:
-            completed = await self._complete(peer, record, errand, acceptor, statements)  # (d)
+            completed = await self._complete(peer, record, errand, acceptor, heard.statements)  # (d)
         if record is not None and self.chains.find_block(record.id, offered.head.hash) is not None:
             Disputes(self.chains, self.documents).require_undisputed(record.id, errand.name)
-            await finish_in_thread(partial(acceptor.keep_statements, record.id, statements))
+            await finish_in_thread(partial(acceptor.keep_statements, record.id, heard.statements))
             await finish_in_thread(partial(hearing.remember, record.id, offered, url))
             return replace(completed or self._up_to_date(record, wishes), warnings=doubts)
         with closing(self.open_stage()) as stage:
-            offer = _offer_of(errand, offered, heard, statements)
+            offer = _offer_of(errand, offered, heard)
             candidate = await ChainFetching(self.chains, acceptor).fetch(peer, offer, record, offered, stage)  # (e)
             if isinstance(candidate, DatasetRecord):
                 return self._up_to_date(candidate, wishes)
@@ -285,7 +282,7 @@ class Taking:
         return AcceptanceReport(record, 0, 0, 0, nothing, (), False, wishes.portion)
 
 
-def _offer_of(errand: Errand, offered: PeerHead, heard: HeardKeys, statements: tuple[bytes, ...]) -> Offer:
+def _offer_of(errand: Errand, offered: PeerHead, heard: Heard) -> Offer:
     """Say what is offered, but for the blocks, which come one after the other."""
     wishes = errand.wishes
     return Offer(
@@ -295,8 +292,8 @@ def _offer_of(errand: Errand, offered: PeerHead, heard: HeardKeys, statements: t
         blocks=(),
         signed_head=offered.signed_head,
         expected_id=errand.expected_id,
-        statements=statements,
-        key_events=heard.events,
+        statements=heard.statements,
+        key_events=heard.key_events,
         published=wishes.published,
         replaces_history=wishes.force,
         portion=wishes.portion,

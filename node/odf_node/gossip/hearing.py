@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import Final
 
 from odf_node.errors import RefusedError
 from odf_node.keys.disputes import Disputes
@@ -11,72 +12,79 @@ from odf_node.ports import DatasetRecord, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.peer_client import PeerDataset, PeerHead
-from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import check_equivocation
 from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError
 from odf_protocol.timestamp import Timestamp
 
+MAX_STATEMENTS: Final = 1_000
+"""Attestations that are read in one pull.  # guess: years of a few auditors"""
+
 
 @dataclass(frozen=True, slots=True)
-class HeardKeys:
-    """A key log as a peer shows it, what is doubtful about it, and what is wrong with it."""
+class Heard:
+    """What a peer says beside a dataset's blocks, nothing of it checked; ``unread`` is why its key events are none."""
 
+    key_events: tuple[bytes, ...]
+    disputes: tuple[bytes, ...]
+    statements: tuple[bytes, ...]
+    unread: RejectedError | MalformedError | None
+
+
+async def hear(peer: PeerDataset) -> Heard:
+    """Ask a peer for all that it says beside the blocks."""
     events: tuple[bytes, ...] = ()
-    doubts: tuple[str, ...] = ()
-    error: RejectedError | MalformedError | None = None
+    unread: RejectedError | MalformedError | None = None
+    try:
+        events = await peer.list_key_events()
+    except (MalformedError, RejectedError) as error:
+        # Not as from one who has nothing to say: it may say that another key speaks now.
+        unread = error
+    disputes = await _unless_mute(peer.list_disputes())
+    statements = await _unless_mute(peer.list_attestations(limit=MAX_STATEMENTS))
+    return Heard(events, disputes, statements, unread)
 
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """Listens during one pull; every document is checked by itself, so the peer need not be believed."""
+    """Learns during one pull; every document is checked by itself, so the peer need not be believed."""
 
     chains: ChainStore
     documents: DocumentStore
     now: Timestamp
 
-    async def hear(self, peer: PeerDataset, dataset_id: DatasetId, offered: PeerHead) -> tuple[str, ...]:
-        """Keep what the peer proves against the dataset; say what is doubtful about the head that it shows."""
-        documents = await unless_mute(peer.list_disputes())
-
-        def learn() -> tuple[str, ...]:
-            Disputes(self.chains, self.documents).learn(documents, dataset_id, now=self.now)
-            return Freshness(self.chains, self.documents).list_doubts(
-                dataset_id, offered.head, offered.signed_head, now=self.now
-            )
-
-        return await finish_in_thread(learn)
-
-    async def hear_keys(self, peer: PeerDataset, record: DatasetRecord | None, *, replaces: bool) -> HeardKeys:
+    def learn_keys(self, record: DatasetRecord | None, heard: Heard, *, replaces: bool) -> tuple[str, ...]:
         """Learn the key log that the peer shows of a dataset that is held; say what is doubtful about it (KEY-15).
 
         What is shown of a dataset that is new here, or of this node's own, is handed on and not kept. ``replaces`` says
         whether a history that its owner gave up may be replaced (KEY-14).
+
+        Raises:
+            MalformedError, RejectedError: The log, or what the held one says now.
         """
-        events: tuple[bytes, ...] = ()
-        unread: RejectedError | MalformedError | None = None
-        try:
-            events = await peer.list_key_events()
-        except (MalformedError, RejectedError) as error:
-            # Not as from one who has nothing to say: it may say that another key speaks now.
-            unread = error
-        if record is None or record.origin is Origin.OWN:
-            return HeardKeys(events, error=unread)
-        logs = KeyLogs(self.chains, self.documents)
-        try:
-            found = await finish_in_thread(lambda: logs.learn(record.id, events, now=self.now))
+        hidden, known = 0, 0
+        if record is not None and record.origin is not Origin.OWN:
+            logs = KeyLogs(self.chains, self.documents)
+            found = logs.learn(record.id, heard.key_events, now=self.now)
+            hidden, known = found.hidden, len(found.history.events)
             if not replaces:
-                await finish_in_thread(lambda: logs.require_kept(record))
-        except (MalformedError, RejectedError) as error:
-            return HeardKeys(events, error=error)
-        if not found.hidden:
-            return HeardKeys(events, error=unread)
-        # The log that is kept here judges, whatever the peer shows of it.
-        doubt = (
-            f"the peer does not show the last {found.hidden} of {len(found.history.events)} key events of this "
-            "dataset: it is behind, or hides who speaks for it now (KEY-15)"
-        )
-        return HeardKeys(events, (doubt,))
+                logs.require_kept(record)
+        if hidden:
+            # The log that is kept here judges, whatever the peer shows of it.
+            doubt = (
+                f"the peer does not show the last {hidden} of {known} key events of this dataset: it is behind, or "
+                "hides who speaks for it now (KEY-15)"
+            )
+            return (doubt,)
+        if heard.unread is not None:
+            raise heard.unread
+        return ()
+
+    def learn(self, dataset_id: DatasetId, heard: Heard, offered: PeerHead) -> tuple[str, ...]:
+        """Keep what the peer proves against the dataset; say what is doubtful about the head that it shows."""
+        Disputes(self.chains, self.documents).learn(heard.disputes, dataset_id, now=self.now)
+        freshness = Freshness(self.chains, self.documents)
+        return freshness.list_doubts(dataset_id, offered.head, offered.signed_head, now=self.now)
 
     def remember(self, dataset_id: DatasetId, offered: PeerHead, source: str) -> None:
         """Keep the head in mind, by which later ones are judged."""
@@ -91,7 +99,7 @@ class Hearing:
             Disputes(self.chains, self.documents).learn([raw], check_equivocation(raw).dataset_id, now=self.now)
 
 
-async def unless_mute(asked: Awaitable[tuple[bytes, ...]]) -> tuple[bytes, ...]:
+async def _unless_mute(asked: Awaitable[tuple[bytes, ...]]) -> tuple[bytes, ...]:
     """Wait for what a peer has to say beside its blocks; one that cannot say it well says nothing."""
     try:
         return await asked

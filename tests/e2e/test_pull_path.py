@@ -1,0 +1,52 @@
+"""How straight the way of a peer is through this program while a derivative is pulled from it (processes, sockets)."""
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from odf_node.adapters.clocks import SystemClock
+from odf_node.adapters.exchange_peer import ExchangePeer
+from odf_node.composition import Node
+from odf_node.exchange.pulling import PullWishes
+from odf_node.home import Home
+from odf_node.ports.progress import Silence
+from support.city_datasets import add_cities, derivative_manifest
+from support.daemons import daemon
+from support.nodes import RealNode
+from support.traced_calls import Visits, visits_of
+
+MOST_MODULES = 5
+MOST_RETURNS = 5
+"""What ``spec/decisions/0170-straight-way-of-a-pull.md`` counts; less is better."""
+
+pytestmark = pytest.mark.usefixtures("light_engines")
+
+
+def pull(node: Node, address: str) -> Visits:
+    """Pull a dataset, from the use case down."""
+    (target,) = node.planner.plan([address])
+    with visits_of(ExchangePeer) as visits:
+        report = asyncio.run(node.pulling.pull(target, PullWishes(), Silence()))
+    assert report.new_blocks
+    return visits
+
+
+def test_peer_of_a_pull_goes_straight(tmp_path: Path) -> None:
+    publisher = RealNode(tmp_path / "publisher")
+    add_cities(publisher, tmp_path)
+    manifest = tmp_path / "all.yaml"
+    manifest.write_text(
+        derivative_manifest(
+            "all.cities", "{kind: Sql, engine: datafusion, query: 'SELECT event_time, city, people FROM c'}"
+        )
+    )
+    publisher.must("add", str(manifest))
+    publisher.must("pull", "all.cities")
+    publisher.must("publish", "cities", "all.cities")
+    with daemon(publisher.home) as served, closing(Node(Home(tmp_path / "home"), SystemClock())) as node:
+        pull(node, f"{served.url}/cities")
+        visits = pull(node, f"{served.url}/all.cities")
+    assert len(set(visits.modules)) <= MOST_MODULES, visits.modules
+    assert len(visits.returns) <= MOST_RETURNS, visits.modules
