@@ -7,8 +7,17 @@ import pytest
 
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnavailableError
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.asking import Refused
-from odf_protocol.smart_transfer.conversation import Close, Closed, Ended, Failed, Opened, Received, Send, TimePassed
+from odf_protocol.smart_transfer.conversation import (
+    Close,
+    Closed,
+    Ended,
+    Failed,
+    Opened,
+    Received,
+    Refused,
+    Send,
+    TimePassed,
+)
 from odf_protocol.smart_transfer.limits import ANSWER_S, IDLE_S, MAX_OBJECTS_PER_MESSAGE
 from odf_protocol.smart_transfer.messages import (
     Answer,

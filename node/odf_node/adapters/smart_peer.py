@@ -28,9 +28,8 @@ from odf_protocol.exchange.routes import block_path
 from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.asking import Refused
 from odf_protocol.smart_transfer.batches import decode_batch
-from odf_protocol.smart_transfer.conversation import Failed, Opened
+from odf_protocol.smart_transfer.conversation import Failed, Opened, Refused
 from odf_protocol.smart_transfer.limits import MAX_OBJECTS_PER_MESSAGE
 from odf_protocol.smart_transfer.messages import BlocksBatch, TransferPlan
 from odf_protocol.smart_transfer.problems import Problem

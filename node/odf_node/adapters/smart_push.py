@@ -27,8 +27,7 @@ from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.asking import Refused
-from odf_protocol.smart_transfer.conversation import Ended, Failed, Opened
+from odf_protocol.smart_transfer.conversation import Ended, Failed, Opened, Refused
 from odf_protocol.smart_transfer.messages import PushRequest, PushStrategy
 from odf_protocol.smart_transfer.push_client import PushClient, Upload, Uploaded, UploadsDone
 

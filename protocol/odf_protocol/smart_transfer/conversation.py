@@ -1,15 +1,16 @@
-"""What all four roles share: what happens to a conversation, what it does, and how it ends (SMART-5, SMART-6).
+"""What all four roles share: what happens to a conversation, what it does, and how it ends (SMART-5, SMART-6)."""
 
-``handle(event, now_s)`` gives the effects in the order in which they are to be carried out. ``deadline_s`` says until
-when something has to come; the shell then hands in ``TimePassed``. After ``Ended`` or ``Failed`` nothing follows.
-"""
-
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+import msgspec
 
 from odf_protocol.errors import OdfError, RejectedError, UnavailableError
-
-__all__ = ["NORMAL", "SERVER_ERROR", "Close", "Closed", "Ended", "Failed", "Opened", "Received", "Send", "TimePassed"]
+from odf_protocol.smart_transfer.messages import ObjectFile, PullStrategy, PushStrategy, encode_message
+from odf_protocol.smart_transfer.problems import Problem
 
 NORMAL: Final = 1000
 SERVER_ERROR: Final = 1011
@@ -70,21 +71,93 @@ class Failed:
     error: OdfError
 
 
-def disconnected(event: Closed, awaited: str) -> UnavailableError:
-    """Make the error for a connection that ended while something was awaited."""
-    how = "the connection broke" if event.code is None else f"the other side closed with {event.code}"
-    said = f": {event.reason}" if event.reason else ""
-    return UnavailableError(f"{how} before {awaited}{said}")
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The other side says no."""
+
+    problem: Problem
 
 
-def stalled(awaited: str) -> UnavailableError:
-    """Make the error for an answer that did not come."""
-    return UnavailableError(f"nothing came for {awaited}")
+_State = TypeVar("_State", bound=Enum)
+_Event = TypeVar("_Event")
+_Effect = TypeVar("_Effect")
 
 
-def out_of_turn(found: object) -> RejectedError:
-    """Make the error for a message that nobody awaits."""
-    return RejectedError("SMART-5 messages-come-in-turn", expected="none", found=found)
+class Role(ABC, Generic[_State, _Event, _Effect]):
+    """One conversation, as one side sees it; nothing follows after ``Ended``, ``Failed`` or ``Refused``.
+
+    Attributes:
+        deadline_s: Until when something has to come; then ``TimePassed`` is handed in. None: it may take its time.
+    """
+
+    def __init__(self, state: _State, waits_s: Mapping[_State, float]) -> None:
+        self._state = state
+        self._waits_s = waits_s
+        self._is_over = False
+        self.deadline_s: float | None = None
+
+    def handle(self, event: _Event, now_s: float) -> tuple[_Effect | Send | Close | Failed, ...]:
+        """Give the effects of an event, in the order in which they are to be carried out.
+
+        Args:
+            event: What happened.
+            now_s: Seconds of any clock that does not jump.
+        """
+        if self._is_over:
+            return ()
+        effects: tuple[_Effect | Send | Close | Failed, ...]
+        try:
+            effects = self._handle(event)
+        except OdfError as error:
+            effects = (self._say_why(error), Failed(error))
+        self._is_over = any(isinstance(effect, Ended | Failed | Refused) for effect in effects)
+        wait_s = None if self._is_over else self._waits_s.get(self._state)
+        self.deadline_s = None if wait_s is None else now_s + wait_s
+        return effects
+
+    @abstractmethod
+    def _handle(self, event: _Event) -> tuple[_Effect, ...]:
+        """Do one step.
+
+        Raises:
+            OdfError: The conversation cannot go on.
+        """
+
+    def _say_why(self, error: OdfError) -> Send | Close:  # noqa: ARG002 - a client does not say
+        """Tell the other side that this one cannot go on."""
+        return Close(NORMAL, "")
+
+    def _send(self, state: _State, message: msgspec.Struct) -> tuple[Send]:
+        self._state = state
+        return (Send(encode_message(message)),)
+
+    def _unexpected(self, event: _Event, awaited: str) -> OdfError:
+        """Make the error for an event that has no place in this state."""
+        match event:
+            case Closed(code, reason):
+                how = "the connection broke" if code is None else f"the other side closed with {code}"
+                return UnavailableError(f"{how} before {awaited}" + (f": {reason}" if reason else ""))
+            case TimePassed() if self.deadline_s is not None:
+                return UnavailableError(f"nothing came for {awaited}")
+            case Received(text):
+                return RejectedError("SMART-5 messages-come-in-turn", expected="none", found=text[:80])
+        raise ValueError(f"{type(event).__name__} while {self._state.name}")
+
+
+def check_answered(asked: Sequence[ObjectFile], strategies: Sequence[PullStrategy] | Sequence[PushStrategy]) -> None:
+    """Check that each object that was asked for is answered once, and no other.
+
+    What the answers say is written to disk, or uploaded: an address counts only for an object that was asked for.
+
+    Raises:
+        RejectedError: SMART-7.
+    """
+    found = {item.object_file.hash for item in strategies}
+    wanted = {item.hash for item in asked}
+    if found != wanted or len(strategies) != len(asked):
+        raise RejectedError(
+            "SMART-7 answers-what-was-asked", expected=f"{len(wanted)} objects", found=f"{len(found)} others"
+        )
 
 
 def cut_reason(text: str) -> str:

@@ -3,7 +3,7 @@
 ::
 
     opening -> planning -> planned -> fetching -> idle <-> locating
-                  '-> refused                       '-> done
+                  '-> refused  '-> ended            '-> ended
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from odf_protocol.errors import MalformedError, OdfError
+from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.asking import Refused, check_answered
 from odf_protocol.smart_transfer.conversation import (
     NORMAL,
     SERVER_ERROR,
@@ -23,11 +22,11 @@ from odf_protocol.smart_transfer.conversation import (
     Failed,
     Opened,
     Received,
+    Refused,
+    Role,
     Send,
     TimePassed,
-    disconnected,
-    out_of_turn,
-    stalled,
+    check_answered,
 )
 from odf_protocol.smart_transfer.limits import ANSWER_S
 from odf_protocol.smart_transfer.messages import (
@@ -41,7 +40,6 @@ from odf_protocol.smart_transfer.messages import (
     PullStrategy,
     TransferPlan,
     decode_message,
-    encode_message,
 )
 from odf_protocol.smart_transfer.problems import Empty
 
@@ -98,91 +96,58 @@ class _State(Enum):
     FETCHING = auto()
     IDLE = auto()
     LOCATING = auto()
-    DONE = auto()
 
 
-_AWAITING: Final = {
+_AWAITED: Final = {
     _State.PLANNING: "the plan",
     _State.FETCHING: "the blocks",
     _State.LOCATING: "the addresses of objects",
 }
 
 
-class PullClient:
+class PullClient(Role[_State, PullClientEvent, PullClientEffect]):
     """One conversation."""
 
     def __init__(self, *, begin_after: Multihash | None, stop_at: Multihash | None = None, force: bool = False) -> None:
+        super().__init__(_State.OPENING, dict.fromkeys(_AWAITED, ANSWER_S))
         self._request = PullRequest(
             begin_after=None if begin_after is None else str(begin_after),
             stop_at=None if stop_at is None else str(stop_at),
             force_update_if_diverged=force,
         )
-        self._state = _State.OPENING
         self._asked: tuple[ObjectFile, ...] = ()
-        self.deadline_s: float | None = None
 
-    def handle(self, event: PullClientEvent, now_s: float) -> tuple[PullClientEffect, ...]:
-        """Give what follows from the event; ``now_s`` is in seconds of any clock that does not jump."""
-        try:
-            return self._handle(event, now_s)
-        except OdfError as error:
-            self._rest(_State.DONE)
-            return (Close(NORMAL, ""), Failed(error))
-
-    def _handle(self, event: PullClientEvent, now_s: float) -> tuple[PullClientEffect, ...]:
+    def _handle(self, event: PullClientEvent) -> tuple[PullClientEffect, ...]:
         match self._state, event:
             case _State.OPENING, Opened():
-                return self._ask(_State.PLANNING, encode_message(self._request), now_s)
+                return self._send(_State.PLANNING, self._request)
             case _State.PLANNING, Received(text):
                 return self._read_plan(text)
             case _State.PLANNED, FetchBlocks():
-                return self._ask(_State.FETCHING, encode_message(Empty()), now_s)
+                return self._send(_State.FETCHING, Empty())
             case _State.FETCHING, Received(text):
-                batch = decode_message(text, BlocksResponse).blocks
-                self._rest(_State.IDLE)
-                return (BlocksArrived(batch),)
+                self._state = _State.IDLE
+                return (BlocksArrived(decode_message(text, BlocksResponse).blocks),)
             case _State.IDLE, Locate(objects):
                 self._asked = tuple(objects)
-                return self._ask(_State.LOCATING, encode_message(ObjectsPullRequest(object_files=self._asked)), now_s)
+                return self._send(_State.LOCATING, ObjectsPullRequest(object_files=self._asked))
             case _State.LOCATING, Received(text):
                 strategies = decode_message(text, ObjectsPullResponse).object_transfer_strategies
                 check_answered(self._asked, strategies)
-                self._rest(_State.IDLE)
+                self._state = _State.IDLE
                 return (Located(strategies),)
             case _State.PLANNED | _State.IDLE, Finish():
-                self._rest(_State.DONE)
                 return (Close(NORMAL, _FAREWELL), Ended())
-            case _State.DONE, _:
-                return ()
-            case _, Closed(code, reason) if code == SERVER_ERROR and self._state is _State.PLANNING:
+            case _State.PLANNING, Closed(code, reason) if code == SERVER_ERROR:
                 # A server that fails says so in the words of the answer that was awaited (SMART-6).
                 return self._read_plan(reason.encode())
-            case _, Closed():
-                raise disconnected(event, self._awaited())
-            case _, TimePassed() if self._state in _AWAITING:
-                raise stalled(self._awaited())
-            case _, Received(text):
-                raise out_of_turn(text[:80])
-        raise ValueError(f"{type(event).__name__} while {self._state.name}")
+        raise self._unexpected(event, _AWAITED.get(self._state, "we were done"))
 
     def _read_plan(self, text: bytes) -> tuple[PullClientEffect, ...]:
         answer = decode_message(text, PullResponse)
         if answer.problem is not None:
-            self._rest(_State.DONE)
             return (Close(NORMAL, ""), Refused(answer.problem))
         if not answer.ok:
             raise MalformedError("answer", expected="a plan", found="none")
-        self._rest(_State.PLANNED)
+        self._state = _State.PLANNED
         return (Planned(answer.ok.transfer_plan),)
-
-    def _ask(self, state: _State, text: bytes, now_s: float) -> tuple[PullClientEffect, ...]:
-        self._state = state
-        self.deadline_s = now_s + ANSWER_S
-        return (Send(text),)
-
-    def _rest(self, state: _State) -> None:
-        self._state = state
-        self.deadline_s = None
-
-    def _awaited(self) -> str:
-        return _AWAITING.get(self._state, "we were done")

@@ -3,7 +3,7 @@
 ::
 
     waiting -> preparing -> planned -> serving <-> locating
-                  '-> refused   '-> done  '-> done
+                  '-> refused   '-> ended '-> ended
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,10 @@ from odf_protocol.smart_transfer.conversation import (
     Ended,
     Failed,
     Received,
+    Role,
     Send,
     TimePassed,
     cut_reason,
-    out_of_turn,
-    stalled,
 )
 from odf_protocol.smart_transfer.limits import IDLE_S
 from odf_protocol.smart_transfer.messages import (
@@ -88,65 +87,44 @@ class _State(Enum):
     PLANNED = auto()
     SERVING = auto()
     LOCATING = auto()
-    DONE = auto()
 
 
-class PullServer:
+class PullServer(Role[_State, PullServerEvent, PullServerEffect]):
     """One conversation. ``Failed`` may be handed in at any time: what was asked for cannot be done."""
 
     def __init__(self, now_s: float) -> None:
-        self._state = _State.WAITING
+        super().__init__(_State.WAITING, dict.fromkeys(_State, IDLE_S))
         self._batch: BlocksBatch | None = None
-        self.deadline_s: float | None = now_s + IDLE_S
-
-    def handle(self, event: PullServerEvent, now_s: float) -> tuple[PullServerEffect, ...]:
-        """Give what follows from the event; ``now_s`` is in seconds of any clock that does not jump."""
-        try:
-            effects = self._handle(event)
-        except OdfError as error:
-            return self._fail(error)
-        self.deadline_s = None if self._state is _State.DONE else now_s + IDLE_S
-        return effects
+        self.deadline_s = now_s + IDLE_S
 
     def _handle(self, event: PullServerEvent) -> tuple[PullServerEffect, ...]:
         match self._state, event:
-            case _State.DONE, _:
-                return ()
             case _, Closed():
-                self._state = _State.DONE
                 return (Ended(),)
-            case _, TimePassed():
-                raise stalled("the next request")
             case _, Failed(error):
                 raise error
             case _State.WAITING, Received(text):
                 self._state = _State.PREPARING
                 return (Prepare(decode_message(text, PullRequest)),)
             case _State.PREPARING, Prepared(plan, batch):
-                self._state, self._batch = _State.PLANNED, batch
-                return (Send(encode_message(PullResponse(ok=PullPlan(transfer_plan=plan)))),)
+                self._batch = batch
+                return self._send(_State.PLANNED, PullResponse(ok=PullPlan(transfer_plan=plan)))
             case _State.PREPARING, NotPrepared(problem):
-                self._state = _State.DONE
                 return (Send(encode_message(PullResponse(err=problem))), Ended())
             case _State.PLANNED, Received(text) if self._batch is not None:
                 decode_message(text, Empty)
-                self._state, batch, self._batch = _State.SERVING, self._batch, None
-                return (Send(encode_message(BlocksResponse(blocks=batch))),)
+                batch, self._batch = self._batch, None
+                return self._send(_State.SERVING, BlocksResponse(blocks=batch))
             case _State.SERVING, Received(text):
                 self._state = _State.LOCATING
                 return (LocateObjects(decode_message(text, ObjectsPullRequest).object_files),)
             case _State.LOCATING, ObjectsLocated(strategies):
-                self._state = _State.SERVING
-                answer = ObjectsPullResponse(object_transfer_strategies=tuple(strategies))
-                return (Send(encode_message(answer)),)
-            case _, Received(text):
-                raise out_of_turn(text[:80])
-        raise ValueError(f"{type(event).__name__} while {self._state.name}")
+                return self._send(_State.SERVING, ObjectsPullResponse(object_transfer_strategies=tuple(strategies)))
+        raise self._unexpected(event, "the next request")
 
-    def _fail(self, error: OdfError) -> tuple[PullServerEffect, ...]:
-        was, self._state, self.deadline_s = self._state, _State.DONE, None
-        if was in {_State.WAITING, _State.PREPARING}:
+    def _say_why(self, error: OdfError) -> Send | Close:
+        if self._state in {_State.WAITING, _State.PREPARING}:
             internal = Internal(phase={"Pull": "InitialRequest"}, error_message=str(error))
-            return (Send(encode_message(PullResponse(err=Problem(internal=internal)))), Failed(error))
+            return Send(encode_message(PullResponse(err=Problem(internal=internal))))
         # No other answer of a pull can say that something is wrong.
-        return (Close(SERVER_ERROR, cut_reason(str(error))), Failed(error))
+        return Close(SERVER_ERROR, cut_reason(str(error)))

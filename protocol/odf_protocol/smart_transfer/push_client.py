@@ -2,7 +2,7 @@
 
 ::
 
-    opening -> offering -> sending -> asking -> uploading -> confirming -> done
+    opening -> offering -> sending -> asking -> uploading -> confirming -> ended
                                         ^-- more --'
     offering, sending, asking -> refused
 """
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from odf_protocol.errors import MalformedError, OdfError, RejectedError
-from odf_protocol.smart_transfer.asking import Refused, check_answered
+from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.smart_transfer.conversation import (
     NORMAL,
     SERVER_ERROR,
@@ -23,11 +22,11 @@ from odf_protocol.smart_transfer.conversation import (
     Failed,
     Opened,
     Received,
+    Refused,
+    Role,
     Send,
     TimePassed,
-    disconnected,
-    out_of_turn,
-    stalled,
+    check_answered,
 )
 from odf_protocol.smart_transfer.limits import ANSWER_S, MAX_OBJECTS_PER_MESSAGE, VERDICT_S
 from odf_protocol.smart_transfer.messages import (
@@ -42,7 +41,6 @@ from odf_protocol.smart_transfer.messages import (
     PushStrategy,
     Running,
     decode_message,
-    encode_message,
 )
 from odf_protocol.smart_transfer.problems import Empty
 
@@ -80,10 +78,9 @@ class _State(Enum):
     ASKING = auto()
     UPLOADING = auto()
     CONFIRMING = auto()
-    DONE = auto()
 
 
-_AWAITING: Final = {
+_AWAITED: Final = {
     _State.OFFERING: "the answer to the offer",
     _State.SENDING: "the answer to the blocks",
     _State.ASKING: "the addresses of objects",
@@ -91,73 +88,54 @@ _AWAITING: Final = {
 }
 
 
-class PushClient:
+class PushClient(Role[_State, PushClientEvent, PushClientEffect]):
     """One conversation; ``Ended`` says that the other side has accepted."""
 
     def __init__(self, offer: PushRequest, batch: BlocksBatch, objects: Sequence[ObjectFile]) -> None:
+        super().__init__(_State.OPENING, dict.fromkeys(_AWAITED, ANSWER_S) | {_State.CONFIRMING: VERDICT_S})
         self._offer = offer
         self._batch: BlocksBatch | None = batch
         self._objects = tuple(objects)
         self._asked: tuple[ObjectFile, ...] = ()
         self._next = 0
         self._uploaded = 0
-        self._state = _State.OPENING
-        self.deadline_s: float | None = None
 
-    def handle(self, event: PushClientEvent, now_s: float) -> tuple[PushClientEffect, ...]:
-        """Give what follows from the event; ``now_s`` is in seconds of any clock that does not jump."""
-        try:
-            return self._handle(event, now_s)
-        except OdfError as error:
-            self._state, self.deadline_s = _State.DONE, None
-            return (Close(NORMAL, ""), Failed(error))
-
-    def _handle(self, event: PushClientEvent, now_s: float) -> tuple[PushClientEffect, ...]:
+    def _handle(self, event: PushClientEvent) -> tuple[PushClientEffect, ...]:
         match self._state, event:
-            case _State.DONE, _:
-                return ()
             case _State.OPENING, Opened():
-                return self._say(_State.OFFERING, encode_message(self._offer), now_s + ANSWER_S)
+                return self._send(_State.OFFERING, self._offer)
             case _State.UPLOADING, Uploaded(count):
                 self._uploaded = count
                 return ()
             case _State.UPLOADING, UploadsDone():
-                return self._complete(now_s)
+                done = self._send(_State.CONFIRMING, PushProgress(details="Complete"))
+                return done + (self._ask_for_addresses() if self._has_more() else self._send(self._state, Empty()))
             case _State.UPLOADING, Received(text):
                 decode_message(text, Empty)
-                progress = PushProgress(details=Running.of(self._uploaded))
-                return (Send(encode_message(progress)),)
+                return self._send(_State.UPLOADING, PushProgress(details=Running.of(self._uploaded)))
             case _State.CONFIRMING, Received(text):
                 decode_message(text, Empty)
-                self._state, self.deadline_s = _State.DONE, None
                 return (Close(NORMAL, _FAREWELL), Ended())
-            case _, Received(text) if self._state in _AWAITING:
-                return self._read_answer(text, now_s)
+            case _State.OFFERING | _State.SENDING | _State.ASKING, Received(text):
+                return self._read_answer(text)
             case _, Closed(code, reason) if code == SERVER_ERROR:
                 return self._read_reason(event, reason)
-            case _, Closed():
-                raise disconnected(event, self._awaited())
-            case _, TimePassed() if self._state in _AWAITING:
-                raise stalled(self._awaited())
-            case _, Received(text):
-                raise out_of_turn(text[:80])
-        raise ValueError(f"{type(event).__name__} while {self._state.name}")
+        raise self._unexpected(event, self._awaited())
 
-    def _read_answer(self, text: bytes, now_s: float) -> tuple[PushClientEffect, ...]:
+    def _read_answer(self, text: bytes) -> tuple[PushClientEffect, ...]:
         answer = decode_message(text, ObjectsPushResponse if self._state is _State.ASKING else Answer)
         if answer.problem is not None:
-            self._state, self.deadline_s = _State.DONE, None
             return (Close(NORMAL, ""), Refused(answer.problem))
         if self._state is _State.OFFERING and self._batch is not None:
-            text, self._batch = encode_message(PushBlocks(new_blocks=self._batch)), None
-            return self._say(_State.SENDING, text, now_s + ANSWER_S)
+            blocks, self._batch = PushBlocks(new_blocks=self._batch), None
+            return self._send(_State.SENDING, blocks)
         if self._state is _State.SENDING:
-            return self._ask_for_addresses(now_s)
+            return self._ask_for_addresses()
         if not (isinstance(answer, ObjectsPushResponse) and answer.ok):
             raise MalformedError("answer", expected="addresses of objects", found="none")
         strategies = answer.ok.object_transfer_strategies
         self._check_strategies(strategies)
-        self._state, self.deadline_s = _State.UPLOADING, None
+        self._state = _State.UPLOADING
         return (Upload(tuple(item for item in strategies if item.push_strategy == "HttpUpload")),)
 
     def _read_reason(self, event: Closed, reason: str) -> tuple[PushClientEffect, ...]:
@@ -166,24 +144,16 @@ class PushClient:
             problem = decode_message(reason.encode(), Answer).problem
         except MalformedError:
             problem = None
-        if problem is not None and self._state in _AWAITING:
-            self._state, self.deadline_s = _State.DONE, None
+        if problem is not None and self._state in _AWAITED:
             return (Close(NORMAL, ""), Refused(problem))
         if self._state is _State.CONFIRMING:
             raise RejectedError("SMART-9 receiver-accepts", found=reason.strip('"') or "no reason given")
-        raise disconnected(event, self._awaited())
+        raise self._unexpected(event, self._awaited())
 
-    def _ask_for_addresses(self, now_s: float) -> tuple[PushClientEffect, ...]:
+    def _ask_for_addresses(self) -> tuple[Send]:
         self._asked = self._objects[self._next : self._next + MAX_OBJECTS_PER_MESSAGE]
         self._next += len(self._asked)
-        request = ObjectsPushRequest(object_files=self._asked, is_truncated=self._has_more())
-        return self._say(_State.ASKING, encode_message(request), now_s + ANSWER_S)
-
-    def _complete(self, now_s: float) -> tuple[PushClientEffect, ...]:
-        done = Send(encode_message(PushProgress(details="Complete")))
-        if self._has_more():
-            return (done, *self._ask_for_addresses(now_s))
-        return (done, *self._say(_State.CONFIRMING, encode_message(Empty()), now_s + VERDICT_S))
+        return self._send(_State.ASKING, ObjectsPushRequest(object_files=self._asked, is_truncated=self._has_more()))
 
     def _has_more(self) -> bool:
         return self._next < len(self._objects)
@@ -195,9 +165,5 @@ class PushClient:
             if item.push_strategy == "HttpUpload" and item.upload_to is None:
                 raise MalformedError("upload strategy", expected="an address", found="none")
 
-    def _say(self, state: _State, text: bytes, deadline_s: float) -> tuple[PushClientEffect, ...]:
-        self._state, self.deadline_s = state, deadline_s
-        return (Send(text),)
-
     def _awaited(self) -> str:
-        return _AWAITING.get(self._state, "the uploads were done")
+        return _AWAITED.get(self._state, "the uploads were done")

@@ -2,7 +2,7 @@
 
 ::
 
-    waiting -> judging -> blocks -> taking -> objects -> planning -> uploading -> complete -> committing -> done
+    waiting -> judging -> blocks -> taking -> objects -> planning -> uploading -> complete -> committing -> ended
                                                  ^------- more ---------'
 """
 
@@ -18,11 +18,10 @@ from odf_protocol.smart_transfer.conversation import (
     Ended,
     Failed,
     Received,
+    Role,
     Send,
     TimePassed,
-    out_of_turn,
     quote_reason,
-    stalled,
 )
 from odf_protocol.smart_transfer.limits import IDLE_S
 from odf_protocol.smart_transfer.messages import (
@@ -101,70 +100,55 @@ class _State(Enum):
     UPLOADING = auto()
     COMPLETE = auto()
     COMMITTING = auto()
-    DONE = auto()
 
 
-class PushServer:
+class PushServer(Role[_State, PushServerEvent, PushServerEffect]):
     """One conversation. ``Failed`` may be handed in at any time: what was asked for cannot be done."""
 
     def __init__(self, now_s: float) -> None:
-        self._state = _State.WAITING
+        # A verdict takes as long as it takes.
+        super().__init__(_State.WAITING, dict.fromkeys(set(_State) - {_State.COMMITTING}, IDLE_S))
         self._num_blocks = 0
         self._more_objects = False
         self._declined: Problem | None = None
-        self.deadline_s: float | None = now_s + IDLE_S
+        self.deadline_s = now_s + IDLE_S
 
     def touch(self, now_s: float) -> None:
         """Note that objects are arriving beside the conversation."""
         if self.deadline_s is not None:
             self.deadline_s = now_s + IDLE_S
 
-    def handle(self, event: PushServerEvent, now_s: float) -> tuple[PushServerEffect, ...]:
-        """Give what follows from the event; ``now_s`` is in seconds of any clock that does not jump."""
-        try:
-            effects = self._handle(event)
-        except OdfError as error:
-            return self._fail(error)
-        # A verdict takes as long as it takes.
-        self.deadline_s = None if self._state in {_State.DONE, _State.COMMITTING} else now_s + IDLE_S
-        return effects
-
     def _handle(self, event: PushServerEvent) -> tuple[PushServerEffect, ...]:
         match self._state, event:
-            case _State.DONE, _:
-                return ()
             case _, Closed():
-                self._state = _State.DONE
                 return (Failed(RejectedError("SMART-10 push-is-completed", found="the pusher left")),)
-            case _, TimePassed():
-                raise stalled("the next request")
             case _State.TAKING, Failed(error):
                 return self._decline_blocks(_internal("ObjectsRequest", error))
             case _, Failed(error):
                 raise error
-            case _, Received(text):
-                return self._read(text)
+            case _, Received():
+                return self._read(event)
             case _State.JUDGING, Agreed():
-                return self._answer(_State.BLOCKS, Answer(ok=Empty()))
+                return self._send(_State.BLOCKS, Answer(ok=Empty()))
             case _State.JUDGING, Declined(problem):
                 return self._end(Answer(err=problem), problem)
             case _State.TAKING, Agreed():
-                return self._answer(_State.OBJECTS, Answer(ok=Empty()))
+                return self._send(_State.OBJECTS, Answer(ok=Empty()))
             case _State.TAKING, Declined(problem):
                 return self._decline_blocks(problem)
             case _State.PLANNING, UploadsPlanned(strategies):
                 answer = ObjectsPushResponse(ok=PushStrategies(object_transfer_strategies=tuple(strategies)))
-                return self._answer(_State.UPLOADING, answer)
+                return self._send(_State.UPLOADING, answer)
             case _State.PLANNING, Declined(problem):
                 return self._end(ObjectsPushResponse(err=problem), problem)
             case _State.COMMITTING, Agreed():
-                self._state = _State.DONE
                 return (Send(encode_message(Empty())), Ended())
             case _State.COMMITTING, Declined(problem):
                 raise _declined(problem)
-        raise ValueError(f"{type(event).__name__} while {self._state.name}")
+        raise self._unexpected(event, "the next request")
 
-    def _read(self, text: bytes) -> tuple[PushServerEffect, ...]:
+    def _read(self, event: Received) -> tuple[PushServerEffect, ...]:
+        text = event.text
         match self._state:
             case _State.WAITING:
                 request = decode_message(text, PushRequest)
@@ -192,34 +176,27 @@ class PushServer:
                 decode_message(text, Empty)
                 self._state = _State.COMMITTING
                 return (Commit(),)
-        raise out_of_turn(text[:80])
+        raise self._unexpected(event, "the next request")
 
     def _decline_blocks(self, problem: Problem) -> tuple[PushServerEffect, ...]:
         if problem.seed_block_overwrite_restricted:
             return self._end(Answer(err=problem), problem)
         # The answer to blocks can say nothing else; what is wrong is said in the next one, as others do.
         self._declined = problem
-        return self._answer(_State.OBJECTS, Answer(ok=Empty()))
-
-    def _answer(self, state: _State, answer: Answer | ObjectsPushResponse) -> tuple[PushServerEffect, ...]:
-        self._state = state
-        return (Send(encode_message(answer)),)
+        return self._send(_State.OBJECTS, Answer(ok=Empty()))
 
     def _end(self, answer: Answer | ObjectsPushResponse, problem: Problem) -> tuple[PushServerEffect, ...]:
-        self._state = _State.DONE
         return (Send(encode_message(answer)), Failed(_declined(problem)))
 
-    def _fail(self, error: OdfError) -> tuple[PushServerEffect, ...]:
-        was, self._state, self.deadline_s = self._state, _State.DONE, None
-        match was:
+    def _say_why(self, error: OdfError) -> Send | Close:
+        match self._state:
             case _State.WAITING | _State.JUDGING:
-                return (Send(encode_message(Answer(err=_internal("InitialRequest", error)))), Failed(error))
+                return Send(encode_message(Answer(err=_internal("InitialRequest", error))))
             case _State.OBJECTS | _State.PLANNING:
-                answer = ObjectsPushResponse(err=_internal("ObjectsRequest", error))
-                return (Send(encode_message(answer)), Failed(error))
+                return Send(encode_message(ObjectsPushResponse(err=_internal("ObjectsRequest", error))))
         # Others read the reason as the awaited answer. The last one is {}, and any object would be read as it: a text
         # is none, and is shown (SMART-6).
-        return (Close(SERVER_ERROR, quote_reason(f"refused: {error}")), Failed(error))
+        return Close(SERVER_ERROR, quote_reason(f"refused: {error}"))
 
 
 def _internal(phase: str, error: OdfError) -> Problem:
