@@ -2,13 +2,18 @@
 
 Each step of a chain may be just what its query gives, and the dataset still not be what its query says: steps may leave
 input rows out, take them twice, or have been made by a query that is not in force any more. The chain rules allow it,
-as ODF does; what is known of it is folded here along the chain, so that whoever shows trust can say so.
+as ODF does; what is known of it is folded here along the chain, so that whoever shows trust can say so. For lists of
+datasets, `decode_progress` reads it from the stored state without what rules and events need.
 
 Source: clauses PLAN-9 to PLAN-11 in ``spec/transform.md``.
 """
 
+import json
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Any, Final, Self
+
+from odf_protocol.errors import CorruptError, OdfError
+from odf_protocol.timestamp import Timestamp
 
 MAX_LAPSES: Final = 4
 """Lapses that are remembered, the newest ones: bounds the state of a chain, and one is enough to refuse it."""
@@ -86,3 +91,38 @@ class Coverage:
                 made = f"{who} read the inputs first"
             parts.insert(0, made)
         return "; ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainProgress:
+    """What a dataset holds.
+
+    Attributes:
+        row_count: Rows from offset 0 on.
+        watermark: Event time that is complete, None while none was stated.
+        partial: What makes it less than its declared query over the whole input, in words (PLAN-9, PLAN-10).
+    """
+
+    row_count: int
+    watermark: Timestamp | None
+    partial: str = ""
+
+
+def decode_progress(data: bytes) -> ChainProgress:
+    """Read them from a stored chain state; the rest is not looked at.
+
+    Raises:
+        CorruptError: They are not there as ``ChainState.to_bytes`` writes them.
+    """
+    try:
+        stored = json.loads(data)
+        row_count = range(stored.get("last_offset", -1) + 1).stop  # a range has whole numbers only
+        watermark = stored.get("watermark")
+        partial = _read_coverage(stored.get("coverage", {})).describe()
+        return ChainProgress(row_count, None if watermark is None else Timestamp.parse(watermark), partial)
+    except (ValueError, TypeError, AttributeError, OdfError) as error:
+        raise CorruptError(f"stored chain state: {error}") from error
+
+
+def _read_coverage(stored: dict[str, Any]) -> Coverage:
+    return Coverage(**{**stored, "lapses": tuple(Lapse(**each) for each in stored.get("lapses", ()))})

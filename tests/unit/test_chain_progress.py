@@ -1,7 +1,7 @@
 import pytest
 
 from odf_protocol.chain.stored_state import decode_state, encode_state
-from odf_protocol.chain_progress import ChainProgress, decode_progress
+from odf_protocol.coverage import ChainProgress, decode_progress
 from odf_protocol.errors import CorruptError
 from support.chains import ChainBuilder, later, ordinary_derivative_events, ordinary_root_events
 

@@ -4,8 +4,7 @@ import pytest
 
 from odf_protocol.chain import Strictness, append
 from odf_protocol.chain.stored_state import decode_state, encode_state
-from odf_protocol.chain_progress import decode_progress
-from odf_protocol.coverage import MAX_LAPSES, Coverage
+from odf_protocol.coverage import MAX_LAPSES, Coverage, decode_progress
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import Event, ExecuteTransform, ExecuteTransformInput
 from support.chains import INPUT_A, INPUT_B, ChainBuilder, later, rows, schema, step, transform

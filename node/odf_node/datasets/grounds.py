@@ -5,7 +5,7 @@ Source: clauses ACCEPT-5 in ``spec/extensions/acceptance.md`` and PLAN-10 in ``s
 
 from odf_node.ports import Acceptance, DatasetRecord
 from odf_node.ports.chains import ChainStore
-from odf_protocol.chain_progress import decode_progress
+from odf_protocol.coverage import decode_progress
 from odf_protocol.enums import DatasetKind
 
 

@@ -14,7 +14,7 @@ from odf_node.ports import DatasetRecord, Origin
 from odf_node.ports.chains import ChainStore
 from odf_protocol.chain.state import InputProgress
 from odf_protocol.chain.stored_state import decode_state
-from odf_protocol.chain_progress import decode_progress
+from odf_protocol.coverage import decode_progress
 from odf_protocol.did import DatasetId
 from odf_protocol.events import DatasetKind, SetTransform
 from odf_protocol.manifest import DatasetSnapshot

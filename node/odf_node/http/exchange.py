@@ -17,7 +17,7 @@ from odf_node.http.served_node import NODE
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.readable_inputs import may_see_records
 from odf_node.turns import FairTurns, TurnLimits
-from odf_protocol.chain_progress import decode_progress
+from odf_protocol.coverage import decode_progress
 from odf_protocol.enums import DatasetKind
 from odf_protocol.exchange.limits import (
     MAX_CONCURRENT_PACKS,

@@ -13,7 +13,7 @@ from odf_node.ports.documents import DocumentStore
 from odf_node.ports.evidence import DocumentKind
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
-from odf_protocol.chain_progress import decode_progress
+from odf_protocol.coverage import decode_progress
 from odf_protocol.did import DatasetId
 from odf_protocol.timestamp import Timestamp
 

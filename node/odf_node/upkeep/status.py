@@ -22,7 +22,7 @@ from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.schedules.overview import ScheduleOverview
 from odf_node.wording import count_of
-from odf_protocol.chain_progress import decode_progress
+from odf_protocol.coverage import decode_progress
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from odf_protocol.block_shape import Shape
-from odf_protocol.chain.rules.offsets import MAX_OFFSET
+from odf_protocol.chain.rules.data_blocks import MAX_OFFSET
 from odf_protocol.chain.state import ChainState, InputProgress
 from odf_protocol.events import SourceState
 from odf_protocol.multihash import SHA3_256, Multihash

@@ -6,10 +6,11 @@ some rule compares the next block with; its size is bounded by the inputs, push 
 Source: ``spec/chain.md``.
 """
 
+import hashlib
 from dataclasses import dataclass, field, replace
 
+from odf_protocol import wire
 from odf_protocol.block import Block
-from odf_protocol.chain.fingerprint import push_source_fingerprint
 from odf_protocol.coverage import Coverage, Lapse
 from odf_protocol.did import DatasetId
 from odf_protocol.events import (
@@ -28,6 +29,7 @@ from odf_protocol.events import (
     SetVocab,
     SourceState,
 )
+from odf_protocol.events.equality import with_defaults
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -207,3 +209,12 @@ def _with_push_source(sources: tuple[PushSource, ...], event: AddPushSource) -> 
     if all(source.name != added.name for source in sources):
         return (*sources, added)
     return tuple(added if source.name == added.name else source for source in sources)
+
+
+def push_source_fingerprint(event: AddPushSource) -> bytes:
+    """Digest a push source such that two have the same digest exactly if they mean the same.
+
+    Returns:
+        32 bytes, SHA3-256 of the definition in the wire's form with every default filled in.
+    """
+    return hashlib.sha3_256(wire.encoder.encode_root(with_defaults(event))).digest()

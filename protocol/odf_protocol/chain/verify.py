@@ -11,12 +11,12 @@ from hashlib import sha3_256
 from typing import NamedTuple
 
 from odf_protocol.block import Block, decode_block
+from odf_protocol.block_shape import KnownShapes
 from odf_protocol.block_traits import traits_of
 from odf_protocol.chain.append import append
 from odf_protocol.chain.cursor import Cursor
 from odf_protocol.chain.rule import ChainWarning, Strictness
 from odf_protocol.chain.state import ChainState
-from odf_protocol.known_shapes import KnownShapes
 
 MAX_WARNINGS = 1_000  # guess: more say nothing new; all are counted
 

@@ -6,11 +6,11 @@ Ordinary blocks that are laid out like one that was decoded before, and name no 
 from dataclasses import dataclass
 
 from odf_protocol.block import decode_block
+from odf_protocol.block_shape import KnownShapes
 from odf_protocol.block_traits import CHECKPOINT, ROWS
 from odf_protocol.did import DatasetId
 from odf_protocol.events import AddData, ExecuteTransform, Seed
 from odf_protocol.exchange.wanted import WantedObject, iter_wanted
-from odf_protocol.known_shapes import KnownShapes
 from odf_protocol.multihash import SHA3_256, Multihash
 
 _LINK, _NUMBER = 4, 5

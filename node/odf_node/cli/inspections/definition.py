@@ -9,7 +9,7 @@ from odf_node.derive.query_history import Rows, list_queries
 from odf_node.derive.query_reach import describe_reach
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
-from odf_protocol.chain_progress import decode_progress
+from odf_protocol.coverage import decode_progress
 from odf_protocol.schema_compat import describe_type
 
 if TYPE_CHECKING:

@@ -3,37 +3,16 @@
 Source: ``spec/chain.md``.
 """
 
-from odf_protocol.chain.rules import (
-    checkpoints,
-    first_block,
-    inputs,
-    kinds,
-    links,
-    offsets,
-    progress,
-    schemas,
-    slices,
-    sources,
-    transforms,
-    vocabularies,
-    watermarks,
-)
+from odf_protocol.chain.rule import Rule
+from odf_protocol.chain.rules import data_blocks, links, schemas, sources, transforms
+from odf_protocol.chain.rules.links import FIRST_BLOCK_RULES
 
 __all__ = ["FIRST_BLOCK_RULES", "RULES"]
 
-FIRST_BLOCK_RULES = first_block.RULES
-
-RULES = (
-    *links.RULES,
-    *kinds.RULES,
-    *progress.RULES,
-    *offsets.RULES,
-    *slices.RULES,
-    *checkpoints.RULES,
-    *watermarks.RULES,
-    *inputs.RULES,
-    *sources.RULES,
-    *transforms.RULES,
-    *schemas.RULES,
-    *vocabularies.RULES,
+RULES = tuple(
+    rule
+    for module in (links, data_blocks, sources, transforms, schemas)
+    for rule in vars(module).values()
+    if isinstance(rule, Rule) and rule not in FIRST_BLOCK_RULES
 )
+"""All rules that those modules define, in the order in which they stand there."""

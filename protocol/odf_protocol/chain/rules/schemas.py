@@ -1,16 +1,17 @@
-"""Schemas of the data, and how they may change.
+"""Schemas of the data and how they may change; names of the system columns.
 
-Source: clauses CHAIN-42 to CHAIN-47 of ``spec/chain.md``.
+Source: clauses CHAIN-42 to CHAIN-49 of ``spec/chain.md``.
 """
 
 from collections import Counter
 
 from odf_protocol.chain.rule import Breach, event_rule
 from odf_protocol.chain.state import ChainState
-from odf_protocol.events import SetDataSchema
+from odf_protocol.events import SetDataSchema, SetVocab
 from odf_protocol.events.equality import means_the_same
 from odf_protocol.schema_compat import find_incompatibility
 from odf_protocol.schema_system import find_system_mismatch
+from odf_protocol.vocabulary import Vocabulary
 
 
 @event_rule("CHAIN-42", SetDataSchema, odf=None)
@@ -58,11 +59,17 @@ def _schema_evolves_compatibly(state: ChainState, event: SetDataSchema) -> Breac
     return None if incompatibility is None else Breach("a schema that old rows and readers fit", incompatibility)
 
 
-RULES = (
-    _schema_says_something,
-    _schema_is_in_odf_form,
-    _column_names_are_distinct,
-    _system_columns_are_there,
-    _schema_changes_something,
-    _schema_evolves_compatibly,
-)
+@event_rule("CHAIN-48", SetVocab, odf=None, binds_foreign=False)
+def _vocabulary_names_four_columns(_state: ChainState, event: SetVocab) -> Breach | None:
+    columns = Vocabulary.of(event).columns
+    if len(set(columns)) < len(columns) or "" in columns:
+        return Breach("four different names", ", ".join(map(repr, columns)))
+    return None
+
+
+# Afterwards the schema would name columns that the vocabulary does not.
+@event_rule("CHAIN-49", SetVocab, odf=None, binds_foreign=False)
+def _vocabulary_precedes_the_schema(state: ChainState, _event: SetVocab) -> Breach | None:
+    if state.has_schema:
+        return Breach("SetVocab before SetDataSchema", "after it")
+    return None

@@ -3,9 +3,8 @@
 Source: clauses CHAIN-32 to CHAIN-36 of ``spec/chain.md``.
 """
 
-from odf_protocol.chain.fingerprint import push_source_fingerprint
 from odf_protocol.chain.rule import Breach, event_rule
-from odf_protocol.chain.state import ChainState
+from odf_protocol.chain.state import ChainState, push_source_fingerprint
 from odf_protocol.events import AddPushSource, FetchStepEthereumLogs, SetPollingSource
 
 MAX_PUSH_SOURCES = 1_000  # guess: bounds the state; one per writer is plenty
@@ -49,12 +48,3 @@ def _push_sources_are_few(state: ChainState, event: AddPushSource) -> Breach | N
     if len(state.push_sources) >= MAX_PUSH_SOURCES and state.find_push_source(event.source_name) is None:
         return Breach(f"at most {MAX_PUSH_SOURCES} push sources", "one more")
     return None
-
-
-RULES = (
-    _read_step_has_one_schema,
-    _dataset_is_pushed_or_polled,
-    _push_source_changes_something,
-    _ethereum_source_names_its_chain,
-    _push_sources_are_few,
-)
