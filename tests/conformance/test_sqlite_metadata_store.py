@@ -40,3 +40,22 @@ def test_connection_that_is_lent_while_the_store_closes_is_closed_when_it_comes_
             connection.execute("SELECT 1")  # who reads is not cut off
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             connection.execute("SELECT 1")
+
+
+def test_change_is_told_of_every_commit_by_whomever_and_of_nothing_else(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    with closing(SqliteMetadataStore(home)) as store, closing(SqliteMetadataStore(home)) as other:
+        assert store.read_change() != store.read_change()  # nobody can say yet
+        record = store.commit(creation())
+        seen = [store.read_change()]
+        for commit in (
+            lambda: store.set_published(record.id, False),
+            lambda: other.set_published(record.id, True),
+        ):
+            store.list_datasets()
+            other.list_datasets()
+            assert store.read_change() == seen[-1]
+            commit()
+            seen.append(store.read_change())
+        assert len(set(seen)) == 3
+    assert store.read_change() != store.read_change()  # closed

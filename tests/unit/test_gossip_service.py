@@ -404,6 +404,41 @@ async def test_findings_are_told_of_a_dataset_that_is_published_later() -> None:
     assert gossip._reader.read().news == ()
 
 
+def test_home_is_read_only_while_there_may_be_news() -> None:
+    store, changes = make_store(), [1]
+    record = store.commit(creation(count=2, dataset_id=dataset_of(DATASET_KEY)))
+    reads: list[str] = []
+
+    class Counted:
+        def __getattr__(self, name: str) -> object:
+            reads.append(name)
+            return getattr(store, name)
+
+    counted = Counted()
+    reader = HomeReader(*[counted] * 5, read_change=lambda: changes[-1])  # type: ignore[arg-type]
+
+    def rounds_until_quiet() -> list[bytes]:
+        told = []
+        for _ in range(20):
+            reads.clear()
+            told += [item.raw for item in reader.read().news]
+            if not reads:
+                return told
+        raise AssertionError("it never rests")
+
+    rounds_until_quiet()
+    raw = sign_head(
+        DATASET_KEY,
+        dataset_id=record.id,
+        sequence_number=record.head.sequence_number,
+        block_hash=record.head.hash,
+        time=NOON,
+    )
+    store.put_signed_head(SignedHead(record.id, record.head, raw))
+    changes.append(2)
+    assert raw in rounds_until_quiet()
+
+
 def test_only_addresses_of_this_machine_are_local() -> None:
     hosts = ("127.0.0.1", "127.8.8.8", "::1", "localhost", "0.0.0.0", "::", "10.0.0.1", "data.example.org")
     assert [host for host in hosts if ListeningAddress(host, 1).is_local] == list(hosts[:4])

@@ -32,6 +32,8 @@ _WATCH_INTERVAL_S = 0.2  # guess: at 1 GB/s a process overshoots a limit by 200 
 _FORK_S = 1.0  # guess: on a busy machine a fork waits that long until it is another program
 _IDLE_INTERVAL_S = 2.0  # guess: between two requests nothing is asked of it; each look costs a millisecond
 _LONGEST_PAUSE_S = 5.0  # guess: between two whole looks at a process that does not run
+_LONGEST_IDLE_PAUSE_S = 10.0  # guess: as above, between two requests
+_IDLE_TICKS = 20  # as much as one core can run from one look to the next during a request
 _CPU_USED_UP = (128 + signal.SIGXCPU, -signal.SIGXCPU)  # as bubblewrap passes it on, and without one
 _LOG_BYTES = 64 * 1024  # guess: the end of a Java stack trace
 _LINE_BYTES = 4 * 1024 * 1024  # guess: answers are small; data travels in files
@@ -245,13 +247,15 @@ class SandboxedProcess:
         looked_at, activity = 0.0, Activity()
         try:
             while not self._has_ended_after_pause():
-                # Who has not run since the last look has filled nothing: an engine that waits costs next to nothing.
-                now, before = time.monotonic(), activity
-                activity = activity_of(self._process.pid)
-                if activity == before and now - looked_at < _LONGEST_PAUSE_S:
+                # Who has not run since the last whole look has filled nothing, and who waits for a request and has
+                # hardly run hardly anything: an engine that waits costs next to nothing.
+                now, is_asked = time.monotonic(), self._is_asked
+                found = activity_of(self._process.pid)
+                hardly, longest_s = (0, _LONGEST_PAUSE_S) if is_asked else (_IDLE_TICKS, _LONGEST_IDLE_PAUSE_S)
+                if found.has_hardly_run(activity, hardly) and now - looked_at < longest_s:
                     continue
+                activity, looked_at = found, now
                 self._crossed = self._find_crossed()
-                looked_at = now
                 if self._crossed is not None:
                     return
         finally:

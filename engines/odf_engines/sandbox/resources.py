@@ -114,6 +114,10 @@ class Activity:
     process_ids: tuple[int, ...] = ()
     ticks: int = 0
 
+    def has_hardly_run(self, before: "Activity", ticks: int) -> bool:
+        """Say whether no process began or ended since ``before``, and all together ran for at most ``ticks``."""
+        return self.process_ids == before.process_ids and self.ticks - before.ticks <= ticks
+
 
 def activity_of(process_id: int) -> Activity:
     """Look whether a process or a descendant has run: as long as this stays equal, none did for a tick, nor began.

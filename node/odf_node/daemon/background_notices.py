@@ -33,7 +33,7 @@ class BackgroundNotices(RepeatedLook):
     """Tells from ``start`` to ``end``; takes its settings from ``live`` at each look."""
 
     def __init__(self, node: Node, live: Live, *, look_each_s: float = LOOK_EACH_S) -> None:
-        super().__init__("notices", look_each_s)
+        super().__init__("notices", look_each_s, lambda: (live.configuration.notice, node.store.read_change()))
         self._node, self._live = node, live
         self._board: NoticeBoard | None = None
         self._waiting = 0
@@ -49,12 +49,12 @@ class BackgroundNotices(RepeatedLook):
                 loop.call_soon_threadsafe(task.cancel)
         super().end(wait_s)
 
-    def look(self) -> None:
+    def look(self) -> bool:
         """Tell what is due."""
         notices, cache = self._live.configuration.notice, self._node.home.cache
         if self._board is None:
             if not notices:
-                return
+                return False
             self._board = read_board(cache)
         records = self._node.chains.list_datasets() if notices and self._node.home.exists() else ()
         is_new = [*self._board.places] != [*notices]
@@ -64,12 +64,13 @@ class BackgroundNotices(RepeatedLook):
             if due:
                 asyncio.run(self._tell(self._board, due))
         except asyncio.CancelledError:
-            return
+            return True
         finally:
             self._telling = None
             if due or is_new:
                 write_board(cache, self._board)
         self._waiting = self._board.count_waiting(records)
+        return self._waiting > 0
 
     async def _tell(self, board: NoticeBoard, due: dict[Notice, list[Waiting]]) -> None:
         task = asyncio.current_task()

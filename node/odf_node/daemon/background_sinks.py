@@ -23,7 +23,7 @@ class BackgroundSinks(RepeatedLook):
     """Delivers from ``start`` to ``end``."""
 
     def __init__(self, node: Node, live: Live, *, look_each_s: float = LOOK_EACH_S) -> None:
-        super().__init__("sinks", look_each_s)
+        super().__init__("sinks", look_each_s, node.store.read_change)
         self._node, self._live = node, live
         self._seen: dict[DatasetId, tuple[Head, int]] = {}
 
@@ -31,14 +31,16 @@ class BackgroundSinks(RepeatedLook):
         """Stop; what was not delivered is by the next process."""
         super().end(wait_s)
 
-    def look(self) -> None:
+    def look(self) -> bool:
         """Deliver what is in quarantine and was not."""
         if not self._node.home.exists():
-            return
+            return False
         with_rows = self._node.ingests.list_datasets_with_quarantine()
-        for record in self._node.chains.list_datasets() if with_rows else ():
-            if record.id in with_rows and not self._stop.is_set():
+        records = [each for each in (self._node.chains.list_datasets() if with_rows else ()) if each.id in with_rows]
+        for record in records:
+            if not self._stop.is_set():
                 self._look_at(record)
+        return any(self._node.sinks.waits(record) for record in records)
 
     def _look_at(self, record: DatasetRecord) -> None:
         sinks, newest = self._node.sinks, 0

@@ -132,7 +132,7 @@ async def gossip_of(
         )
     ports = node.chains, node.documents, node.evidence, node.store, node.store
     signers = _Auditors(WatchedPolicies(node.home.policies)).list_keys
-    reader = HomeReader(*ports, tuple(bootstrap), signers, tells, prepare)
+    reader = HomeReader(*ports, tuple(bootstrap), signers, tells, prepare, node.store.read_change)
     async with GossipClient(allow_private=section.allow_private) as transport:
         gossip = Gossip(
             reader,

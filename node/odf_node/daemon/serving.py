@@ -88,7 +88,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 running.listen.public_url,
                 key.seed,
                 tells=lambda: live.configuration.access.anonymous,
-                prepare=house.renewal.look,
+                prepare=house.renewal.look_at_news,
             ) as gossiping,
             flight_beside(node, live, stop, flight_tls) as flight_url,
         ):

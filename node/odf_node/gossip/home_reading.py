@@ -48,6 +48,7 @@ class HomeReader:
         read_signers: Says whose every word is of interest, such as auditors; asked each round.
         tells: Whether everybody may know what this node publishes.
         prepare: Done before each look, in a worker thread: what it signs is told at once.
+        read_change: Answers equal as long as nothing was committed: then nothing is read.
     """
 
     chains: ChainStore
@@ -59,14 +60,29 @@ class HomeReader:
     read_signers: Callable[[], frozenset[DidKey]] = frozenset
     tells: Callable[[], bool] = lambda: True
     prepare: Callable[[], None] = lambda: None
+    read_change: Callable[[], object] = object
     _told: dict[DatasetId, int] = field(default_factory=dict)
     _published: frozenset[DatasetId] = frozenset()
     _arrival: int = 0
     _reads: int = 0
+    _state: object = None
+    _rounds_without_change: int = 0
+    _view: HomeView | None = None
+    _has_more: bool = False
 
     def read(self) -> HomeView:
         """Look; in a worker thread."""
         self.prepare()
+        # Read before the rest: what is committed meanwhile is news for the next round.
+        state = self.read_change(), self.tells(), self.read_signers()
+        self._rounds_without_change = self._rounds_without_change + 1 if state == self._state else 0
+        self._state = state
+        # What some rounds put off, they have done after so many.
+        if self._view is None or self._rounds_without_change <= PROOF_ROUNDS or self._view.news or self._has_more:
+            self._view = self._read()
+        return self._view
+
+    def _read(self) -> HomeView:
         records = self.chains.list_datasets()
         news: list[Item] = []
         told = [record for record in records if record.published] if self.tells() else []
@@ -86,6 +102,7 @@ class HomeReader:
             self._arrival = 0  # what was said about a dataset before it was published is told now
         self._published = published
         attestations = self.evidence.list_attestations_after(self._arrival, limit=PAGE_ATTESTATIONS)
+        self._has_more = len(attestations) == PAGE_ATTESTATIONS
         if attestations:
             self._arrival = attestations[-1][0]
             said = read_items(ItemKind.ATTESTATION, [raw for _, raw in attestations])

@@ -3,7 +3,7 @@
 import subprocess
 from itertools import pairwise
 
-from odf_engines.sandbox.resources import CpuMeter, Usage, activity_of
+from odf_engines.sandbox.resources import Activity, CpuMeter, Usage, activity_of
 
 
 def look(cpu_s: float, **own_cpu_s: float) -> Usage:
@@ -64,3 +64,11 @@ def test_activity_changes_when_a_process_of_the_tree_begins_ends_or_runs() -> No
     assert [len(each.process_ids) for each in seen] == [1, 2, 1, 1]
     assert all(one != next_one for one, next_one in pairwise(seen))
     assert seen[3].ticks > seen[2].ticks
+
+
+def test_tree_has_hardly_run_while_it_has_the_same_processes_and_few_more_ticks() -> None:
+    before = Activity((1, 2), 100)
+    assert Activity((1, 2), 120).has_hardly_run(before, 20)
+    assert not Activity((1, 2), 121).has_hardly_run(before, 20)
+    assert not Activity((1, 2, 3), 100).has_hardly_run(before, 20)
+    assert not Activity((1,), 100).has_hardly_run(before, 20)

@@ -53,6 +53,8 @@ class Database:
         self._alone: sqlite3.Connection | None = None
         self._alone_readers = 0
         self._alone_lock = Lock()
+        self._looking: sqlite3.Connection | None = None
+        self._looking_lock = Lock()
         self._is_closed = False
 
     @contextmanager
@@ -82,6 +84,28 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
+    def read_change(self) -> object:
+        """Return what is equal to the last answer as long as nobody, of whatever process, has committed since.
+
+        Where that cannot be found out, no answer is equal to another. Source: SQLite "PRAGMA data_version", which
+        counts what others than the asking connection committed; this one commits nothing.
+        """
+        with self._looking_lock:
+            try:
+                if self._looking is None:
+                    if self._is_closed or not os.path.exists(self._path):  # noqa: PTH110 - as above
+                        return object()
+                    self._looking = self._open(is_alone=False)
+                return self._looking.execute("PRAGMA data_version").fetchone()[0]
+            except (sqlite3.DatabaseError, OdfError):
+                self._stop_looking()
+                return object()
+
+    def _stop_looking(self) -> None:
+        if self._looking is not None:
+            self._looking.close()
+            self._looking = None
+
     @property
     def path(self) -> Path:
         """Where it is, or will be."""
@@ -90,6 +114,8 @@ class Database:
     def close(self) -> None:
         """Close idle connections, and those that are lent when they come back; the last one folds the log in."""
         self._is_closed = True
+        with self._looking_lock:
+            self._stop_looking()
         for connections in (self._idle, self._empty):
             with suppress(Empty):
                 while True:

@@ -43,6 +43,10 @@ class SqliteMetadataStore(
     def __init__(self, home: Home, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
         super().__init__(Database(home, busy_timeout_s=busy_timeout_s))
 
+    def read_change(self) -> object:
+        """Return what is equal to the last answer as long as nobody, of whatever process, has committed since."""
+        return self._database.read_change()
+
     def close(self) -> None:
         """Release files; the store is not used afterwards."""
         self._database.close()
