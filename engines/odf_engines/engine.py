@@ -30,7 +30,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from odf_protocol.manifest.snapshot_error import At
+    from odf_protocol.manifest.errors import At
 
 __all__ = [
     "ClusterEngine",

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from odf_protocol.did import DatasetId, DidKey
-from odf_protocol.heard import without_mark
 from odf_protocol.names import fits_pattern
 from odf_protocol.policy import AcceptRule, Auditor
+from odf_protocol.public_addresses import without_mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from typing import Any, Final
 from odf_protocol.accept_policies import PolicyRule, PolicySet
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import OdfError
-from odf_protocol.manifest.errors import ManifestError, find_nearest, list_words
+from odf_protocol.manifest.errors import ManifestError, Path, Place, find_nearest, list_words
 from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
-from odf_protocol.manifest.place import Path, Place
 from odf_protocol.manifest.yaml_text import parse_yaml
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import AcceptRule, Auditor, Policy

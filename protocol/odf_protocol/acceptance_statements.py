@@ -11,11 +11,11 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
-from odf_protocol.block_refs import BlockRef
 from odf_protocol.canonical_json import Count, Text
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.in_toto import (
+    BlockRef,
     InTotoStatement,
     NodeStatement,
     Predicate,

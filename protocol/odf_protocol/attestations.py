@@ -12,16 +12,17 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from odf_protocol.block_refs import BlockRef, parse_block_ref
 from odf_protocol.canonical_json import Count, Document, ShortText, Text, parse_exact
 from odf_protocol.did import DatasetId
 from odf_protocol.dsse import MAX_ENVELOPE_BYTES
 from odf_protocol.errors import RejectedError
 from odf_protocol.in_toto import (
+    BlockRef,
     InTotoStatement,
     NodeStatement,
     Predicate,
     begin_predicate,
+    parse_block_ref,
     read_statement,
     sign_statement,
 )

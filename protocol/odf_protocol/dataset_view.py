@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from odf_protocol.block import Block
+from odf_protocol.block import Block, decode_block
+from odf_protocol.block_traits import DATA, WATERMARK
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import (
@@ -132,3 +133,40 @@ def _apply_data(view: DatasetView, event: AddData | ExecuteTransform) -> Dataset
         query_checkpoint=checkpoint.physical_hash if checkpoint else None,
         watermark=event.new_watermark or view.watermark,
     )
+
+
+class ViewFold:
+    """A ``DatasetView`` moved along a chain that has passed the chain rules; equal to applying every block."""
+
+    __slots__ = ("_newest", "_newest_marked", "_view")
+
+    def __init__(self, view: DatasetView | None) -> None:
+        """Begin after the block that ``view`` is of; None: before the first one."""
+        self._view = view
+        self._newest: bytes | None = None
+        self._newest_marked: bytes | None = None
+        """With a watermark, and older than ``_newest``, or the same."""
+
+    @property
+    def view(self) -> DatasetView | None:
+        """What is in force now; None before the first block."""
+        for raw in dict.fromkeys((self._newest_marked, self._newest)):
+            if raw is not None:
+                assert self._view is not None
+                self._view = apply(self._view, decode_block(raw, expected_hash=None))
+        self._newest = self._newest_marked = None
+        return self._view
+
+    def take(self, raw: bytes, traits: int) -> None:
+        """Move over a block that was checked; ``traits`` are those of its event."""
+        if not traits & DATA:
+            self.take_block(decode_block(raw, expected_hash=None))
+            return
+        self._newest = raw
+        if traits & WATERMARK:
+            self._newest_marked = raw
+
+    def take_block(self, block: Block) -> None:
+        """Move over a block that is decoded already."""
+        view = self.view
+        self._view = start_view(block) if view is None else apply(view, block)

@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.multibase import decode_multibase, encode_base16, encode_base58btc
-from odf_protocol.varint import decode_varint
+from odf_protocol.multihash import decode_varint
 
 ED25519_PUBLIC_KEY = b"\xed\x01"  # varint of multicodec ed25519-pub, 0xed
 PUBLIC_KEY_BYTES = 32

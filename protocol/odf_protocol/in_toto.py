@@ -3,7 +3,7 @@
 A statement is about the last of some blocks, whose hash fixes all blocks before it. What it says of them is its
 predicate, which each kind of statement declares for itself.
 
-Source: clauses ATTEST-1, ATTEST-3 and ATTEST-4 in ``spec/extensions/attestations.md``; in-toto Statement v1.
+Source: clauses ATTEST-1 to ATTEST-4, ATTEST-10, ATTEST-20 in ``spec/extensions/attestations.md``; in-toto Statement v1.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,55 @@ from typing import Annotated, Final, Literal, TypedDict, TypeVar
 
 import msgspec
 
-from odf_protocol.block_refs import BlockDocument, BlockRef, document_of, parse_block_ref
-from odf_protocol.canonical_json import Document, ShortText, Text, decode_canonical, encode_canonical, parse_exact
+from odf_protocol.canonical_json import (
+    Count,
+    Document,
+    ShortText,
+    Text,
+    decode_canonical,
+    encode_canonical,
+    parse_exact,
+)
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.dsse import decode_envelope, sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError
-from odf_protocol.multihash import Multihash
+from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.signatures import public_key_of
 from odf_protocol.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRef:
+    """A block by number and hash."""
+
+    sequence_number: int
+    hash: Multihash
+
+
+class BlockDocument(Document, frozen=True, kw_only=True):
+    """A block as it is written."""
+
+    sequence_number: Count
+    hash: Text
+
+
+def document_of(block: BlockRef) -> BlockDocument:
+    """Write a block down."""
+    return BlockDocument(sequence_number=block.sequence_number, hash=str(block.hash))
+
+
+def parse_block_ref(sequence_number: int, text: str, *, clause: str) -> BlockRef:
+    """Read a block that somebody names.
+
+    Raises:
+        MalformedError: The hash is none.
+        RejectedError: It is of a kind that no block has; ``clause`` is the one that is broken.
+    """
+    block_hash = parse_exact(Multihash, text, "block hash")
+    if block_hash.code != SHA3_256:
+        raise RejectedError(f"{clause} block-hash-is-sha3-256", expected=hex(SHA3_256), found=hex(block_hash.code))
+    return BlockRef(sequence_number, block_hash)
+
 
 __all__ = [
     "PAYLOAD_TYPE",

@@ -129,7 +129,7 @@ def sign_event(
     stolen_from: int | None = None,
     keeps: Multihash | None = None,
 ) -> bytes:
-    """Sign an event, whatever the log says about it; ``key_changes`` has what honest owners use.
+    """Sign an event, whatever the log says about it; ``key_logs`` has what honest owners use.
 
     Raises:
         ValueError: Fields that the change does not have, or lacks.

@@ -1,4 +1,7 @@
-"""Comparing the key log that is kept with what somebody shows: what is new, older, outranked, or a contradiction.
+"""Logs of key events: the next event of one's own, and what is kept beside what somebody shows.
+
+What signs makes the next event of a log, and refuses to make one that nobody would take. Comparing finds what is new,
+older, outranked, or a contradiction:
 
 ====================================  ====================================================================
 from the first event that differs     what happens
@@ -12,18 +15,116 @@ among those shown
 both, or neither, have a recovery     an equivocation if one key signed both events, else nothing that anybody may say
 ====================================  ====================================================================
 
-Source: clauses KEY-7 and KEY-9 in ``spec/extensions/keys.md``.
+Source: clauses KEY-4 to KEY-10 in ``spec/extensions/keys.md``.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from odf_protocol.did import DatasetId
+from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.equivocation import EquivocationKind, EquivocationProof, prove_equivocation
 from odf_protocol.errors import RejectedError
-from odf_protocol.key_events import KeyChange, KeyEvent, decode_key_event
+from odf_protocol.key_events import KeyChange, KeyEvent, decode_key_event, sign_event
 from odf_protocol.key_history import MAX_KEY_EVENTS, KeyHistory
 from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+
+def sign_rotation(
+    private_key: bytes, history: KeyHistory, *, new_key: DidKey, first_sequence_number: int, time: Timestamp
+) -> bytes:
+    """Hand a dataset over to another key.
+
+    Args:
+        private_key: The key in force.
+        history: All events so far.
+        new_key: Speaks from now on.
+        first_sequence_number: Number of the next block to be written.
+        time: Now.
+
+    Raises:
+        ValueError: The private key is not the one in force, or the event breaks a rule.
+    """
+    return _sign_next(
+        private_key,
+        KeyChange.ROTATION,
+        history,
+        time,
+        new_key=new_key,
+        first_sequence_number=first_sequence_number,
+    )
+
+
+def sign_recovery_key(private_key: bytes, history: KeyHistory, *, recovery_key: DidKey, time: Timestamp) -> bytes:
+    """Name the key that may take the dataset back.
+
+    Args:
+        private_key: The key in force; where there is a recovery key already, that one.
+        history: All events so far.
+        recovery_key: To be kept offline.
+        time: Now.
+
+    Raises:
+        ValueError: The private key is not the one that may, or the event breaks a rule.
+    """
+    return _sign_next(private_key, KeyChange.RECOVERY_KEY, history, time, recovery_key=recovery_key)
+
+
+def sign_recovery(
+    private_key: bytes,
+    history: KeyHistory,
+    *,
+    new_key: DidKey,
+    first_sequence_number: int,
+    stolen_from: int,
+    keeps: Multihash,
+    time: Timestamp,
+    recovery_key: DidKey | None = None,
+) -> bytes:
+    """Take a dataset back from a stolen key.
+
+    Args:
+        private_key: The recovery key.
+        history: The events that stand: where whoever stole the key rotated it, those before.
+        new_key: Speaks from now on.
+        first_sequence_number: Number of the next block to be written.
+        stolen_from: The first block that the stolen key may have been misused for.
+        keeps: Hash of the last block of the history that goes on.
+        time: Now.
+        recovery_key: The next recovery key; None: the same as before.
+
+    Raises:
+        ValueError: The private key is not the recovery key, or the event breaks a rule.
+    """
+    return _sign_next(
+        private_key,
+        KeyChange.RECOVERY,
+        history,
+        time,
+        new_key=new_key,
+        first_sequence_number=first_sequence_number,
+        stolen_from=stolen_from,
+        keeps=keeps,
+        recovery_key=recovery_key,
+    )
+
+
+def _sign_next(private_key: bytes, change: KeyChange, history: KeyHistory, time: Timestamp, **said: Any) -> bytes:
+    raw = sign_event(
+        private_key,
+        change,
+        history.dataset_id,
+        index=len(history.events),
+        previous=history.last_event,
+        time=time,
+        **said,
+    )
+    try:
+        history.extend(raw)
+    except RejectedError as error:
+        raise ValueError(str(error)) from error
+    return raw
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
-"""Which IP addresses are of the public internet: the one judgement of every address that a stranger names.
+"""Addresses that strangers name: which are of the public internet, and which nobody but a peer has named.
 
-The lists stand here, not in the interpreter: what ``ipaddress`` calls global changed between releases of Python, and
-lacks addresses that carry others inside.
+Every IP address is judged in one place. The lists stand here, not in the interpreter: what ``ipaddress`` calls global
+changed between releases of Python, and lacks addresses that carry others inside. Addresses that only a peer named are
+told from those that the operator typed by how they are written.
 
 Source: IANA "IPv4 Special-Purpose Address Registry", "IPv6 Special-Purpose Address Registry", "IPv6 Global Unicast
-Address Assignments"; clause GOSSIP-9 in ``spec/extensions/gossip.md``.
+Address Assignments"; clauses GOSSIP-9 and GOSSIP-57 in ``spec/extensions/gossip.md``.
 """
 
 from collections.abc import Iterator
@@ -81,3 +82,21 @@ def _iter_carried(ip: IPv6Address) -> Iterator[IPv4Address]:
         yield ip.sixtofour
     if ip.teredo is not None:
         yield from ip.teredo
+
+
+_MARK: Final = "heard+"
+
+
+def as_heard(url: str) -> str:
+    """Mark an address as hearsay, so that whoever uses it later knows."""
+    return url if is_heard(url) else _MARK + url
+
+
+def is_heard(url: str) -> bool:
+    """Say whether an address is hearsay."""
+    return url.startswith(_MARK)
+
+
+def without_mark(url: str) -> str:
+    """Return the address itself."""
+    return url.removeprefix(_MARK)

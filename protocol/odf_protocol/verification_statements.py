@@ -13,11 +13,11 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from odf_protocol.attestations import Verdict
-from odf_protocol.block_refs import BlockRef
 from odf_protocol.canonical_json import Count, Document, Text, parse_exact
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.in_toto import (
+    BlockRef,
     InTotoStatement,
     NodeStatement,
     Predicate,

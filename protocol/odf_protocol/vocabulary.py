@@ -1,12 +1,38 @@
-"""Names of the system columns.
+"""The four columns that ODF itself fills, at the head of every dataset's schema.
 
-Source: ODF "DatasetVocabulary", "SetVocab".
+==============  ==========================  ==================================================
+column          type                        meaning
+==============  ==========================  ==================================================
+offset          Int64                       number of the row in the dataset, from 0
+op              Int32                       0 append, 1 retract, 2 correct from, 3 correct to
+system_time     Timestamp(ms, UTC)          when the row was added
+event_time      Timestamp(ms, UTC) or Date  when it happened, by its source
+==============  ==========================  ==================================================
+
+All are required, but ``op``, which is optional in a changelog stream whose input has it so (ODF "ChangelogStream"); no
+row lacks it. Their names are those of the dataset's vocabulary.
+The reference implementation only warns where they are
+wrong; therefore foreign schemas are judged with ``find_system_mismatch`` as a warning.
+
+Source: ODF "DatasetVocabulary", "SetVocab", "Common Data Schema"; clause CHAIN-45.
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
+from odf_protocol.events import (
+    DataField,
+    DataSchema,
+    DataTypeDate,
+    DataTypeInt32,
+    DataTypeInt64,
+    DataTypeOption,
+    DataTypeTimestamp,
+    TimeUnit,
+)
+from odf_protocol.events.equality import with_defaults
 from odf_protocol.events.metadata import SetVocab
+from odf_protocol.schema_compat import describe_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +59,33 @@ class Vocabulary:
     def columns(self) -> tuple[str, str, str, str]:
         """The names in the order in which a slice has them."""
         return self.offset, self.op, self.system_time, self.event_time
+
+
+SYSTEM_TIMESTAMP: Final = DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")
+
+
+def system_fields(vocabulary: Vocabulary) -> tuple[DataField, ...]:
+    """Return the four columns in their order."""
+    return (
+        DataField(name=vocabulary.offset, type=DataTypeInt64()),
+        DataField(name=vocabulary.op, type=DataTypeInt32()),
+        DataField(name=vocabulary.system_time, type=SYSTEM_TIMESTAMP),
+        DataField(name=vocabulary.event_time, type=SYSTEM_TIMESTAMP),
+    )
+
+
+def find_system_mismatch(schema: DataSchema, vocabulary: Vocabulary) -> str | None:
+    """Say what is wrong with the system columns of a schema; None if nothing is."""
+    by_name = {field.name: field for field in schema.fields}
+    for expected in system_fields(vocabulary):
+        field = by_name.get(expected.name)
+        if field is None:
+            return f"system column {expected.name} is missing"
+        allowed = [expected.type]
+        if expected.name == vocabulary.event_time:
+            allowed.append(DataTypeDate())
+        if expected.name == vocabulary.op:
+            allowed.append(DataTypeOption(inner=DataTypeInt32()))
+        if with_defaults(field.type) not in allowed:
+            return f"system column {expected.name} is {describe_type(field.type)}, not {describe_type(expected.type)}"
+    return None

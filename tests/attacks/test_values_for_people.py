@@ -41,9 +41,8 @@ from odf_protocol.events import (
     TimeUnit,
 )
 from odf_protocol.schema_arrow import arrow_schema_of
-from odf_protocol.schema_system import system_fields
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 from support.command_line import run_command
 from support.offers import CITIES, CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, slice_table
 

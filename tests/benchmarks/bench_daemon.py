@@ -28,7 +28,7 @@ from odf_node.adapters.peer_addresses import open_peer  # noqa: E402
 from odf_node.adapters.sqlite_store import SqliteMetadataStore  # noqa: E402
 from odf_node.home import Home  # noqa: E402
 from odf_node.ports.datasets import Head  # noqa: E402
-from odf_protocol.exchange.wanted import iter_wanted  # noqa: E402
+from odf_protocol.exchange.block_outlines import iter_wanted  # noqa: E402
 from support.exchange_nodes import Chain, TestNode  # noqa: E402
 from support.store_values import blocks, creation, growth  # noqa: E402
 

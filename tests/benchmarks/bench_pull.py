@@ -23,7 +23,7 @@ sys.path.insert(0, str(TESTS))
 
 from odf_node.adapters.peer_addresses import open_peer  # noqa: E402
 from odf_node.ports.peer_client import WantedObject  # noqa: E402
-from odf_protocol.exchange.wanted import iter_wanted  # noqa: E402
+from odf_protocol.exchange.block_outlines import iter_wanted  # noqa: E402
 from support.exchange_nodes import Chain, TestNode  # noqa: E402
 
 GOAL = 0.7

@@ -24,7 +24,7 @@ from odf_node.ports import Head
 from odf_node.ports.push_client import PushedHead
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.events import AddData, DatasetKind, DataSlice, OffsetInterval, Seed
-from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
 from support.chains import NOON, later, push_source, schema

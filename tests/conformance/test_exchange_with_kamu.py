@@ -10,7 +10,7 @@ from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.ports.peer_client import PeerSpeaks
 from odf_protocol.block import decode_block
-from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.exchange.block_outlines import iter_wanted
 from support.event_loop import in_loop
 from support.exchange_nodes import KAMU_DATA, Chain, TestNode, read_kamu_chain
 from support.kamu_workspace import PeerError, PeerWorkspace

@@ -18,7 +18,7 @@ from odf_node.ports.push_client import PushedHead, PushOutcome
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DatasetKind, Event, Seed, SetInfo
-from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.exchange.block_outlines import iter_wanted
 from support.chains import later, push_source, schema
 from support.event_loop import in_loop
 from support.exchange_nodes import KAMU_DATA, TOKEN, Chain, TestNode, dataset_id, read_kamu_chain

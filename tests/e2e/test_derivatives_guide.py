@@ -21,8 +21,7 @@ from odf_protocol.events import (
     TemporalTable,
     TransformSql,
 )
-from odf_protocol.schema_system import system_fields
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 from support.view_histories import Change, View
 
 GUIDES = Path(__file__).parents[2] / "spec" / "guides"

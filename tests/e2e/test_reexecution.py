@@ -30,7 +30,7 @@ from odf_node.ports.progress import Count, Silence
 from odf_node.rows.slices import logical_hash_of, read_slice
 from odf_node.trust.verifying import Finding, Verifier
 from odf_protocol.attestations import Attestation, decode_attestation
-from odf_protocol.divergence_cause import CAUSE_TEXTS, Cause
+from odf_protocol.divergence import CAUSE_TEXTS, Cause
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, Seed, SetDataSchema
 from odf_protocol.multihash import Multihash

@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_protocol.events import DataField, DataSchema, DataTypeFloat64, DataTypeInt64, DataTypeOption
-from odf_protocol.schema_system import system_fields
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 from support.view_histories import (
     APPEND,
     CORRECT_FROM,

@@ -15,7 +15,7 @@ import pytest
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.ports.peer_errors import PeerUnavailableError
-from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.multihash import Multihash
 from support.daemons import Daemon, daemon
 from support.exchange_nodes import Chain, TestNode

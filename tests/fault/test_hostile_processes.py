@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.multihash import Multihash
 from support.daemons import Daemon, daemon
 from support.exchange_nodes import TOKEN, Chain, TestNode

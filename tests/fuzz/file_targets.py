@@ -23,8 +23,7 @@ from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.events import CompressionFormat, DataSchema, DataSlice, OffsetInterval, PrepStepDecompress
 from odf_protocol.multihash import ARROW0_SHA3_256, SHA3_256, Multihash
 from odf_protocol.schema_arrow import data_schema_of
-from odf_protocol.schema_system import system_fields
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 from support.offers import CITIES, CITY_SCHEMA, NOON, parquet_bytes, slice_table
 
 __all__ = ["FILE_TARGETS"]

@@ -12,7 +12,7 @@ from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.home import Home
 from odf_node.ports import Commit, NewBlock, NewDataset, Origin
 from odf_protocol.block_traits import traits_of
-from odf_protocol.dataset_view import DatasetView, apply, start_view
+from odf_protocol.dataset_view import DatasetView, ViewFold, apply, start_view
 from odf_protocol.events import (
     AddData,
     DisablePollingSource,
@@ -26,7 +26,6 @@ from odf_protocol.events import (
     SourceState,
 )
 from odf_protocol.events.metadata import AttachmentsEmbedded
-from odf_protocol.view_fold import ViewFold
 from support.chains import (
     DATASET,
     INPUT_A,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from odf_protocol.history_search import AskHash, HashAnswer, HistorySearch, PartsAfter
+from odf_protocol.history_search import HistorySearch
 from odf_protocol.multihash import Multihash
 
 LENGTHS = st.integers(1, 2_000)
@@ -19,13 +19,11 @@ def history(length: int, common: int, mark: str) -> list[Multihash]:
 
 def search(ours: list[Multihash], theirs: list[Multihash]) -> tuple[int, int]:
     """Return the result and the number of questions."""
-    machine = HistorySearch(our_head=len(ours) - 1, their_head=len(theirs) - 1)
-    step, questions = machine.begin(), 0
-    while isinstance(step, AskHash):
-        number, questions = step.sequence_number, questions + 1
-        step = machine.handle(HashAnswer(theirs[number], ours[number]))
-    assert isinstance(step, PartsAfter)
-    return step.sequence_number, questions
+    machine, questions = HistorySearch(our_head=len(ours) - 1, their_head=len(theirs) - 1), 0
+    while (number := machine.question) is not None:
+        questions += 1
+        machine.answer(is_same=theirs[number] == ours[number])
+    return machine.last_common, questions
 
 
 @given(LENGTHS, LENGTHS, st.integers(0, 2_000))
@@ -47,35 +45,32 @@ def test_bound_holds_at_every_power_of_two_and_beside_it(exponent: int) -> None:
     for length in {max(2**exponent + off, 1) for off in (-1, 0, 1)}:
         for common in {0, 1, length // 2, length - 1, length} - {length + 1}:
             machine, questions = HistorySearch(our_head=length - 1, their_head=length - 1), 0
-            step = machine.begin()
-            same, other = Multihash.of_sha3_256(b"same"), Multihash.of_sha3_256(b"other")
-            while isinstance(step, AskHash):
+            while (number := machine.question) is not None:
                 questions += 1
-                step = machine.handle(HashAnswer(same if step.sequence_number < common else other, same))
-            assert step == PartsAfter(common - 1)
+                machine.answer(is_same=number < common)
+            assert machine.last_common == common - 1
             assert questions <= math.log2(length) + 1
 
 
 @given(LENGTHS, st.data())
 def test_answers_that_contradict_each_other_end_the_search_too(length: int, data: st.DataObject) -> None:
     machine, questions = HistorySearch(our_head=length - 1, their_head=length + 7), 0
-    step = machine.begin()
-    ours = Multihash.of_sha3_256(b"ours")
-    while isinstance(step, AskHash):
+    while machine.question is not None:
         questions += 1
-        step = machine.handle(HashAnswer(data.draw(st.sampled_from([None, ours, Multihash.of_sha3_256(b"x")])), ours))
-    assert -1 <= step.sequence_number < length
+        machine.answer(is_same=data.draw(st.booleans()))
+    assert -1 <= machine.last_common < length
     assert questions <= math.log2(length) + 1
 
 
-def test_block_that_is_not_there_is_no_common_one() -> None:
+def test_first_block_that_differs_leaves_nothing_common() -> None:
     machine = HistorySearch(our_head=0, their_head=0)
-    assert machine.begin() == AskHash(0)
-    assert machine.handle(HashAnswer(None, None)) == PartsAfter(-1)
+    assert machine.question == 0
+    machine.answer(is_same=False)
+    assert (machine.question, machine.last_common) == (None, -1)
 
 
 def test_answer_without_a_question_is_a_mistake() -> None:
     machine = HistorySearch(our_head=-1, their_head=5)
-    assert machine.begin() == PartsAfter(-1)
+    assert (machine.question, machine.last_common) == (None, -1)
     with pytest.raises(ValueError, match="no question"):
-        machine.handle(HashAnswer(None, None))
+        machine.answer(is_same=False)

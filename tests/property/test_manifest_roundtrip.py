@@ -22,7 +22,7 @@ from odf_protocol.manifest import (
     snapshot_to_json,
     snapshot_to_yaml,
 )
-from odf_protocol.manifest.plain_scalars import format_float, needs_quotes, resolve_plain
+from odf_protocol.manifest.nodes import format_float, needs_quotes, resolve_plain
 from support.events import EVENT_KIND, events, hashes, tables, texts, timestamps
 
 blocks = st.builds(

@@ -12,13 +12,13 @@ from odf_protocol.gossip.messages import (
     ItemMessage,
     Items,
     Push,
-    RangeMessage,
     Ranges,
     Taken,
     Want,
     Welcome,
     decode_request,
 )
+from odf_protocol.gossip.ranges import Range
 from support.gossip_items import head, key_of
 from support.gossip_network import START_MS, Line, Network, SimulatedNode, address_of, make_record
 from support.signing import dataset_of
@@ -249,7 +249,7 @@ def test_reconciliation_with_a_liar_ends() -> None:
             match decode_request(body):
                 case Compare(ranges=asked):
                     ids = tuple(sorted(source.randbytes(32) for _ in range(16)))
-                    return encode_gossip(Ranges(ranges=(RangeMessage(ids=ids),) if len(asked) == 1 else ()))
+                    return encode_gossip(Ranges(ranges=(Range(ids=ids),) if len(asked) == 1 else ()))
                 case Want():
                     return encode_gossip(Items())
                 case Hello():

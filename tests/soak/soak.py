@@ -32,7 +32,7 @@ from odf_node.threads import finish_in_thread  # noqa: E402
 from odf_protocol.block import decode_block  # noqa: E402
 from odf_protocol.errors import NotFoundError, UnavailableError  # noqa: E402
 from odf_protocol.events import DatasetKind  # noqa: E402
-from odf_protocol.exchange.wanted import iter_wanted  # noqa: E402
+from odf_protocol.exchange.block_outlines import iter_wanted  # noqa: E402
 from support.exchange_nodes import NOON, Chain, TestNode  # noqa: E402
 
 PATIENT = ClientSettings(attempts=3, backoff_s=0.01, max_backoff_s=0.1)

@@ -28,7 +28,7 @@ from odf_node.rows.trees import KeptTrees
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import AddData, Checkpoint, DatasetKind, DataSlice, OffsetInterval, Seed
-from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
 from support.open_stores import open_store

@@ -24,8 +24,8 @@ from odf_protocol.hashing.v1_leaf import LEAF_ROWS, leaf_parts
 from odf_protocol.hashing.v1_types import decode_schema, encode_schema, iter_columns
 from odf_protocol.heads import sign_head
 from odf_protocol.in_toto import PAYLOAD_TYPE
-from odf_protocol.key_changes import sign_recovery, sign_recovery_key, sign_rotation
 from odf_protocol.key_history import KeyHistory
+from odf_protocol.key_logs import sign_recovery, sign_recovery_key, sign_rotation
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.replay import EngineIdentity, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice, hash_transform
 from odf_protocol.replay_codec import decode_replay_record, sign_replay_record

@@ -10,8 +10,8 @@ from odf_protocol.did import DidKey
 from odf_protocol.equivocation import EquivocationKind, check_equivocation, prove_equivocation
 from odf_protocol.gossip import Item, ItemKind, read_item
 from odf_protocol.heads import sign_head
-from odf_protocol.key_changes import sign_rotation
 from odf_protocol.key_history import KeyHistory
+from odf_protocol.key_logs import sign_rotation
 from odf_protocol.replay import EngineIdentity
 from odf_protocol.settlements import sign_settlement
 from odf_protocol.signatures import public_key_of

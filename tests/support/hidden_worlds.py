@@ -22,7 +22,8 @@ from odf_protocol.events import AddData, Checkpoint, DatasetKind, ExecuteTransfo
 from odf_protocol.exchange.packs import PackedBlock, encode_pack
 from odf_protocol.gossip import GossipSettings, encode_gossip
 from odf_protocol.gossip.item import ItemKind, item_id
-from odf_protocol.gossip.messages import Compare, Follow, Hello, ItemMessage, Push, RangeMessage, Want
+from odf_protocol.gossip.messages import Compare, Follow, Hello, ItemMessage, Push, Want
+from odf_protocol.gossip.ranges import Range
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.batches import encode_batch
 from odf_protocol.smart_transfer.messages import BlocksBatch, PushBlocks, encode_message
@@ -383,8 +384,8 @@ def gossip(universe: Universe, kind: str) -> Step:
         heads = [chain.signed_head() for chain in (hidden, shown)]
         messages: dict[str, Any] = {
             "hello": Hello(peers=True),
-            "compare": Compare(nonce=bytes(16), ranges=(RangeMessage(fingerprint=bytes(16)),)),
-            "compare badly": Compare(nonce=bytes(16), ranges=(RangeMessage(ids=()),)),
+            "compare": Compare(nonce=bytes(16), ranges=(Range(fingerprint=bytes(16)),)),
+            "compare badly": Compare(nonce=bytes(16), ranges=(Range(ids=()),)),
             "want": Want(ids=tuple(item_id(ItemKind.HEAD, head) for head in heads)),
             "follow": Follow(),
             "push": Push(items=(ItemMessage(kind="head", raw=heads[0]),)),

@@ -23,9 +23,8 @@ from odf_protocol.events import (
 from odf_protocol.events.metadata import AttachmentEmbedded, AttachmentsEmbedded
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
-from odf_protocol.schema_system import system_fields
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 from support.offers import NOON, PeerChain, parquet_bytes
 from support.signing import OTHER_KEY
 

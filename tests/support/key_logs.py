@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from odf_protocol.did import DatasetId
-from odf_protocol.key_changes import sign_recovery, sign_recovery_key, sign_rotation
 from odf_protocol.key_history import KeyHistory
+from odf_protocol.key_logs import sign_recovery, sign_recovery_key, sign_rotation
 from odf_protocol.multihash import Multihash
 from support.signing import NOON, dataset_of, did_key_of
 

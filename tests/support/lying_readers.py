@@ -51,10 +51,9 @@ from odf_protocol.events import (
 )
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
-from odf_protocol.schema_system import system_fields
 from odf_protocol.slice_comparison import compare_slices
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 from support.lying_parquet import Mutant, iter_mutants
 
 AT = Timestamp(1_700_000_000)

@@ -9,8 +9,8 @@ from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError
+from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.packs import PackedBlock
-from odf_protocol.exchange.wanted import WantedObject
 from support.offers import PeerChain
 
 Hook = Callable[[], Awaitable[None]]

@@ -59,10 +59,9 @@ from odf_protocol.heads import sign_head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
 from odf_protocol.schema_arrow import arrow_schema_of
-from odf_protocol.schema_system import system_fields
 from odf_protocol.signatures import public_key_of, sign_block
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 from support.signing import DATASET_KEY, NOON
 from support.stores import find_named
 

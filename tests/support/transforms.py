@@ -20,9 +20,8 @@ from odf_protocol.events import (
     TransformSql,
 )
 from odf_protocol.schema_arrow import arrow_schema_of
-from odf_protocol.schema_system import system_fields
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 
 SYSTEM_TIME = Timestamp.from_unix_ms(1_700_000_000_123)
 

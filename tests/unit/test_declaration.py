@@ -18,7 +18,7 @@ from odf_protocol.events.declaration import (
     declaration_of,
     union_kind_of,
 )
-from odf_protocol.events.merge import MergeStrategySnapshot
+from odf_protocol.events.source import MergeStrategySnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from odf_protocol.divergence import MAX_LISTED_CELLS, Divergence
-from odf_protocol.divergence_cause import CAUSE_TEXTS, Cause
+from odf_protocol.divergence import CAUSE_TEXTS, MAX_LISTED_CELLS, Cause, Divergence
 from odf_protocol.slice_comparison import compare_slices
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary

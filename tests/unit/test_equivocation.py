@@ -13,8 +13,8 @@ from odf_protocol.equivocation import (
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.events import DatasetKind, Seed, SetInfo
 from odf_protocol.heads import sign_head
-from odf_protocol.key_changes import sign_rotation
 from odf_protocol.key_history import KeyHistory
+from odf_protocol.key_logs import sign_rotation
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import sign_block
 from odf_protocol.timestamp import Timestamp

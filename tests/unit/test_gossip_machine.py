@@ -37,13 +37,13 @@ from odf_protocol.gossip.messages import (
     ItemMessage,
     Items,
     Push,
-    RangeMessage,
     Ranges,
     Reply,
     Taken,
     Want,
     Welcome,
 )
+from odf_protocol.gossip.ranges import Range
 from odf_protocol.timestamp import Timestamp
 from support.gossip_items import NOON_MS, head, key_of
 from support.signing import DATASET_KEY
@@ -341,7 +341,7 @@ def test_answer_about_ranges_that_nobody_asked_for_costs_the_link() -> None:
     driver = Driver()
     driver.befriend(1)
     compares = [one for one in driver.tick(4) if isinstance(one.request, Compare)]
-    ranges = (RangeMessage(upper=bytes(31) + b"\x01", ids=()), RangeMessage(ids=()))
+    ranges = (Range(upper=bytes(31) + b"\x01", ids=()), Range(ids=()))
     driver.tell(Replied(address(1).text, compares[0].request, Ranges(ranges=ranges)))
     assert driver.machine.links.targets() == []
 

@@ -32,13 +32,13 @@ from odf_protocol.gossip.messages import (
     Hello,
     ItemMessage,
     Push,
-    RangeMessage,
     Ranges,
     Reply,
     Request,
     Taken,
     Welcome,
 )
+from odf_protocol.gossip.ranges import Range
 from odf_protocol.heads import sign_head
 from odf_protocol.policy import Auditor
 from odf_protocol.timestamp import Timestamp
@@ -69,7 +69,7 @@ def friendly(request: Request) -> Reply:
         case Hello():
             return Welcome(linked=True)
         case Compare():
-            return Ranges(ranges=(RangeMessage(ids=()),))
+            return Ranges(ranges=(Range(ids=()),))
         case Follow():
             return Feed(epoch=bytes(16), next=0)
         case _:

@@ -16,7 +16,7 @@ from odf_node.home import Home
 from odf_node.ports.progress import Silence
 from odf_protocol.accept_policy_text import parse_policies
 from odf_protocol.errors import OdfError, RejectedError
-from odf_protocol.heard import as_heard, is_heard, without_mark
+from odf_protocol.public_addresses import as_heard, is_heard, without_mark
 from support.nodes import RealNode
 from support.offering_peer import OfferingPeer
 from support.offers import NOW, Judge, PeerChain, PublisherHome

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from odf_protocol.did import DatasetId, DidKey, parse_account_id
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.multibase import MAX_ENCODED_CHARACTERS, decode_multibase, encode_base58btc
-from odf_protocol.multihash import MAX_DIGEST_BYTES, Multihash
-from odf_protocol.varint import decode_varint, encode_varint
+from odf_protocol.multihash import MAX_DIGEST_BYTES, Multihash, decode_varint, encode_varint
 
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 

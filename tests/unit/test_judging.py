@@ -9,8 +9,8 @@ from odf_protocol.equivocation import block_statement
 from odf_protocol.errors import MalformedError
 from odf_protocol.heads import sign_head
 from odf_protocol.judging import BundleDocument, DocumentSort, Weight, decode_bundle, encode_bundle, judge
-from odf_protocol.key_changes import sign_rotation
 from odf_protocol.key_history import KeyHistory
+from odf_protocol.key_logs import sign_rotation
 from odf_protocol.signatures import sign_block
 from odf_protocol.verification_statements import Checked, Problem, sign_verification
 from support.key_logs import KeyLog

@@ -1,9 +1,9 @@
 import pytest
 
 from odf_protocol.errors import OdfError, RejectedError
-from odf_protocol.key_changes import sign_rotation
 from odf_protocol.key_events import KeyChange, decode_key_event, sign_event
 from odf_protocol.key_history import KeyHistory
+from odf_protocol.key_logs import sign_rotation
 from support.signing import DATASET_KEY, NEW_KEY, NOON, OTHER_KEY, dataset_of, did_key_of
 
 DATASET = dataset_of(DATASET_KEY)

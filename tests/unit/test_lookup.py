@@ -17,9 +17,9 @@ from odf_engines.conversion.contract import ColumnsUnknownError, ConverterContex
 from odf_engines.conversion.converted_rows import make_converter
 from odf_engines.conversion.lookup import Lookup
 from odf_engines.records.referenced_rows import ReferencedRows
+from odf_protocol.block_notes import LOOKUPS, LookedUp, list_lookups, note_lookups
 from odf_protocol.events import AddData
 from odf_protocol.events.extra_attributes import ExtraAttributes
-from odf_protocol.lookup_notes import ATTRIBUTE, LookedUp, attributes_of, list_lookups
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.vocabulary import Vocabulary
 from support.store_values import dataset_id, object_hash
@@ -176,9 +176,9 @@ def test_what_is_found_is_what_a_plain_count_finds(
 
 def test_note_says_which_heads_were_read_and_others_notes_are_none() -> None:
     seen = LookedUp(dataset_id(), object_hash(1))
-    extra = attributes_of([seen, seen])
+    extra = note_lookups([seen, seen])
     assert list_lookups(AddData(extra=extra)) == (seen,)
-    assert attributes_of([]) is None
+    assert note_lookups([]) is None
     for note in (
         "x",
         [1],
@@ -186,7 +186,7 @@ def test_note_says_which_heads_were_read_and_others_notes_are_none() -> None:
         [{"dataset": str(dataset_id())}],
         [{}] * 101,
     ):
-        assert list_lookups(AddData(extra=ExtraAttributes.of({ATTRIBUTE: note}))) == ()
+        assert list_lookups(AddData(extra=ExtraAttributes.of({LOOKUPS: note}))) == ()
 
 
 def test_converter_without_files_reads_nothing() -> None:

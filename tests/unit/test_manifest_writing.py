@@ -38,7 +38,7 @@ from odf_protocol.manifest import (
     parse_blocks,
     snapshot_to_plain,
 )
-from odf_protocol.manifest.plain_scalars import format_float, needs_quotes, resolve_plain
+from odf_protocol.manifest.nodes import format_float, needs_quotes, resolve_plain
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 

@@ -25,7 +25,7 @@ from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import UnavailableError
 from odf_protocol.events import DataField, DataTypeInt64, DataTypeOption, SetDataSchema
-from odf_protocol.exchange.wanted import WantedObject
+from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.timestamp import Timestamp
 from support.offering_peer import OfferingPeer
 from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, slice_table

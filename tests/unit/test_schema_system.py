@@ -12,8 +12,7 @@ from odf_protocol.events import (
     DataTypeTimestamp,
     TimeUnit,
 )
-from odf_protocol.schema_system import find_system_mismatch, system_fields
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, find_system_mismatch, system_fields
 
 USUAL = Vocabulary()
 

@@ -34,7 +34,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from odf_protocol.manifest.snapshot_error import At
+    from odf_protocol.manifest.errors import At
 
 _PROGRAM = "odf_engines.arrow.worker"
 _ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_MMAP_THRESHOLD_": str(8 * 1024**2)}

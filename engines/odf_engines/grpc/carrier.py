@@ -6,7 +6,7 @@ Source: ODF engine.proto; protobuf "Encoding"; clause GRPC-2 of ``spec/extension
 """
 
 from odf_protocol.errors import MalformedError
-from odf_protocol.varint import decode_varint, encode_varint
+from odf_protocol.multihash import decode_varint, encode_varint
 
 _TAG = b"\x0a"  # field 1, length-delimited
 

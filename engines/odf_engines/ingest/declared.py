@@ -21,7 +21,7 @@ from odf_protocol.events import (
     SetPollingSource,
     Transform,
 )
-from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.manifest.errors import At
 from odf_protocol.vocabulary import Vocabulary
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from odf_engines.ingest.columns import InvalidColumnsError, columns_of
 from odf_protocol.events import MergeStrategy
-from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.manifest.errors import At
 from odf_protocol.vocabulary import Vocabulary
 
 _COLUMN_LISTS = {"primary_key": "primaryKey", "compare_columns": "compareColumns"}

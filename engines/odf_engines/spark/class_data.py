@@ -30,9 +30,8 @@ from odf_engines.spark.launch import SHORT_LIVED
 from odf_engines.spark.runtime import Runtime
 from odf_protocol.events import DataField, DataSchema, DataTypeInt64, DataTypeString, OffsetInterval, TransformSql
 from odf_protocol.schema_arrow import arrow_schema_of
-from odf_protocol.schema_system import system_fields
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 
 _LIMITS = Limits(memory_bytes=2 * 1024**3, wall_s=300.0, output_bytes=1024**3)  # guess: takes 30 s and 200 MB
 _CLASS_LIST = "classes.txt"

@@ -28,7 +28,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from odf_protocol.manifest.snapshot_error import At
+    from odf_protocol.manifest.errors import At
 
 _JAVA_ANSWER_S = 30.0  # guess: a cold disk
 _MOST_CORES = 4  # guess: what a slice of one ordered partition can use of a machine

@@ -12,14 +12,13 @@ from odf_protocol import block_traits as traits
 from odf_protocol.block import Block, decode_block
 from odf_protocol.chain import ChainState, Strictness
 from odf_protocol.chain.verify import ChainVerifier
-from odf_protocol.dataset_view import DatasetView
+from odf_protocol.dataset_view import DatasetView, ViewFold
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import CorruptError, RejectedError
 from odf_protocol.events import AddData, ExecuteTransform, SetTransform
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.replay import ReplayRecord
-from odf_protocol.view_fold import ViewFold
 
 _ROLES: Final = tuple(role_of_traits(number) for number in range(2 * traits.STEP))
 """By traits."""

@@ -33,7 +33,7 @@ from odf_protocol.errors import (
 )
 from odf_protocol.events import Seed
 from odf_protocol.heads import decode_signed_head
-from odf_protocol.history_search import AskHash, HashAnswer, HistorySearch
+from odf_protocol.history_search import HistorySearch
 from odf_protocol.key_events import decode_key_event
 from odf_protocol.multihash import Multihash
 
@@ -147,11 +147,10 @@ def find_last_common(chains: ChainStore, record: DatasetRecord, hashes: Mapping[
         hashes: Of the other one, by number, from its Seed on; each block links to the one before.
     """
     search = HistorySearch(our_head=record.head.sequence_number, their_head=len(hashes) - 1)
-    step = search.begin()
-    while isinstance(step, AskHash):
-        held = chains.find_block_by_number(record.id, step.sequence_number)
-        step = search.handle(HashAnswer(hashes[step.sequence_number], held.hash if held else None))
-    return step.sequence_number
+    while (number := search.question) is not None:
+        held = chains.find_block_by_number(record.id, number)
+        search.answer(is_same=held is not None and held.hash == hashes[number])
+    return search.last_common
 
 
 async def ask_last_common(
@@ -163,16 +162,14 @@ async def ask_last_common(
         What the peer's answers say, -1: none; None where it does not answer.
     """
     search = HistorySearch(our_head=record.head.sequence_number, their_head=offered.sequence_number)
-    step = search.begin()
     try:
-        while isinstance(step, AskHash):
-            number = step.sequence_number
+        while (number := search.question) is not None:
             theirs = await peer.find_hash(number)
             held = await finish_in_thread(partial(chains.find_block_by_number, record.id, number))
-            step = search.handle(HashAnswer(theirs, held.hash if held else None))
+            search.answer(is_same=held is not None and held.hash == theirs)
     except (RejectedError, MalformedError, NotFoundError, UnavailableError):
         return None
-    return step.sequence_number
+    return search.last_common
 
 
 def _path_between(

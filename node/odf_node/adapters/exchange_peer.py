@@ -15,6 +15,7 @@ from odf_node.ports.peer_errors import PeerLiedError
 from odf_node.threads import finish_in_thread
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.limits import (
     MAX_ATTESTATIONS_BYTES,
     MAX_JSON_BYTES,
@@ -33,7 +34,6 @@ from odf_protocol.exchange.messages import (
 )
 from odf_protocol.exchange.packs import PackedBlock, decode_pack
 from odf_protocol.exchange.routes import PREFIX, dataset_path, head_path, leaves_path, object_path
-from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 

@@ -15,7 +15,7 @@ from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.ports.peer_client import PeerDataset
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.gossip.addresses import PeerAddress
-from odf_protocol.heard import without_mark
+from odf_protocol.public_addresses import without_mark
 
 
 async def open_heard_peer(address: str, settings: ClientSettings, *, allow_private: bool) -> PeerDataset:

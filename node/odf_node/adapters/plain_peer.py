@@ -17,10 +17,10 @@ from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerS
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.limits import MAX_HEAD_TEXT_BYTES
 from odf_protocol.exchange.packs import PackedBlock
 from odf_protocol.exchange.routes import block_path, object_path
-from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES

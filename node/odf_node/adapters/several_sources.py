@@ -24,9 +24,9 @@ from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import OdfError, RejectedError, UnsupportedError
+from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.hash_tree import LEAF_BYTES, MAX_LEAVES, HashTree, count_leaves
 from odf_protocol.exchange.ranges import find_content_range
-from odf_protocol.exchange.wanted import WantedObject
 
 
 @dataclass(slots=True)

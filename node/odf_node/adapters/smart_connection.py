@@ -11,8 +11,8 @@ from odf_node.adapters.smart_socket import CLOSE_S, Conversation, Role
 from odf_node.ports.peer_client import ObjectKind
 from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
 from odf_protocol.errors import OdfError, RejectedError, UnavailableError
+from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.limits import message_limit_s
-from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.smart_transfer.limits import MAX_MESSAGE_BYTES
 from odf_protocol.smart_transfer.messages import ObjectFile, ObjectType
 

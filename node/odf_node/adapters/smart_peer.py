@@ -22,10 +22,10 @@ from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUna
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.limits import MAX_HEAD_TEXT_BYTES, MAX_PULL_BLOCKS, MAX_PULL_BYTES
 from odf_protocol.exchange.packs import PackedBlock
 from odf_protocol.exchange.routes import block_path
-from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.batches import decode_batch

@@ -11,9 +11,8 @@ from typing import Any, Final, NoReturn
 from odf_node.configuration.declaration import PRIORITIES, Schedule
 from odf_node.schedule_times import parse_cron, parse_every, parse_zone
 from odf_protocol.events import SetAttachments
-from odf_protocol.manifest.errors import ManifestError, find_nearest
+from odf_protocol.manifest.errors import At, ManifestError, find_nearest
 from odf_protocol.manifest.nodes import MapNode, Node, Scalar, describe
-from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.manifest.yaml_text import parse_yaml
 
 SCHEDULE_PATH: Final = "odf-node/schedule.yaml"

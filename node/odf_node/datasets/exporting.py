@@ -26,9 +26,9 @@ from odf_node.ports.progress import ProgressLine
 from odf_node.readable_inputs import ANYBODY, may_see_records
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
 from odf_protocol.exchange.messages import KeyLogMessage, encode_message
 from odf_protocol.exchange.routes import block_path, object_path
-from odf_protocol.exchange.wanted import WantedObject, iter_wanted
 from odf_protocol.multihash import Multihash
 
 _MAX_HEAD_BYTES: Final = 128

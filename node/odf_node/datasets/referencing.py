@@ -18,10 +18,10 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.rows import RowsCache
 from odf_protocol.block import decode_block
+from odf_protocol.block_notes import LookedUp
 from odf_protocol.did import DatasetId
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform
 from odf_protocol.head import Head
-from odf_protocol.lookup_notes import LookedUp
 from odf_protocol.timestamp import Timestamp
 
 MOST_ROWS: Final = 5_000_000

@@ -17,11 +17,10 @@ from odf_node.ports.objects import ObjectStore
 from odf_node.ports.stages import StageStore
 from odf_node.wording import count_of
 from odf_protocol.block import Block, decode_block
-from odf_protocol.correction_notes import find_reason
+from odf_protocol.block_notes import find_reason, list_lookups
 from odf_protocol.enums import DatasetKind
 from odf_protocol.events import AddData, ExecuteTransform, SetTransform
-from odf_protocol.exchange.wanted import iter_wanted
-from odf_protocol.lookup_notes import list_lookups
+from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.step_statistics import StepStatistics
 
 

@@ -26,7 +26,7 @@ from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, RejectedError
 from odf_protocol.events import ExecuteTransform
-from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
 from odf_protocol.replay_codec import decode_replay_record

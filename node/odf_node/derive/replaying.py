@@ -23,8 +23,7 @@ from odf_node.ports.rows import RowsCache
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
-from odf_protocol.divergence import Divergence
-from odf_protocol.divergence_cause import Cause
+from odf_protocol.divergence import Cause, Divergence
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import ExecuteTransform
 from odf_protocol.multihash import Multihash

@@ -30,7 +30,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
 from odf_protocol.events import AddData, ExecuteTransform
-from odf_protocol.exchange.wanted import WantedObject, iter_wanted
+from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
 from odf_protocol.multihash import Multihash
 from odf_protocol.transform_plan import input_ids
 

@@ -14,7 +14,7 @@ from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import ProgressLine
 from odf_node.threads import finish_in_thread
 from odf_protocol.block_traits import CHECKPOINT, ROWS
-from odf_protocol.exchange.wanted import WantedObject, iter_wanted
+from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
 
 MAX_ABSENT: Final = 100
 """Files that a peer may lack before it is asked for no more.  # guess: more than it lost, less than all of them"""

@@ -22,8 +22,8 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.gossip.item import Item
-from odf_protocol.heard import as_heard
 from odf_protocol.names import DatasetName
+from odf_protocol.public_addresses import as_heard
 
 if TYPE_CHECKING:
     from odf_node.exchange.taking import Errand, Taking

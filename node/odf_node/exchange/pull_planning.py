@@ -12,13 +12,12 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.peer_client import PeerDataset
 from odf_protocol.block import decode_block
 from odf_protocol.block_shape import KnownShapes
-from odf_protocol.dataset_view import DatasetView
+from odf_protocol.dataset_view import DatasetView, ViewFold
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, OdfError
 from odf_protocol.events import DatasetKind, SetTransform
 from odf_protocol.names import DatasetAlias
 from odf_protocol.transform_plan import input_ids
-from odf_protocol.view_fold import ViewFold
 
 
 @dataclass(frozen=True, slots=True)

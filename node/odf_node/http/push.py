@@ -25,6 +25,7 @@ from odf_node.ports.errors import HomeFullError, ObjectNotFoundError
 from odf_node.ports.objects import StagedObject
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.limits import (
     HELD_BACK_S,
     MAX_JSON_BYTES,
@@ -37,7 +38,6 @@ from odf_protocol.exchange.limits import (
 )
 from odf_protocol.exchange.messages import PushRequest, PushState, PushStatus, UploadProgress, decode_message
 from odf_protocol.exchange.routes import PREFIX
-from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.http_signatures import CONTENT_DIGEST, content_digest
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName

@@ -27,11 +27,10 @@ from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import Arrivals, ArrivingObjects, ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_protocol.errors import MalformedError, RejectedError
-from odf_protocol.exchange.block_outlines import BlockOutlines
+from odf_protocol.exchange.block_outlines import BlockOutlines, WantedObject
 from odf_protocol.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS, PAGE_MISSING_OBJECTS
 from odf_protocol.exchange.messages import HeadMessage, MissingObject, Problem, PushRequest, PushState, PushStatus
 from odf_protocol.exchange.packs import PackedBlock, decode_pack
-from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.head import Head
 from odf_protocol.multihash import SHA3_256, Multihash
 

@@ -33,8 +33,8 @@ from odf_node.ports.row_intake import NoRowsTakenError, RowFormatError, RowIntak
 from odf_node.threads import finish_in_thread
 from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.routes import ObjectKind
-from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.http_signatures import CONTENT_DIGEST
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp

@@ -19,10 +19,9 @@ from odf_node.ports.objects import Arrivals, ArrivingObjects, ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
-from odf_protocol.exchange.block_outlines import BlockOutlines
+from odf_protocol.exchange.block_outlines import BlockOutlines, WantedObject
 from odf_protocol.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS
 from odf_protocol.exchange.packs import PackedBlock
-from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.head import Head
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.smart_transfer.batches import decode_batch

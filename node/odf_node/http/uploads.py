@@ -9,7 +9,7 @@ from aiohttp import web
 
 from odf_node.configuration import Storage
 from odf_node.ports.objects import ObjectStore
-from odf_protocol.exchange.wanted import WantedObject
+from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.multihash import Multihash
 
 

@@ -36,8 +36,7 @@ from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
-from odf_protocol import lookup_notes
-from odf_protocol.correction_notes import attributes_of
+from odf_protocol.block_notes import LookedUp, note_correction, note_lookups
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.enums import DatasetKind
 from odf_protocol.events import AddData, OffsetInterval
@@ -176,7 +175,7 @@ class Correcting:
         require_changeable(record)
         if record.kind is not DatasetKind.ROOT:
             raise UsageError(f"'{record.name}' is a derivative: correct its inputs, and pull it again")
-        note = attributes_of(reason)
+        note = note_correction(reason)
         # Before the rows are read: who writes in between makes the commit fail.
         writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
         view = load_view(self.chains, record.id)
@@ -186,7 +185,7 @@ class Correcting:
 
     def _checked(self, correction: Correction, now: Timestamp) -> Correction:
         """Ask the validators of the dataset, where it has some, what they say of the rows as they are to be."""
-        looked_up: list[lookup_notes.LookedUp] = []
+        looked_up: list[LookedUp] = []
 
         def find_rows(name: str) -> ReferencedRows:
             rows, where = self.references.get(name, now)
@@ -209,7 +208,7 @@ class Correcting:
                 Path(folder),
                 now,
             )
-        seen = lookup_notes.attributes_of(looked_up)
+        seen = note_lookups(looked_up)
         both = correction.note.to_dict() | (seen.to_dict() if seen else {})
         return replace(correction, warnings=warnings, note=ExtraAttributes.of(both))
 

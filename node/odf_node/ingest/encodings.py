@@ -10,7 +10,7 @@ from odf_node.ports.sources import SourceReader
 from odf_node.text_encodings import ENCODINGS, UTF_8, find_codec
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import ReadStep, ReadStepCsv, ReadStepJson, ReadStepNdJson
-from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.manifest.errors import At
 
 
 def check_encoding(read: ReadStep, at: At) -> None:

@@ -36,7 +36,7 @@ from odf_protocol.events import (
     SourceState,
 )
 from odf_protocol.manifest import DatasetSnapshot
-from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.manifest.errors import At
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import input_ids

@@ -12,7 +12,7 @@ from odf_node.ingest.rules_check import FindColumns, check_rules, find_row_schem
 from odf_node.ports.sources import SourceReader
 from odf_protocol.events import AddPushSource, SetAttachments, SetPollingSource, SetVocab
 from odf_protocol.manifest import DatasetSnapshot
-from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.manifest.errors import At
 from odf_protocol.vocabulary import Vocabulary
 
 

@@ -33,8 +33,7 @@ from odf_node.ingest.ingest_rules import find_rules, parse_rules
 from odf_node.ports.sinks import Sink, SinkContext
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import AddPushSource, ReadStep, ReadStepNdJson, SetAttachments, SetPollingSource
-from odf_protocol.manifest.errors import ManifestError
-from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.manifest.errors import At, ManifestError
 from odf_protocol.vocabulary import Vocabulary
 
 FindColumns = Callable[[str], ReferencedRows | None]

@@ -54,8 +54,7 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
     Raises:
         TemplateError: A template is not written as one, or names a variable that is not set and has no default.
     """
-    from odf_protocol.manifest.fetch_templates import substitute_in_fetch
-    from odf_protocol.manifest.templates import substitute
+    from odf_protocol.manifest.templates import substitute, substitute_in_fetch
 
     environment = {name: value for name, value in environment.items() if not name.startswith(_OWN)}
     match step:

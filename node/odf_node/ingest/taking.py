@@ -35,6 +35,7 @@ from odf_node.ports.observing import Run, RunKind
 from odf_node.ports.quarantine import Fate, QuarantineStore, Settlement, WaitingBatch
 from odf_node.ports.sources import SourceReader
 from odf_node.ports.stages import StageStore
+from odf_protocol.block_notes import LookedUp, note_lookups
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     AddData,
@@ -44,7 +45,6 @@ from odf_protocol.events import (
     SetDataSchema,
     SetPollingSource,
 )
-from odf_protocol.lookup_notes import LookedUp, attributes_of
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
@@ -303,7 +303,7 @@ class BatchTaker:
                     new_data=new_data,
                     new_watermark=response.watermark,
                     new_source_state=batch.new_state,
-                    extra=attributes_of(looked_up) if new_data else None,
+                    extra=note_lookups(looked_up) if new_data else None,
                 )
                 writer.add(event, system_time=batch.system_time)
             merge_state = outputs.stage(response.state_path).hash if response.state_path else None

@@ -18,9 +18,9 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.documents import DocumentStore
 from odf_protocol.did import DidKey
 from odf_protocol.heads import sign_head
-from odf_protocol.key_changes import sign_recovery, sign_recovery_key, sign_rotation
 from odf_protocol.key_events import KeyEvent, decode_key_event
 from odf_protocol.key_history import KeyHistory
+from odf_protocol.key_logs import sign_recovery, sign_recovery_key, sign_rotation
 from odf_protocol.timestamp import Timestamp
 
 

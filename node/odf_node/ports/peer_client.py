@@ -13,9 +13,9 @@ from typing import Protocol, Self, runtime_checkable
 from odf_node.ports.objects import ArrivingObjects
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
+from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.packs import PackedBlock
 from odf_protocol.exchange.routes import ObjectKind
-from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 

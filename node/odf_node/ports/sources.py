@@ -11,7 +11,7 @@ from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_protocol.events import FetchStep, PrepStep, SetPollingSource, SourceState
-    from odf_protocol.manifest.snapshot_error import At
+    from odf_protocol.manifest.errors import At
 
 
 DATASET_SCHEME: Final = "dataset"

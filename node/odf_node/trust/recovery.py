@@ -18,7 +18,7 @@ from odf_protocol.block_traits import CHECKPOINT, ROWS
 from odf_protocol.chain import Strictness
 from odf_protocol.chain.stored_state import decode_state, encode_state
 from odf_protocol.errors import RejectedError
-from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.heads import verify_head
 from odf_protocol.timestamp import Timestamp
 

@@ -28,8 +28,8 @@ from odf_protocol.accept_policies import PolicySet
 from odf_protocol.chain import Strictness
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
-from odf_protocol.heard import without_mark
 from odf_protocol.policy import AcceptRule, Auditor, Decision, Trust, decide, decide_on_metadata
+from odf_protocol.public_addresses import without_mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,7 @@ from odf_protocol import block_traits as traits
 from odf_protocol.chain import ChainState, Strictness
 from odf_protocol.chain.stored_state import decode_state, encode_state
 from odf_protocol.did import DatasetId
-from odf_protocol.divergence import Divergence
-from odf_protocol.divergence_cause import Cause
+from odf_protocol.divergence import Cause, Divergence
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError, RejectedError, UnavailableError
 from odf_protocol.events import AddData, ExecuteTransform

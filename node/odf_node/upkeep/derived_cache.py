@@ -13,7 +13,7 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.rows import RowsCache
 from odf_protocol.enums import DatasetKind
-from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.multihash import Multihash
 
 

@@ -33,8 +33,7 @@ from odf_protocol.block import Block, decode_block
 from odf_protocol.chain import Strictness
 from odf_protocol.chain.verify import ChainVerifier
 from odf_protocol.errors import OdfError
-from odf_protocol.exchange.block_outlines import BlockOutlines
-from odf_protocol.exchange.wanted import WantedObject, iter_wanted
+from odf_protocol.exchange.block_outlines import BlockOutlines, WantedObject, iter_wanted
 from odf_protocol.multihash import Multihash
 
 

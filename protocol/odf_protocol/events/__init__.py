@@ -76,14 +76,6 @@ from odf_protocol.events.fetch import (
     SourceCachingForever,
     SourceOrdering,
 )
-from odf_protocol.events.merge import (
-    MergeStrategy,
-    MergeStrategyAppend,
-    MergeStrategyChangelogStream,
-    MergeStrategyLedger,
-    MergeStrategySnapshot,
-    MergeStrategyUpsertStream,
-)
 from odf_protocol.events.metadata import (
     AttachmentEmbedded,
     Attachments,
@@ -110,6 +102,12 @@ from odf_protocol.events.source import (
     AddPushSource,
     DisablePollingSource,
     DisablePushSource,
+    MergeStrategy,
+    MergeStrategyAppend,
+    MergeStrategyChangelogStream,
+    MergeStrategyLedger,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
     SetPollingSource,
 )
 from odf_protocol.events.transform import (

@@ -28,9 +28,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any
 
 from odf_protocol.did import DatasetId
-from odf_protocol.enums import WireEnum
+from odf_protocol.enums import BOOL, INT16, INT32, INT64, UINT32, UINT64, Scalar, WireEnum
 from odf_protocol.multihash import Multihash
-from odf_protocol.scalars import BOOL, INT16, INT32, INT64, UINT32, UINT64, Scalar
 from odf_protocol.timestamp import Timestamp
 
 __all__ = [

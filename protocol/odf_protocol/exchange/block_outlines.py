@@ -3,15 +3,36 @@
 Ordinary blocks that are laid out like one that was decoded before, and name no objects, are read by position.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from odf_protocol.block import decode_block
 from odf_protocol.block_shape import KnownShapes
 from odf_protocol.block_traits import CHECKPOINT, ROWS
 from odf_protocol.did import DatasetId
-from odf_protocol.events import AddData, ExecuteTransform, Seed
-from odf_protocol.exchange.wanted import WantedObject, iter_wanted
+from odf_protocol.events import AddData, Event, ExecuteTransform, Seed
+from odf_protocol.exchange.routes import ObjectKind
 from odf_protocol.multihash import SHA3_256, Multihash
+
+
+@dataclass(frozen=True, slots=True)
+class WantedObject:
+    """An object as its block names it."""
+
+    kind: ObjectKind
+    hash: Multihash
+    size_bytes: int
+
+
+def iter_wanted(event: Event) -> Iterator[WantedObject]:
+    """Yield the objects that the event adds: its slice, then its checkpoint."""
+    if not isinstance(event, AddData | ExecuteTransform):
+        return
+    if event.new_data is not None:
+        yield WantedObject(ObjectKind.DATA, event.new_data.physical_hash, event.new_data.size)
+    if event.new_checkpoint is not None:
+        yield WantedObject(ObjectKind.CHECKPOINT, event.new_checkpoint.physical_hash, event.new_checkpoint.size)
+
 
 _LINK, _NUMBER = 4, 5
 """Places in what ``Shape.read`` returns."""

@@ -25,6 +25,7 @@ from typing import Final
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip.addresses import PeerAddress
+from odf_protocol.gossip.catching_up import ArrivalLog, Following, Reconciliations, fit_items
 from odf_protocol.gossip.effects import (
     Accept,
     Effect,
@@ -43,7 +44,6 @@ from odf_protocol.gossip.effects import (
     SetRecord,
     Tick,
 )
-from odf_protocol.gossip.feeds import ArrivalLog, Following, fit_items
 from odf_protocol.gossip.item import Item, ItemKind, item_id, read_item
 from odf_protocol.gossip.links import Links
 from odf_protocol.gossip.messages import (
@@ -54,7 +54,6 @@ from odf_protocol.gossip.messages import (
     ItemMessage,
     Items,
     Push,
-    RangeMessage,
     Ranges,
     Reply,
     Request,
@@ -67,7 +66,6 @@ from odf_protocol.gossip.peer_record import PeerRecord, decode_peer_record
 from odf_protocol.gossip.peers import PeerBook, Randomness
 from odf_protocol.gossip.ranges import NONCE_BYTES, answer_ranges
 from odf_protocol.gossip.rates import Rates, Strikes
-from odf_protocol.gossip.reconciliation import Reconciliations
 from odf_protocol.gossip.settings import GossipSettings
 from odf_protocol.gossip.store import OWN, ItemStore, Verdict
 
@@ -177,8 +175,7 @@ class GossipMachine:
                 self._take_items(items, bucket, now_ms, came_from=None, solicited=False)
                 return Taken()
             case Compare(nonce=nonce, ranges=asked):
-                answer = answer_ranges(self.store.ids, nonce, [one.to_range() for one in asked])
-                return Ranges(ranges=tuple(RangeMessage.of(one) for one in answer))
+                return Ranges(ranges=answer_ranges(self.store.ids, nonce, asked))
             case Want(ids=ids):
                 found = (self.store.find(id_) for id_ in ids)
                 return Items(items=fit_items([item for item in found if item is not None]))

@@ -18,9 +18,9 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from odf_protocol.errors import MalformedError
-from odf_protocol.gossip.item import ITEM_ID_BYTES, MAX_ITEM_BYTES, Item, ItemKind, item_id
+from odf_protocol.gossip.item import MAX_ITEM_BYTES, Item, ItemKind, item_id
 from odf_protocol.gossip.peer_record import MAX_PEER_RECORD_BYTES
-from odf_protocol.gossip.ranges import FINGERPRINT_BYTES, MAX_RANGES, NONCE_BYTES, Range
+from odf_protocol.gossip.ranges import MAX_RANGES, NONCE_BYTES, ItemId, Range
 
 __all__ = [
     "MAX_MESSAGE_BYTES",
@@ -31,7 +31,7 @@ __all__ = [
     "ItemMessage",
     "Items",
     "Push",
-    "RangeMessage",
+    "Range",
     "Ranges",
     "Reply",
     "Request",
@@ -49,7 +49,6 @@ MAX_MESSAGE_ITEMS: Final = 256
 MAX_RECORDS: Final = 16
 
 _KINDS: Final = {kind.value: kind for kind in ItemKind}
-_Id = Annotated[bytes, msgspec.Meta(min_length=ITEM_ID_BYTES, max_length=ITEM_ID_BYTES)]
 _Record = Annotated[bytes, msgspec.Meta(min_length=97, max_length=MAX_PEER_RECORD_BYTES + 96)]
 _Nonce = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
 _Records = Annotated[tuple[_Record, ...], msgspec.Meta(max_length=MAX_RECORDS)]
@@ -84,27 +83,7 @@ class ItemMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 _ItemMessages = Annotated[tuple[ItemMessage, ...], msgspec.Meta(max_length=MAX_MESSAGE_ITEMS)]
 
 
-class RangeMessage(_Strict, frozen=True, kw_only=True):
-    """A range of ids; an absent ``lower`` is the first id there can be, an absent ``upper`` is no end."""
-
-    lower: _Id = bytes(ITEM_ID_BYTES)
-    upper: _Id | None = None
-    fingerprint: Annotated[bytes, msgspec.Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)] | None = (
-        None
-    )
-    ids: Annotated[tuple[_Id, ...], msgspec.Meta(max_length=64)] | None = None
-
-    @classmethod
-    def of(cls, one: Range) -> "RangeMessage":
-        """Write a range."""
-        return cls(lower=one.lower, upper=one.upper, fingerprint=one.fingerprint, ids=one.ids)
-
-    def to_range(self) -> Range:
-        """Read it."""
-        return Range(self.lower, self.upper, self.fingerprint, self.ids)
-
-
-_RangeMessages = Annotated[tuple[RangeMessage, ...], msgspec.Meta(max_length=MAX_RANGES)]
+_Ranges = Annotated[tuple[Range, ...], msgspec.Meta(max_length=MAX_RANGES)]
 
 
 class Hello(_Strict, frozen=True, kw_only=True, tag_field="type", tag="hello"):
@@ -129,13 +108,13 @@ class Compare(_Strict, frozen=True, kw_only=True, tag_field="type", tag="compare
     """A step of a reconciliation."""
 
     nonce: _Nonce
-    ranges: _RangeMessages
+    ranges: _Ranges
 
 
 class Want(_Strict, frozen=True, kw_only=True, tag_field="type", tag="want"):
     """Ids of items that are asked for."""
 
-    ids: Annotated[tuple[_Id, ...], msgspec.Meta(max_length=MAX_MESSAGE_ITEMS)]
+    ids: Annotated[tuple[ItemId, ...], msgspec.Meta(max_length=MAX_MESSAGE_ITEMS)]
 
 
 class Follow(_Strict, frozen=True, kw_only=True, tag_field="type", tag="follow"):
@@ -160,7 +139,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
 class Ranges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="ranges"):
     """Where the answerer differs; empty where it does not."""
 
-    ranges: _RangeMessages = ()
+    ranges: _Ranges = ()
 
 
 class Items(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="items"):

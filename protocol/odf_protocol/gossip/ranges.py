@@ -17,7 +17,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha3_256
-from typing import Final
+from typing import Annotated, Final
+
+import msgspec
 
 from odf_protocol.errors import MalformedError
 from odf_protocol.gossip.item import ITEM_ID_BYTES
@@ -33,10 +35,12 @@ _LISTED_RANGES: Final = 32
 """So many lists at most for a range in which the asker has nothing."""
 _FIRST: Final = bytes(ITEM_ID_BYTES)
 
+ItemId = Annotated[bytes, msgspec.Meta(min_length=ITEM_ID_BYTES, max_length=ITEM_ID_BYTES)]
+_Fingerprint = Annotated[bytes, msgspec.Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Ids from ``lower`` on, below ``upper`` (None: to the end): their fingerprint, or all of them.
+
+class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Ids from ``lower`` on, below ``upper`` (None: to the end): their fingerprint, or all of them. Travels as it is.
 
     Attributes:
         lower: First id that belongs to it.
@@ -45,10 +49,10 @@ class Range:
         ids: All of them, sorted; None where a fingerprint stands for them.
     """
 
-    lower: bytes
-    upper: bytes | None
-    fingerprint: bytes | None = None
-    ids: tuple[bytes, ...] | None = None
+    lower: ItemId = _FIRST
+    upper: ItemId | None = None
+    fingerprint: _Fingerprint | None = None
+    ids: Annotated[tuple[ItemId, ...], msgspec.Meta(max_length=64)] | None = None
 
 
 @dataclass(frozen=True, slots=True)

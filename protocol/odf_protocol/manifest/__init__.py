@@ -12,8 +12,7 @@ This package brings PyYAML; nothing else of the protocol does.
 """
 
 from odf_protocol.manifest.documents import BlockManifest, DatasetSnapshot, Manifest
-from odf_protocol.manifest.errors import ManifestError
-from odf_protocol.manifest.fetch_templates import substitute_in_fetch
+from odf_protocol.manifest.errors import ManifestError, SnapshotError
 from odf_protocol.manifest.parsing import (
     parse_added_event,
     parse_block,
@@ -24,9 +23,14 @@ from odf_protocol.manifest.parsing import (
     parse_snapshot,
     parse_snapshots,
 )
-from odf_protocol.manifest.snapshot_error import SnapshotError
 from odf_protocol.manifest.snapshot_rules import normalize_added_event, normalize_snapshot
-from odf_protocol.manifest.templates import MissingVariableError, TemplateError, find_variables, substitute
+from odf_protocol.manifest.templates import (
+    MissingVariableError,
+    TemplateError,
+    find_variables,
+    substitute,
+    substitute_in_fetch,
+)
 from odf_protocol.manifest.writing import (
     block_to_json,
     block_to_plain,

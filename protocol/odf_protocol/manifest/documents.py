@@ -12,7 +12,7 @@ Source: ODF "Manifests", "DatasetSnapshot", "MetadataBlock".
 """
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from odf_protocol.events import DatasetKind, Event
 from odf_protocol.multihash import Multihash
@@ -51,30 +51,6 @@ class BlockManifest:
     prev_block_hash: Multihash | None
     sequence_number: int
     event: Event
-
-
-class BlockView(Protocol):
-    """What the writer needs of a block; a decoded block and a ``BlockManifest`` both have it."""
-
-    @property
-    def version(self) -> int:
-        """Of the block's encoding."""
-
-    @property
-    def system_time(self) -> Timestamp:
-        """When it was made."""
-
-    @property
-    def prev_block_hash(self) -> Multihash | None:
-        """Its predecessor."""
-
-    @property
-    def sequence_number(self) -> int:
-        """Its place in the chain, from 0."""
-
-    @property
-    def event(self) -> Event:
-        """What it says."""
 
 
 Manifest = DatasetSnapshot | BlockManifest | Event

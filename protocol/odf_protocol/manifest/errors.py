@@ -1,10 +1,12 @@
-"""The one error of reading manifests: it points at a character and says what would have been right."""
+"""Errors of reading manifests, which point at a character, and of the rules of snapshots, which point at a field."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, NoReturn
 
-from odf_protocol.errors import MalformedError, shown
+from odf_protocol.errors import MalformedError, OdfError, RejectedError, shown
+from odf_protocol.manifest.nodes import Node
 
 #: How alike a word must be to be suggested; difflib's own default is 0.6. # guess
 _SUGGESTION_CUTOFF: Final = 0.6
@@ -69,3 +71,85 @@ def list_words(words: Iterable[str]) -> str:
     all_words = list(words)
     shown = ", ".join(all_words[:_LISTED_WORDS])
     return shown if len(all_words) <= _LISTED_WORDS else f"{shown} and {len(all_words) - _LISTED_WORDS} more"
+
+
+#: Field path as a linked list, newest step first, so that extending one costs a tuple; None is the document's root.
+Path = tuple["Path", str | int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A manifest being read.
+
+    Attributes:
+        source_name: For messages: a file's name.
+        rewrite_text: Applied to every text value as it is read; None leaves texts as written.
+    """
+
+    source_name: str
+    rewrite_text: Callable[[str], str] | None = None
+
+    def fail(self, node: Node, path: Path, expected: str, found: str, nearest: str | None = None) -> NoReturn:
+        """Raise the error of a node."""
+        raise ManifestError(
+            self.source_name,
+            node.line,
+            node.column,
+            path=format_path(path),
+            expected=expected,
+            found=found,
+            nearest=nearest,
+        )
+
+
+#: Turns a node into a value, or fails at its place. The value's type is known to the declaration only.
+Reader = Callable[[Node, Path, Place], object]
+
+
+def format_path(path: Path) -> str:
+    """Write a path as ``content.metadata[2].read.kind``."""
+    steps: list[str] = []
+    while path is not None:
+        path, step = path
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+    return "".join(reversed(steps)).removeprefix(".")
+
+
+Step = str | int
+
+
+class SnapshotError(RejectedError):
+    """A snapshot is well-formed and breaks a rule.
+
+    Attributes:
+        path: Steps from the snapshot to the fault, as manifests spell them: ``("metadata", 2, "read")``.
+        known: Words that the author may have meant.
+    """
+
+    def __init__(self, path: tuple[Step, ...], *, expected: str, found: str, known: Iterable[str] = ()) -> None:
+        super().__init__(f"snapshot rules at {'.'.join(map(str, path)) or 'the event'}", expected=expected, found=found)
+        self.path = path
+        self.known = tuple(known)
+        self.expected: str = expected
+        self.found: str = found
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A place in the snapshot."""
+
+    path: tuple[Step, ...] = ()
+
+    def __truediv__(self, step: Step) -> "At":
+        return At((*self.path, step))
+
+    def reject(self, expected: str, found: str, known: Iterable[str] = ()) -> NoReturn:
+        """Raise the error of this place; the nearest of the known words is offered."""
+        raise SnapshotError(self.path, expected=expected, found=found, known=known)
+
+    def check(self, what: str, check: Callable[[str], object], value: str) -> None:
+        """Run a check of another module; its error becomes one of this place."""
+        try:
+            check(value)
+        except OdfError as error:
+            raise SnapshotError(self.path, expected=what, found=f"{value!r} ({error})") from error

@@ -19,12 +19,10 @@ from odf_protocol.events import DatasetKind, Event
 from odf_protocol.events.declaration import union_kind_of
 from odf_protocol.manifest import limits
 from odf_protocol.manifest.documents import VERSIONS, BlockManifest, DatasetSnapshot, Manifest
-from odf_protocol.manifest.errors import ManifestError, find_nearest, list_words
+from odf_protocol.manifest.errors import ManifestError, Path, Place, SnapshotError, Step, find_nearest, list_words
 from odf_protocol.manifest.json_text import parse_json
 from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
-from odf_protocol.manifest.place import Path, Place
 from odf_protocol.manifest.reading import read_kind, read_table
-from odf_protocol.manifest.snapshot_error import SnapshotError, Step
 from odf_protocol.manifest.snapshot_rules import normalize_added_event, normalize_snapshot
 from odf_protocol.manifest.templates import substitute
 from odf_protocol.manifest.yaml_text import parse_yaml, position_of

@@ -30,9 +30,8 @@ from odf_protocol.events.declaration import (
     declaration_of,
 )
 from odf_protocol.events.extra_attributes import ExtraAttributes
-from odf_protocol.manifest.errors import find_nearest, list_words
+from odf_protocol.manifest.errors import Path, Place, Reader, find_nearest, list_words
 from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
-from odf_protocol.manifest.place import Path, Place, Reader
 from odf_protocol.manifest.scalar_readers import (
     bytes_reader,
     enum_reader,

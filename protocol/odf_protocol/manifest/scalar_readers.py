@@ -16,10 +16,8 @@ from typing import Final, TypeVar
 from odf_protocol.errors import OdfError
 from odf_protocol.events.declaration import BytesKind, EnumKind, ScalarKind
 from odf_protocol.events.extra_attributes import ExtraAttributes
-from odf_protocol.manifest.errors import find_nearest, list_words
-from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
-from odf_protocol.manifest.place import Path, Place, Reader
-from odf_protocol.manifest.plain_scalars import BOOLS, resolve_plain
+from odf_protocol.manifest.errors import Path, Place, Reader, find_nearest, list_words
+from odf_protocol.manifest.nodes import BOOLS, ListNode, MapNode, Node, Scalar, describe, resolve_plain
 from odf_protocol.timestamp import Timestamp
 
 _T = TypeVar("_T")

@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from odf_protocol.errors import OdfError
 from odf_protocol.events import (
     AddData,
     AddPushSource,
@@ -28,6 +29,12 @@ from odf_protocol.events import (
     DisablePushSource,
     Event,
     ExecuteTransform,
+    FetchStep,
+    FetchStepEthereumLogs,
+    MergeStrategy,
+    MergeStrategyAppend,
+    MergeStrategySnapshot,
+    ReadStep,
     Seed,
     SetDataSchema,
     SetPollingSource,
@@ -37,9 +44,10 @@ from odf_protocol.events import (
     TransformInput,
 )
 from odf_protocol.manifest.documents import DatasetSnapshot
-from odf_protocol.manifest.snapshot_error import At
-from odf_protocol.manifest.source_rules import check_fetch, check_merge, check_read
+from odf_protocol.manifest.errors import At
+from odf_protocol.manifest.templates import find_variables, rewrite_fetch
 from odf_protocol.names import DatasetName, parse_dataset_ref
+from odf_protocol.schema_ddl import parse_ddl
 
 _OF_THE_NODE: Final = (Seed, AddData, ExecuteTransform, DisablePushSource, DisablePollingSource)
 
@@ -169,3 +177,58 @@ def _normalize_inputs(inputs: tuple[TransformInput, ...], at: At) -> Iterable[Tr
         refs.add(given.dataset_ref.lower())
         aliases.add(alias)
         yield replace(given, alias=alias)
+
+
+def check_fetch(fetch: FetchStep, at: At) -> None:
+    """SNAP-7, and that a chain to read logs from is named.
+
+    Raises:
+        SnapshotError: A template is malformed, or no Ethereum node is given.
+    """
+    if isinstance(fetch, FetchStepEthereumLogs) and fetch.chain_id is None and fetch.node_url is None:
+        at.reject("'chainId' or 'nodeUrl'", "neither")
+    rewrite_fetch(fetch, lambda path, text: _check_template(At((*at.path, *path)), text))
+
+
+def _check_template(at: At, text: str) -> str:
+    at.check("a template like ${{ env.NAME || 'default' }}", find_variables, text)
+    return text
+
+
+def check_read(read: ReadStep, at: At) -> None:
+    """SNAP-4.
+
+    Raises:
+        SnapshotError: Two schemas, or one in DDL that cannot be read.
+    """
+    if read.ddl_schema is None:
+        return
+    if read.schema is not None:
+        (at / "ddlSchema").reject("either 'schema' or 'ddlSchema'", "both")
+    try:
+        parse_ddl(read.ddl_schema)
+    except OdfError as error:
+        (at / "ddlSchema").reject("columns like 'name TYPE [NOT NULL]'", str(error))
+
+
+def check_merge(merge: MergeStrategy, at: At) -> None:
+    """SNAP-6.
+
+    Raises:
+        SnapshotError: A key is empty or names a column twice.
+    """
+    if isinstance(merge, MergeStrategyAppend):
+        return
+    _check_columns(merge.primary_key, at / "primaryKey")
+    if isinstance(merge, MergeStrategySnapshot) and merge.compare_columns is not None:
+        _check_columns(merge.compare_columns, at / "compareColumns")
+
+
+def _check_columns(columns: tuple[str, ...], at: At) -> None:
+    if not columns:
+        at.reject("at least one column", "none")
+    seen: set[str] = set()
+    for index, column in enumerate(columns):
+        if column in seen:
+            (at / index).reject("each column once", f"{column!r} again")
+        seen.add(column)

@@ -31,8 +31,8 @@ from odf_protocol.events.declaration import (
     union_kind_of,
 )
 from odf_protocol.events.extra_attributes import ExtraAttributes
-from odf_protocol.manifest.documents import BlockView, DatasetSnapshot
-from odf_protocol.manifest.plain_scalars import format_float, needs_quotes
+from odf_protocol.manifest.documents import BlockManifest, DatasetSnapshot
+from odf_protocol.manifest.nodes import format_float, needs_quotes
 from odf_protocol.wire.envelope import MetadataBlock
 
 __all__ = [
@@ -63,7 +63,7 @@ _END_MARK: Final = "...\n"
 _PRIVATE_USE: Final = range(0xE000, 0xF900)
 
 
-def block_to_plain(block: BlockView) -> dict[str, Plain]:
+def block_to_plain(block: Block | BlockManifest) -> dict[str, Plain]:
     """Return a block as the tree of its ``MetadataBlock`` manifest."""
     content = MetadataBlock(
         system_time=block.system_time,
@@ -84,7 +84,7 @@ def snapshot_to_plain(snapshot: DatasetSnapshot) -> dict[str, Plain]:
     return _manifest("DatasetSnapshot", 1, to_plain(TableKind(DatasetSnapshot), snapshot))
 
 
-def block_to_yaml(block: BlockView) -> str:
+def block_to_yaml(block: Block | BlockManifest) -> str:
     """Write a block as a YAML document without ``---``."""
     return to_yaml(block_to_plain(block))
 
@@ -99,7 +99,7 @@ def snapshot_to_yaml(snapshot: DatasetSnapshot) -> str:
     return to_yaml(snapshot_to_plain(snapshot))
 
 
-def block_to_json(block: BlockView) -> str:
+def block_to_json(block: Block | BlockManifest) -> str:
     """Write a block as indented JSON."""
     return to_json(block_to_plain(block))
 

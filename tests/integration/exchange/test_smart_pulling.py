@@ -20,7 +20,7 @@ from odf_node.ports import Head
 from odf_node.ports.peer_client import PeerSpeaks
 from odf_node.ports.peer_errors import PeerForbidsError, PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
-from odf_protocol.exchange.wanted import WantedObject, iter_wanted
+from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer import batches
 from odf_protocol.smart_transfer.batches import encode_batch

@@ -30,9 +30,9 @@ from odf_node.http.sending import SEND_RATE
 from odf_node.http.server import create_app
 from odf_node.ports.push_client import PushedHead
 from odf_node.threads import finish_in_thread
+from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.exchange.hash_tree import LEAF_BYTES
 from odf_protocol.exchange.packs import encode_pack
-from odf_protocol.exchange.wanted import iter_wanted
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, serving
 from support.http_server import serving as serving_files

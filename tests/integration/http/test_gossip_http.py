@@ -26,7 +26,7 @@ from support.http_server import serving, serving_bytes
 
 ROOT = Path(__file__).parents[3]
 SCHEMAS = yaml.safe_load((ROOT / "spec/schemas/openapi.yaml").read_text())["components"]["schemas"]
-NAMES = {"ItemMessage": "Item", "RangeMessage": "Range"}
+NAMES = {"ItemMessage": "Item"}
 MESSAGES = [
     name for name in gossip_messages.__all__ if isinstance(getattr(gossip_messages, name), type(msgspec.Struct))
 ]

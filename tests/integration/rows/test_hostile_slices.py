@@ -30,9 +30,8 @@ from odf_protocol.events import (
 )
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
-from odf_protocol.schema_system import system_fields
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, system_fields
 from support import thrift_compact
 from support.daemons import wait_until
 from support.lying_parquet import GROUP_ROWS, ParquetFile, with_note

@@ -29,7 +29,7 @@ from odf_protocol.events import (
     PrepStep,
     PrepStepPipe,
 )
-from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.manifest.errors import At
 
 __all__ = ["check_container", "check_fetch", "check_prepare"]
 

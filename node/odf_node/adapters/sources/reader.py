@@ -41,7 +41,7 @@ from odf_protocol.events import (
     SourceCachingForever,
     SourceState,
 )
-from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.manifest.errors import At
 from odf_protocol.timestamp import Timestamp
 
 

@@ -12,7 +12,7 @@ from odf_node.datasets.searching import Searching
 from odf_node.errors import UsageError
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
-from odf_protocol.heard import without_mark
+from odf_protocol.public_addresses import without_mark
 
 MOST_NODES: Final = 32  # guess: more than a person knows; each learns what is looked for
 _NODES_AT_ONCE: Final = 8  # guess: with the time below, all are asked within a minute and a half

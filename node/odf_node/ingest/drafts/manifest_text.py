@@ -16,7 +16,7 @@ from odf_node.ingest.drafts.records import Records
 from odf_node.ports.samples import Sample
 from odf_node.text_encodings import UTF_8
 from odf_node.wording import count_of
-from odf_protocol.manifest.plain_scalars import needs_quotes
+from odf_protocol.manifest.nodes import needs_quotes
 
 __all__ = ["draft_lines", "template_text"]
 

@@ -10,8 +10,7 @@ from odf_protocol.chain.state import ChainState
 from odf_protocol.events import SetDataSchema, SetVocab
 from odf_protocol.events.equality import means_the_same
 from odf_protocol.schema_compat import find_incompatibility
-from odf_protocol.schema_system import find_system_mismatch
-from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.vocabulary import Vocabulary, find_system_mismatch
 
 
 @event_rule("CHAIN-42", SetDataSchema, odf=None)
