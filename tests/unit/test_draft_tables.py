@@ -24,6 +24,7 @@ from odf_node.adapters.sources import LocalSourceReader
 from odf_node.errors import UsageError
 from odf_node.ingest.drafts.drafting import Drafting
 from odf_protocol.errors import MalformedError, UnsupportedError
+from unit.test_shapefiles import shape_parts, zipped
 
 
 def draft(path: Path, content: bytes, encoding: str | None = None) -> dict[str, dict[str, Any]]:
@@ -192,15 +193,41 @@ def test_file_that_is_hostile_or_no_table_is_refused_with_the_reason(
     assert [each.name for each in tmp_path.iterdir()] == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"), [("a.shp", "EsriShapefile"), ("content.xml", "OpenDocument"), ("xl/workbook.bin", "binary")]
-)
+@pytest.mark.parametrize(("entry", "message"), [("content.xml", "OpenDocument"), ("xl/workbook.bin", "binary")])
 def test_archive_that_is_no_data_is_called_by_its_name(tmp_path: Path, entry: str, message: str) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr(entry, "x")
     with pytest.raises(UnsupportedError, match=message):
         draft(tmp_path / "a.zip", packed.getvalue())
+
+
+PROJECTED = b'PROJCS["ETRS89 / UTM zone 32N",GEOGCS["ETRS89"'
+
+
+def test_columns_of_a_shapefile_are_those_of_its_table_and_the_geometry(tmp_path: Path) -> None:
+    zipped(tmp_path / "two.zip", {**shape_parts(has_null=False), "prj": PROJECTED})
+    source = zipped(tmp_path / "two.zip", shape_parts(), stem="data/[old]")
+    events = draft(source, source.read_bytes())
+    read = events["AddPushSource"]["read"]
+    assert (read["kind"], read["subPath"]) == ("EsriShapefile", "data/[[]old].shp")
+    assert types_of(events["AddPushSource"]) == {
+        "name": "String", "people": "Int64", "share": "Float64", "since": "Date", "geometry": "String"
+    }  # fmt: skip
+    assert any("other Shapefiles too: 'data/cities.shp'" in each for each in events["doubts"])
+    assert not any("ETRS89" in each for each in events["doubts"])
+    assert events["SetVocab"]["eventTimeColumn"] == "since"
+
+
+def test_coordinates_that_are_no_degrees_are_doubted_and_shapes_alone_are_refused(tmp_path: Path) -> None:
+    source = zipped(tmp_path / "a.zip", {**shape_parts(has_null=False), "prj": PROJECTED})
+    events = draft(source, source.read_bytes())
+    assert any("'ETRS89 / UTM zone 32N', and are not converted" in each for each in events["doubts"])
+    with pytest.raises(UnsupportedError, match=r"a zip of it with the \.dbf"):
+        draft(tmp_path / "a.shp", shape_parts()["shp"])
+    broken = zipped(tmp_path / "b.zip", {"shp": shape_parts()["shp"]})
+    with pytest.raises(MalformedError, match=r"expected a Shapefile, found .*has no \.dbf beside it"):
+        draft(broken, broken.read_bytes())
 
 
 def test_encoding_of_what_is_no_text_is_refused(tmp_path: Path) -> None:

@@ -34,6 +34,12 @@ def plug_in_mounts() -> tuple[Mount, ...]:
         runtime = datafusion_runtime.find_runtime()
         shown = (*runtime.files, ("datafusion", dict(runtime.packages)["datafusion"]))
         mounts += [Mount(path, f"{_PLACE}/{place}") for place, path in shown]
-    if (module := find_spec(_SHAPES)) is not None and module.origin is not None:
-        mounts.append(Mount(Path(module.origin).resolve(), f"{_PLACE}/{_SHAPES}.py"))
-    return tuple(mounts)
+    return (*mounts, *shapefile_mounts(_PLACE))
+
+
+def shapefile_mounts(folder: str) -> tuple[Mount, ...]:
+    """Return how the sandbox shows what reads Shapefiles, in this folder; nothing where it is not installed."""
+    module = find_spec(_SHAPES)
+    if module is None or module.origin is None:
+        return ()
+    return (Mount(Path(module.origin).resolve(), f"{folder}/{_SHAPES}.py"),)

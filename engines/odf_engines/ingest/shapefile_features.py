@@ -8,27 +8,63 @@ Source: ODF ReadStepEsriShapefile; spec/ingest.md ING-44.
 import codecs
 import json
 import mmap
+import re
 import shutil
 import struct
+import tempfile
 import zipfile
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, BinaryIO, Final
 
 from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest.json_records import GEOMETRY
 from odf_engines.readers.contract import BrokenFileError
 from odf_engines.readers.workbook_parts import check_sizes
 
-_SHAPES, _TABLE, _ENCODING = ".shp", ".dbf", ".cpg"
+_SHAPES, _TABLE, _ENCODING, _PROJECTION = ".shp", ".dbf", ".cpg", ".prj"
 _SHOWN: Final = 5  # names in a message
 _UTF_8: Final = "utf-8"
+_PROJECTED: Final = re.compile(r'\s*PROJCS\s*\[\s*"([^"]{1,100})"')
+"""Coordinates that are no degrees. Source: OGC 01-009, Well-known Text."""
 _HEADER_BYTES: Final = 100  # Source: ESRI Shapefile Technical Description, 1998
 _SHAPE_HEADER_BYTES: Final = 8
 _LEAST_SHAPE_BYTES: Final = 4  # its type
+
+
+Keep = Callable[[IO[bytes], int], mmap.mmap]
+"""Copies a part of the archive to where it can be read anywhere, given how many bytes it has at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """A Shapefile in a zip.
+
+    Attributes:
+        name: Of its shapes in the archive.
+        others: Other Shapefiles there.
+        projection: Of coordinates, as the file beside says, where they are no degrees.
+        reader: The library's.
+        places: Offset and size of each shape.
+    """
+
+    name: str
+    others: tuple[str, ...]
+    projection: str | None
+    reader: Any
+    places: Sequence[tuple[int, int]]
+
+    def iter_lines(self) -> Iterator[str]:
+        """Give each record as a feature; one that cannot be taken apart is a line that is none."""
+        for number, (offset, size_bytes) in enumerate(self.places):
+            shape = partial(self.reader.shp_reader.shape, number, offset, size_bytes)
+            line = _feature_line(shape, partial(self.reader.record, number), number)
+            if line is not None:
+                yield line
 
 
 def write_features(source: Path, source_name: str, sub_path: str | None, target: Path) -> Path:
@@ -46,23 +82,41 @@ def write_features(source: Path, source_name: str, sub_path: str | None, target:
     Raises:
         InvalidSourceError: It is no zip with one such Shapefile, unpacks to too much, or its files do not fit together.
     """
-    import shapefile
-
     path = target / "features.ndjson"
     try:
+        with (
+            open_shapes(source, partial(_choose, sub_path=sub_path), partial(_keep_file, target)) as shapes,
+            path.open("w", encoding="utf-8") as features,
+        ):
+            features.writelines(f"{line}\n" for line in shapes.iter_lines())
+    except BrokenFileError as error:
+        raise InvalidSourceError(source_name, str(error)) from error
+    return path
+
+
+@contextmanager
+def open_shapes(source: Path | BinaryIO, choose: Callable[[Sequence[str]], str], keep: Keep) -> Iterator[Shapes]:
+    """Open a Shapefile, whose records can be taken apart until this is left.
+
+    Args:
+        source: A zip.
+        choose: Says which, by the names of all shapes in it.
+        keep: For the parts of the archive.
+
+    Raises:
+        BrokenFileError: It is no zip with such a Shapefile, unpacks to too much, or its files do not fit together.
+    """
+    import shapefile
+
+    try:
         with ExitStack() as stack:
-            shapes, table, encoding = _unpack(source, sub_path, target, stack)
-            reader = stack.enter_context(shapefile.Reader(shp=shapes, dbf=table, encoding=encoding))
-            places = _find_places(shapes)
-            _check_table(reader, table, len(places))
-            with path.open("w", encoding="utf-8") as features:
-                for number, (offset, size_bytes) in enumerate(places):
-                    shape = partial(reader.shp_reader.shape, number, offset, size_bytes)
-                    line = _feature_line(shape, partial(reader.record, number), number)
-                    if line is not None:
-                        features.write(f"{line}\n")
+            found = _unpack(source, choose, keep, stack)
+            reader = stack.enter_context(shapefile.Reader(shp=found.shapes, dbf=found.table, encoding=found.encoding))
+            places = _find_places(found.shapes)
+            _check_table(reader, found.table, len(places))
+            yield Shapes(found.name, found.others, found.projection, reader, places)
     except (BrokenFileError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise InvalidSourceError(source_name, f"no zip with a Shapefile that can be read: {error}") from error
+        raise BrokenFileError(f"no zip with a Shapefile that can be read: {error}") from error
     except (
         shapefile.ShapefileException,
         OSError,
@@ -73,36 +127,63 @@ def write_features(source: Path, source_name: str, sub_path: str | None, target:
         struct.error,
     ) as error:
         reason = f"{type(error).__name__}: {error}"[:200]
-        raise InvalidSourceError(source_name, f"its Shapefile cannot be read: {reason}") from error
-    return path
+        raise BrokenFileError(f"its Shapefile cannot be read: {reason}") from error
 
 
-def _unpack(source: Path, sub_path: str | None, target: Path, stack: ExitStack) -> tuple[Any, Any, str]:
-    """Give the shapes, the table beside them, and how its texts are written."""
+def _choose(found: Sequence[str], sub_path: str | None) -> str:
+    wanted = found if sub_path is None else [name for name in found if fnmatchcase(name, sub_path)]
+    if len(wanted) != 1:
+        shown = ", ".join(ascii(name) for name in found[:_SHOWN]) or "none"
+        asked = "" if sub_path is None else f" that {sub_path} names"
+        raise BrokenFileError(f"expected one {_SHAPES}{asked}, found {len(wanted)} among {shown}")
+    return wanted[0]
+
+
+def _keep_file(target: Path, part: IO[bytes], _size_bytes: int) -> mmap.mmap:
+    """Copy to a file without a name left behind: what is mapped stays there."""
+    with tempfile.TemporaryFile(dir=target) as copy:
+        shutil.copyfileobj(part, copy)
+        copy.flush()
+        return mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What belongs to one Shapefile of an archive."""
+
+    name: str
+    others: tuple[str, ...]
+    projection: str | None
+    shapes: mmap.mmap
+    table: mmap.mmap
+    encoding: str
+
+
+def _unpack(source: Path | BinaryIO, choose: Callable[[Sequence[str]], str], keep: Keep, stack: ExitStack) -> _Parts:
     with zipfile.ZipFile(source) as archive:
         check_sizes(archive.infolist())
         names = archive.namelist()
         found = [name for name in names if name.lower().endswith(_SHAPES)]
-        wanted = found if sub_path is None else [name for name in found if fnmatchcase(name, sub_path)]
-        if len(wanted) != 1:
-            shown = ", ".join(ascii(name) for name in found[:_SHOWN]) or "none"
-            asked = "" if sub_path is None else f" that {sub_path} names"
-            raise BrokenFileError(f"expected one {_SHAPES}{asked}, found {len(wanted)} among {shown}")
-        stem = wanted[0][: -len(_SHAPES)]
+        chosen = choose(found)
+        stem = chosen[: -len(_SHAPES)]
         beside = {name.lower(): name for name in names if name[: -len(_TABLE)] == stem}
         if (table := beside.get(f"{stem}{_TABLE}".lower())) is None:
-            raise BrokenFileError(f"{wanted[0]} has no {_TABLE} beside it")
-        encoding = _UTF_8
-        if (named := beside.get(f"{stem}{_ENCODING}".lower())) is not None:
+            raise BrokenFileError(f"{chosen} has no {_TABLE} beside it")
+
+        def read_start(ending: str, size_bytes: int) -> str:
+            if (named := beside.get(f"{stem}{ending}".lower())) is None:
+                return ""
             with archive.open(named) as file:
-                encoding = codecs.lookup(file.read(40).decode("ascii", "replace").strip()).name
+                return file.read(size_bytes).decode("ascii", "replace").strip()
+
+        encoding = codecs.lookup(read_start(_ENCODING, 40) or _UTF_8).name
+        projected = _PROJECTED.match(read_start(_PROJECTION, 200))
         maps = []
-        for number, name in enumerate((wanted[0], table)):
-            with archive.open(name) as part, (target / f"shapefile-{number}").open("w+b") as copy:
-                shutil.copyfileobj(part, copy)
-                copy.flush()
-                maps.append(stack.enter_context(mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)))
-    return maps[0], maps[1], encoding
+        for name in (chosen, table):
+            with archive.open(name) as part:
+                maps.append(stack.enter_context(keep(part, archive.getinfo(name).file_size)))
+    others = tuple(name for name in found if name != chosen)
+    return _Parts(chosen, others, projected and projected[1], maps[0], maps[1], encoding)
 
 
 def _find_places(shapes: mmap.mmap) -> list[tuple[int, int]]:

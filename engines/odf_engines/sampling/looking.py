@@ -16,6 +16,7 @@ from odf_engines.sandbox.resources import set_kernel_limits
 
 _PLANS = {
     "Avro": ("odf_engines.sampling.columnar", "plan_avro"),
+    "EsriShapefile": ("odf_engines.sampling.shapes", "plan_shapes"),
     "Excel": ("odf_engines.sampling.workbooks", "plan_workbook"),
     "Parquet": ("odf_engines.sampling.columnar", "plan_parquet"),
     "XmlRows": ("odf_engines.sampling.elements", "plan_elements"),

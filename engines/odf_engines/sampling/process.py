@@ -6,7 +6,7 @@ Source: clause ING-24 in ``spec/ingest.md``; SANDBOX-11.
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ import msgspec
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError
+from odf_engines.host.plug_in_mounts import shapefile_mounts
 from odf_engines.host.python_program import profile_of_reader, python_command
 from odf_engines.host.runtime import find_runtime
 from odf_engines.plug_in_names import READERS_LIBRARIES
@@ -59,7 +60,7 @@ def look_at_table(kind: str, path: Path, *, shown_as: str, is_whole: bool) -> Fo
     """Find how a file is to be read, and read its first records so.
 
     Args:
-        kind: ``Avro``, ``Excel``, ``XmlRows`` (readers), or ``Parquet``.
+        kind: ``Avro``, ``Excel``, ``XmlRows`` (readers), ``Parquet`` or ``EsriShapefile``.
         path: The file, or its beginning.
         shown_as: How messages call it.
         is_whole: It is all.
@@ -70,6 +71,7 @@ def look_at_table(kind: str, path: Path, *, shown_as: str, is_whole: bool) -> Fo
     """
     has_filter = Layer.FILTER not in missing_layers(accepted_layers(os.environ))
     profile = profile_of_reader(find_runtime(_PACKAGES), Mount(path, "/sample/file"), has_filter=has_filter)
+    profile = replace(profile, mounts=(*profile.mounts, *shapefile_mounts("/runtime/site")))
     kernel = kernel_limits(
         memory_bytes=_LIMITS.memory_bytes, cpu_s=_LIMITS.cpu_s, file_bytes=0, processes=_LIMITS.processes
     )

@@ -23,7 +23,8 @@ class Sample:
         compression: How it is packed.
         entry: Which file of an archive it is; None where the archive holds one.
         others: Some other files of the archive.
-        table: What reads it where it is no text, ``Avro``, ``Excel`` or ``Parquet``: then ``content`` is all of it.
+        table: What reads it where it is no text, ``Avro``, ``EsriShapefile``, ``Excel`` or ``Parquet``: then
+            ``content`` is all of it.
         path: The file itself, where it is no text and lies on this machine unpacked; ``content`` is empty then.
     """
 

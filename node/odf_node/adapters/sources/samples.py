@@ -38,12 +38,12 @@ _TABLES: Final = {b"PAR1": "Parquet", b"Obj\x01": "Avro"}
 _WHOLE: Final = (_ZIP, *_TABLES)
 _EXPECTED: Final = {
     "Avro": "records of Avro",
+    "EsriShapefile": "a Shapefile",
     "Excel": "a workbook with a table",
     "Parquet": "a Parquet file",
     "XmlRows": "XML in which elements repeat",
 }
 _UNREAD_ARCHIVES: Final = (
-    (".shp", "a Shapefile", "a manifest of your own, in which 'read: {kind: EsriShapefile}' is enough"),
     ("content.xml", "an OpenDocument sheet", "its sheet saved as .xlsx or CSV"),
     ("xl/workbook.bin", "a binary Excel workbook", "it saved as .xlsx"),
 )
@@ -55,6 +55,7 @@ _UNREAD: Final = {
     b"7z\xbc\xaf\x27\x1c": "7z",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
 }
+_SHAPES: Final = b"\0\0\x27\x0a"  # Source: ESRI Shapefile Technical Description, 1998
 """First bytes of files that nothing here unpacks. Source: their specifications."""
 
 _ARCHIVE_BYTES: Final = 64 * 1024**2
@@ -173,11 +174,15 @@ def _open_packed(packed: BinaryIO, name: str, limit_bytes: int) -> _Unpacked:
     if start.startswith(_GZIP):
         content, is_end = _gunzip(packed, name, limit_bytes)
         return _Unpacked(content=content, is_end=is_end, compression=CompressionFormat.GZIP, table=_find_table(content))
-    if start.startswith(_ZIP) and not _is_workbook(packed, name):
+    if start.startswith(_SHAPES):
+        supported = "a zip of it with the .dbf, and the .cpg and .prj if they are there, of the same name"
+        raise UnsupportedError("format of a file", found=f"{name}: a Shapefile's shapes alone", supported=supported)
+    table = _find_table_in_zip(packed, name) if start.startswith(_ZIP) else None
+    if start.startswith(_ZIP) and table is None:
         return _unzip(packed, name, limit_bytes)
     packed.seek(0)
     content = packed.read(limit_bytes)
-    table = "Excel" if start.startswith(_ZIP) else _find_table(content)
+    table = table or _find_table(content)
     return _Unpacked(content=content, is_end=not packed.read(1), table=table)
 
 
@@ -206,13 +211,16 @@ def _gunzip(packed: BinaryIO, name: str, limit_bytes: int) -> tuple[bytes, bool]
     return bytes(content), member.eof and not packed.read(1)
 
 
-def _is_workbook(packed: BinaryIO, name: str) -> bool:
+def _find_table_in_zip(packed: BinaryIO, name: str) -> str | None:
+    """Say what reads an archive as a whole; None: each of its files is one of its own."""
     with open_entry(packed, name, None) as (archive, _):
         names = {each.filename for each in list_entries(archive)}
     for part, what, supported in _UNREAD_ARCHIVES:
         if any(each.endswith(part) for each in names):
             raise UnsupportedError("format to draft from", found=f"{name}: {what}", supported=supported)
-    return "[Content_Types].xml" in names
+    if any(each.lower().endswith(".shp") for each in names):
+        return "EsriShapefile"
+    return "Excel" if "[Content_Types].xml" in names else None
 
 
 def _unzip(packed: BinaryIO, name: str, limit_bytes: int) -> _Unpacked:

@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="source",
         metavar="FILE|URL",
         help="guess format, columns, types and key from the beginning of a file of CSV, JSON, GeoJSON, Excel (.xlsx), "
-        "XML, Avro or Parquet, plain, gzip or zip (default: a template)",
+        "XML, Avro, Parquet, or a Shapefile in a zip; plain, gzip or zip (default: a template)",
     )
     parser.add_argument("--encoding", metavar="NAME", help="of the text in it, where that is guessed wrong")
     parser.add_argument(

@@ -31,7 +31,8 @@ class Records:
     """What a text holds.
 
     Attributes:
-        kind: Of the read step: ``Csv``, ``Json`` or ``NdJson``, ``GeoJson`` or ``NdGeoJson``, ``Parquet``.
+        kind: Of the read step: ``Csv``, ``Json`` or ``NdJson``, ``GeoJson`` or ``NdGeoJson``, ``Parquet``,
+            ``EsriShapefile``.
         names: Of the columns.
         columns: A list of texts for each; None: nothing is there.
         options: Of the read step, beside its schema.
@@ -60,17 +61,17 @@ class Records:
     @property
     def has_time_formats(self) -> bool:
         """Whether the read step can say how dates and times are written (ING-16)."""
-        return "Geo" not in self.kind
+        return "Geo" not in self.kind and self.kind != "EsriShapefile"
 
 
 def records_of(kind: str, table: "FoundTable") -> Records:
     """Make records of what a file that is no plain text holds; ``kind`` as ``SampleReader.read_table``."""
-    is_step = kind == "Parquet"
+    is_step = kind in {"Parquet", "EsriShapefile"}
     return Records(
         kind=kind if is_step else "NdJson",
         names=table.names,
         columns=tuple(list(each) for each in zip(*table.records, strict=True)) or tuple([] for _ in table.names),
-        options={},
+        options={name: str(value) for name, value in table.parameters.items()} if is_step else {},
         is_whole=table.is_whole,
         doubts=table.doubts,
         broken=table.broken,
