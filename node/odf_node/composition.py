@@ -198,9 +198,9 @@ class Node(KeepsToSettings):
         return exchange.pulling.Pulling(self.chains, self.trail, self.clock, *parts)
 
     @cached_property
-    def batches(self) -> "exchange.batches.BatchPulling":
+    def batches(self) -> "exchange.pulling.BatchPulling":
         """Behind ``pull`` of several datasets."""
-        return exchange.batches.BatchPulling(self.pulling, self.planner, self.remotes)
+        return exchange.pulling.BatchPulling(self.pulling, self.planner, self.remotes)
 
     @cached_property
     def taking(self) -> "exchange.taking.Taking":

@@ -15,7 +15,7 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.smart_push import SmartPush
 from odf_node.composition import Node
 from odf_node.ports.errors import ObjectNotFoundError
-from odf_node.ports.push_client import PushedHead
+from odf_node.ports.pushes import PushedHead
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.messages import (
     JSON_MEDIA_TYPE,

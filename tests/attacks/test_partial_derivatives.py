@@ -17,9 +17,8 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_node.acceptance.attesting import describe_attestation
-from odf_node.datasets.chains import load_view
+from odf_node.datasets.chains import find_partial, load_view
 from odf_node.datasets.engine_rows import EngineRows
-from odf_node.datasets.grounds import find_partial
 from odf_node.derive.query_history import list_queries
 from odf_node.derive.transforms import StepBuilder
 from odf_node.ports.progress import Silence

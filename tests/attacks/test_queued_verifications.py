@@ -14,7 +14,7 @@ from odf_node.adapters.http_push import push_dataset
 from odf_node.http.server import create_app
 from odf_node.ports.errors import TooManyWaitingError
 from odf_node.ports.peer_client import PeerDataset
-from odf_node.ports.push_client import PushedHead
+from odf_node.ports.pushes import PushedHead
 from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.errors import UnavailableError
 from odf_protocol.exchange.packs import PackedBlock, encode_pack

@@ -21,7 +21,7 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.smart_peer import SmartPeer
 from odf_node.ports import Head
-from odf_node.ports.push_client import PushedHead
+from odf_node.ports.pushes import PushedHead
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.events import AddData, DatasetKind, DataSlice, OffsetInterval, Seed
 from odf_protocol.exchange.block_outlines import iter_wanted

@@ -3,7 +3,7 @@
 import pytest
 
 from odf_node.ports.commits import FetchedPlace
-from odf_node.ports.ingest_keys import IngestKey, KeptAnswer, KeyInUseError
+from odf_node.ports.ingests import IngestKey, KeptAnswer, KeyInUseError
 from support.store_values import (
     creation,
     dataset_id,

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import pytest
 
-from odf_node.acceptance.reports import AcceptanceReport
+from odf_node.acceptance.offers import AcceptanceReport
 from odf_node.adapters.bucket_client import parse_bucket_url
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_archive import LayoutArchive

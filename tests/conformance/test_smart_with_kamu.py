@@ -14,7 +14,7 @@ from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.ports.peer_client import PeerSpeaks
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PushRefusedError
-from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DatasetKind, Event, Seed, SetInfo

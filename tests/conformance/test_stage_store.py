@@ -1,7 +1,7 @@
 """What every ``StageStore`` must do; ``store`` is each adapter in turn (STAGE-4, STAGE-5)."""
 
 from odf_engines.stage_figures import StageFigures
-from odf_node.ports.stages import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS
+from odf_node.ports.ingests import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS
 from support.store_values import creation, dataset_id, growth
 from support.stores import Store
 

@@ -14,7 +14,7 @@ import odf_node
 from odf_engines.errors import InvalidQueryError
 from odf_node.errors import RefusedError, UnknownDatasetError, UsageError
 from odf_node.front import OpenNode
-from odf_node.ports.ingest_keys import KeyReusedError
+from odf_node.ports.ingests import KeyReusedError
 from support.daemons import daemon
 from support.nodes import RealNode
 

@@ -18,7 +18,7 @@ from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.commit_point import commit_with_objects, sweep_leftovers
 from odf_node.home import Home
 from odf_node.ports import Commit, PrivateKey, QuarantineFile
-from odf_node.ports.ingest_keys import IngestKey, KeptAnswer
+from odf_node.ports.ingests import IngestKey, KeptAnswer
 from odf_node.ports.quarantine import Fate, RowId, Settlement, WaitingBatch
 from odf_protocol.multihash import Multihash
 from support.store_values import LATER, NOON, acceptance, blocks, creation, dataset_id, growth, pulled_creation

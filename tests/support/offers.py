@@ -12,15 +12,13 @@ import pytest
 
 from odf_engines.engine import EngineSession
 from odf_node.acceptance.acceptor import Acceptor
-from odf_node.acceptance.offers import Offer
+from odf_node.acceptance.offers import AcceptanceReport, Offer
 from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.refusing import Refuser
-from odf_node.acceptance.reports import AcceptanceReport
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.arrivals import BY_PULLS, open_arrivals
 from odf_node.commit_point import commit_with_objects
 from odf_node.derive.step_report import TransformReport
 from odf_node.derive.transforms import Transformer
@@ -30,6 +28,7 @@ from odf_node.errors import RefusedError
 from odf_node.home import Home
 from odf_node.ports import Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin, PrivateKey
 from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.object_names import BY_PULLS, open_arrivals
 from odf_node.rows.slices import logical_hash_of
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append

@@ -22,8 +22,7 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import QueryTable, TransformInput, TransformRequest, TransformResponse, Watermark
 from odf_engines.engine import EngineSession
-from odf_node.derive.earlier_rows import EarlierRows, needed_watermarks
-from odf_node.derive.input_rows import InputRows
+from odf_node.derive.earlier_rows import EarlierRows, InputRows, needed_watermarks
 from odf_node.rows.event_times import find_newest, read_event_times, read_times_beside
 from odf_protocol.events import (
     DataField,

@@ -15,8 +15,8 @@ import pytest
 
 from odf_node.acceptance import acceptor as acceptance
 from odf_node.acceptance.refusing import Refuser
-from odf_node.arrivals import BY_PULLS, open_arrivals
 from odf_node.ports import Head, HeadMovedError, Origin
+from odf_node.ports.object_names import BY_PULLS, open_arrivals
 from odf_protocol.equivocation import check_equivocation
 from odf_protocol.events import (
     AddData,

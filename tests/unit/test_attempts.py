@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from odf_node.exchange.attempts import Attempts, Circumstances
+from odf_node.exchange.following import Attempts, Circumstances
 from odf_protocol.accept_policies import NO_POLICIES
 from support.signing import DATASET_KEY, OTHER_KEY, dataset_of, some_hash
 

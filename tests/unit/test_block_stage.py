@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.acceptance.memory_stage import MemoryStage
 from odf_node.adapters.block_stage import FileStage
-from odf_node.ports.block_stage import BlockStage, OfferedBlock, StagedBlock
+from odf_node.ports.block_stage import BlockStage, MemoryStage, OfferedBlock, StagedBlock
 
 LONG = 300_000  # four of them are more than stays in memory, and each more than one page
 

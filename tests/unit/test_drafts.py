@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from odf_node.adapters.sources import LocalSourceReader
 from odf_node.errors import UsageError
 from odf_node.ingest.drafts.dates import find_time_form
-from odf_node.ingest.drafts.drafting import SAMPLE_BYTES, Drafting
+from odf_node.ingest.drafts.drafting import SAMPLE_BYTES, Drafting, decode
 from odf_node.ingest.drafts.manifest_text import scalar
 from odf_node.ingest.drafts.numbers import find_number_forms
-from odf_node.ingest.drafts.texts import decode
 from odf_node.ports.sources import SourceNotFoundError, SourceUnavailableError
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (

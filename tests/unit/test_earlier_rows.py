@@ -9,8 +9,7 @@ import pytest
 
 from odf_engines.contract import Lookback, Watermark
 from odf_node.adapters.rows_folder import RowsFolder
-from odf_node.derive.earlier_rows import EarlierRows, needed_watermarks
-from odf_node.derive.input_rows import InputRows
+from odf_node.derive.earlier_rows import EarlierRows, InputRows, needed_watermarks
 from odf_node.home import Home
 from odf_node.ports.rows import EventTimes
 from odf_node.rows.event_times import read_event_times

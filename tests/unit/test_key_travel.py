@@ -22,7 +22,7 @@ from odf_node.home import Home
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.progress import Silence
-from odf_node.ports.push_client import PushedHead
+from odf_node.ports.pushes import PushedHead
 from odf_node.ports.subscriptions import Subscription
 from odf_node.trust.recovery import Recovery
 from odf_protocol.gossip.item import ItemKind, read_item

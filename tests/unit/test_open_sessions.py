@@ -15,9 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.contract import Lookback
-from odf_node.derive.earlier_rows import EarlierRows
-from odf_node.derive.input_rows import MOST_ROWS, InputRows
-from odf_node.derive.open_sessions import find_open_since
+from odf_node.derive.earlier_rows import MOST_ROWS, EarlierRows, InputRows, find_open_since
 from odf_node.rows.event_times import read_event_times, read_times_beside
 from odf_protocol.events import DataSlice, OffsetInterval
 from odf_protocol.multihash import Multihash

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from odf_node.acceptance.offers import EVERYTHING, Portion, Wishes
-from odf_node.acceptance.reports import AcceptanceReport, FileCount
+from odf_node.acceptance.offers import EVERYTHING, AcceptanceReport, FileCount, Portion, Wishes
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.home_backup import back_up, restore
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
-from odf_node.exchange import file_fetching
+from odf_node.exchange import fetching
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import PullWishes
 from odf_node.exchange.taking import Errand
@@ -258,7 +257,7 @@ def test_unread_file_that_is_not_here_any_more_comes_again(node: Node, chain: Pe
 def test_peer_that_lacks_a_file_of_held_blocks_gives_the_others_and_changes_no_record(
     node: Node, chain: PeerChain, patience: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_fetching, "MAX_ABSENT", patience)
+    monkeypatch.setattr(fetching, "MAX_ABSENT", patience)
     pull(node, chain, METADATA)
     before = (held(node), grounds(node))
     lacked, other = chain.files

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from odf_node.acceptance import row_checks
-from odf_node.acceptance.reports import AcceptanceReport
-from odf_node.arrivals import open_arrivals
+from odf_node.acceptance.offers import AcceptanceReport
 from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, UnknownDatasetError, UsageError
 from odf_node.exchange.following import Follower
@@ -21,6 +20,7 @@ from odf_node.exchange.pulling import name_in_url
 from odf_node.exchange.receiving import PushJudge
 from odf_node.exchange.taking import Errand
 from odf_node.ports.access import READS_EVERYTHING
+from odf_node.ports.object_names import open_arrivals
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.subscriptions import Subscription
 from odf_node.rows.slice_process import SliceProcess

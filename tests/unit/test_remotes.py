@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from odf_node.acceptance.reports import AcceptanceReport
+from odf_node.acceptance.offers import AcceptanceReport
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.cli.main import main

@@ -6,7 +6,7 @@ import pytest
 
 from odf_node.cli.main import main
 from odf_node.composition import Node
-from odf_node.datasets.renaming import Renaming
+from odf_node.datasets.naming import Renaming
 from odf_node.ports.errors import NameTakenError
 from odf_node.ports.subscriptions import Subscription
 from odf_protocol.errors import MalformedError

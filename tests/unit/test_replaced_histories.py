@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from odf_node.acceptance.offers import Wishes
-from odf_node.acceptance.reports import AcceptanceReport
+from odf_node.acceptance.offers import AcceptanceReport, Wishes
 from odf_node.adapters.clocks import FixedClock
-from odf_node.arrivals import open_arrivals
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
@@ -21,6 +19,7 @@ from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord, Head
 from odf_node.ports.access import READS_EVERYTHING
+from odf_node.ports.object_names import open_arrivals
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
 from support.offering_peer import OfferingPeer

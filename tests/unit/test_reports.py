@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from odf_node.acceptance.offers import Portion
-from odf_node.acceptance.reports import AcceptanceReport, FileCount
+from odf_node.acceptance.offers import AcceptanceReport, FileCount, Portion
 from odf_node.cli.console import Console
 from odf_node.cli.refusal_text import describe_refusal
 from odf_node.cli.reports import Report, ReportLog, describe_report, report_to_json

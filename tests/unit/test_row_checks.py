@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from odf_node.acceptance import row_checks
-from odf_node.acceptance.reports import AcceptanceReport
+from odf_node.acceptance.offers import AcceptanceReport
 from odf_node.acceptance.row_checks import RowChecks
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
-from odf_node.exchange import file_fetching, taking
+from odf_node.exchange import fetching, taking
 from odf_node.exchange.taking import Errand
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes
@@ -37,7 +37,7 @@ WAIT_S = 120.0  # guess: a machine that is slow and busy
 
 @pytest.fixture(autouse=True)
 def every_slice_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_fetching, "LARGE_BYTES", 1)
+    monkeypatch.setattr(fetching, "LARGE_BYTES", 1)
 
 
 class OwnReader(SliceProcess):

@@ -28,12 +28,9 @@ from pathlib import Path
 from odf_node.acceptance.attesting import Attester
 from odf_node.acceptance.checked_chain import NeededObject
 from odf_node.acceptance.examination import MAX_BLOCKS, Examination
-from odf_node.acceptance.memory_stage import MemoryStage
-from odf_node.acceptance.offers import Candidate, Offer
+from odf_node.acceptance.offers import AcceptanceReport, Candidate, FileCount, Offer, acceptance_of, new_dataset_of
 from odf_node.acceptance.proofs import gather_proof, iter_steps_of, list_builds
-from odf_node.acceptance.records import acceptance_of, new_dataset_of
 from odf_node.acceptance.refusing import InsufficientProofError, Refuser
-from odf_node.acceptance.reports import AcceptanceReport, FileCount
 from odf_node.acceptance.statements import Statements
 from odf_node.acceptance.verification import check_rows, replay_steps
 from odf_node.engines.sessions import EngineHost
@@ -44,11 +41,10 @@ from odf_node.ports import (
     KeyStore,
     ObjectStore,
 )
-from odf_node.ports.block_stage import BlockStage, OfferedBlock
+from odf_node.ports.block_stage import BlockStage, MemoryStage, OfferedBlock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import Arrivals
 from odf_node.ports.progress import UNHEARD, Say

@@ -12,8 +12,7 @@ from odf_node.ports import DatasetRecord, Head, ObjectStore
 from odf_node.ports.block_stage import OfferedBlock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_protocol.chain import ChainState, Strictness
 

@@ -18,7 +18,7 @@ from odf_node.keys.logs import KeyLogs, OfferedKeys
 from odf_node.ports import DatasetRecord, HeadMovedError, Origin
 from odf_node.ports.block_stage import BlockStage, OfferedBlock
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_protocol.block import decode_block
 from odf_protocol.chain import Strictness
 from odf_protocol.chain.stored_state import decode_state

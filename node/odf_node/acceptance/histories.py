@@ -11,7 +11,7 @@ from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, Head
 from odf_node.ports.block_stage import OfferedBlock
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.peer_client import SearchableHistory
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block

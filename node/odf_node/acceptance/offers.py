@@ -1,4 +1,4 @@
-"""What a peer offers, before anything of it has been checked."""
+"""What a peer offers, from what nothing was checked of to what is left of it when it was accepted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,17 @@ from enum import StrEnum
 from typing import Final
 
 from odf_node.acceptance.checked_chain import CheckedChain, NeededObject
+from odf_node.acceptance.unchecked import list_unchecked
 from odf_node.keys.logs import OfferedKeys
-from odf_node.ports import Head
+from odf_node.ports import Acceptance, Head, NewDataset, Origin
 from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.commits import Grounds
+from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.peer_client import PeerHead
 from odf_protocol.did import DatasetId
+from odf_protocol.policy import AcceptRule, Decision
+from odf_protocol.timestamp import Timestamp
 
 
 class Portion(StrEnum):
@@ -123,3 +128,79 @@ class Candidate:
     def needed_objects(self) -> list[NeededObject]:
         """List what has to be fetched, or be here, before ``Acceptor.accept``."""
         return self.chain.needed_objects()
+
+
+def acceptance_of(
+    candidate: Candidate, decision: Decision, rule: AcceptRule, replayed: int, now: Timestamp
+) -> Acceptance:
+    """Write down on what grounds the blocks of ``candidate`` were accepted."""
+    assert decision.trust is not None
+    first, last, portion = candidate.chain.first, candidate.chain.last, candidate.offer.portion
+    left = () if portion.has_rows else list_unchecked(candidate.chain.view.kind, has_files=portion.has_files)
+    grounds = Grounds(
+        first=first.sequence_number,
+        last=last.sequence_number,
+        policy=rule.policy.value if rule.policy else "default",
+        rule=rule.name,
+        reason=decision.reason,
+        auditors=tuple((auditor.name, str(auditor.key)) for auditor in decision.rests_on),
+        replayed_steps=replayed,
+        partial=decision.partial,
+        warnings=candidate.chain.warnings,
+        replaced=candidate.replaced.hash if candidate.replaced else None,
+        not_checked=left,
+    )
+    return Acceptance(
+        head=last,
+        trust=decision.trust,
+        source_url=candidate.offer.source_url,
+        accepted_at=now,
+        grounds=grounds,
+    )
+
+
+def new_dataset_of(candidate: Candidate, now: Timestamp) -> NewDataset:
+    """Make the record of a dataset that is new here."""
+    return NewDataset(
+        name=candidate.offer.local_name,
+        asked_name=candidate.offer.name if candidate.offer.kept_as else None,
+        kind=candidate.chain.view.kind,
+        origin=Origin.PULLED,
+        created_at=now,
+        origin_url=candidate.offer.source_url,
+        pinned_key=candidate.keys.history.current_key if candidate.signed else None,
+        published=candidate.offer.published,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FileCount:
+    """The files that blocks name, each once, and how many of them came for this; the others were here, or are not."""
+
+    files: int = 0
+    size_bytes: int = 0
+    fetched_files: int = 0
+    fetched_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceReport:
+    """What was accepted, and on what grounds.
+
+    The completed blocks were held on their metadata alone; now their files came, or their rows were checked.
+    ``unchecked``: what no acceptance of the dataset has looked at yet (PART-14).
+    """
+
+    record: DatasetRecord
+    new_blocks: int
+    new_rows: int
+    replayed_steps: int
+    decision: Decision
+    warnings: tuple[str, ...]
+    first_contact: bool
+    portion: Portion = Portion.EVERYTHING
+    new_files: FileCount = FileCount()
+    completed_blocks: int = 0
+    completed_rows: int = 0
+    completed_files: FileCount = FileCount()
+    unchecked: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from odf_node.acceptance.verification import ReplayMismatchError
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import RefusedError
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.keys import KeyStore
 from odf_protocol.errors import OdfError, RejectedError
 from odf_protocol.multihash import Multihash

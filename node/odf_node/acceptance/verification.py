@@ -13,14 +13,13 @@ from pathlib import Path
 from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError, NotReplayableError
 from odf_node.acceptance.checked_chain import ChainCheck, ChainStep, CheckedChain
-from odf_node.acceptance.memory_stage import MemoryStage
 from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.derive.replay_records import check_record_engine
 from odf_node.derive.replaying import Replayer, StepMismatch
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.access import READS_EVERYTHING, ReadGrants
-from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.block_stage import MemoryStage, OfferedBlock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames

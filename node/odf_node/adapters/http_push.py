@@ -19,7 +19,7 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
-from odf_node.ports.push_client import PushedHead, PushOutcome, SentObjects
+from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.exchange.limits import MAX_JSON_BYTES, PUSH_WAIT_S

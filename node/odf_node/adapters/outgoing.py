@@ -14,7 +14,7 @@ from odf_node.ports import Clock, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.peer_client import OnBytes, PeerDataset
-from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_protocol.public_addresses import is_heard
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from odf_node.adapters.transfer_urls import read_transfer_url
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
-from odf_node.ports.push_client import PushedHead, PushOutcome, SentObjects
+from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES

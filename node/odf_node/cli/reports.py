@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from odf_node.acceptance.reports import AcceptanceReport, FileCount
+from odf_node.acceptance.offers import AcceptanceReport, FileCount
 from odf_node.acceptance.unchecked import FILES
 from odf_node.cli.console import Console
 from odf_node.cli.sample_text import iter_refusal_lines, iter_sample_lines, samples_to_json

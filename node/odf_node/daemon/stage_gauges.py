@@ -6,7 +6,7 @@ Source: clauses STAGE-5 in ``spec/observing.md`` and OBSERVE-3 in ``spec/observi
 from collections.abc import Callable, Iterator, Mapping
 
 from odf_node.metrics import Labels, Metrics
-from odf_node.ports.stages import StageStore, StageTotal
+from odf_node.ports.ingests import StageStore, StageTotal
 from odf_protocol.errors import OdfError
 
 

@@ -1,12 +1,14 @@
-"""Reading chains: blocks as objects, and what is in force after one of them."""
+"""Reading chains: blocks as objects, what is in force after one of them, and what they rest on (ACCEPT-5, PLAN-10)."""
 
 from collections.abc import Iterator
 
-from odf_node.ports import BlockNotFoundError, StoredBlock
+from odf_node.ports import Acceptance, BlockNotFoundError, DatasetRecord, StoredBlock
 from odf_node.ports.chains import ChainStore
 from odf_protocol.block import Block, decode_block
+from odf_protocol.coverage import decode_progress
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
+from odf_protocol.enums import DatasetKind
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -79,3 +81,18 @@ def last_offset_at(chains: ChainStore, dataset_id: DatasetId, sequence_number: i
         if isinstance(event, AddData | ExecuteTransform):
             return event.new_data.offset_interval.end if event.new_data else event.prev_offset
     return None
+
+
+def find_partial(chains: ChainStore, record: DatasetRecord) -> str:
+    """Say what makes a dataset less than its declared query over the whole input; empty where nothing does."""
+    if record.kind is DatasetKind.ROOT:
+        return ""  # it declares no query
+    _head, state = chains.get_chain_state(record.id)
+    return decode_progress(state).partial
+
+
+def describe_acceptance(acceptance: Acceptance) -> dict[str, object]:
+    """Give an acceptance as plain values; what it says in ``partial`` is said in ``trust`` too."""
+    grounds = acceptance.grounds
+    trust = acceptance.trust.in_words(grounds.partial)
+    return {"at": str(acceptance.accepted_at), "trust": trust, **grounds.to_json()}

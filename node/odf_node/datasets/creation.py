@@ -9,7 +9,7 @@ from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import DatasetRecord, KeyStore, NewDataset, ObjectStore, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.ingests import IngestStore
 from odf_protocol.block import LATEST_VERSION
 from odf_protocol.did import DatasetId

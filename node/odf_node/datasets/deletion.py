@@ -10,7 +10,7 @@ from odf_node.keys.logs import KeyLogs
 from odf_node.ports import Clock, DatasetRecord, KeyStore, ObjectStore, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.object_names import ObjectNames
 from odf_protocol.enums import DatasetKind
 from odf_protocol.transform_plan import input_ids

@@ -8,7 +8,9 @@ Source: clause ENGINE-26 in ``spec/extensions/engine-contract.md``, ROWS-9 in ``
 """
 
 import filecmp
-from collections.abc import Iterator, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,12 +18,11 @@ from typing import TYPE_CHECKING, Final
 from odf_engines.contract import TransformRequest
 from odf_engines.registry import is_of_this_package
 from odf_node.datasets.chains import load_view
+from odf_node.datasets.presence import explained_damage
 from odf_node.ports import ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.rows import EventTimes, RowsCache
-from odf_node.rows.damage import explained_damage
 from odf_node.rows.event_times import find_newest, read_event_times, read_times_beside
-from odf_node.rows.kept_tables import KeptTables
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DatasetId
@@ -32,6 +33,33 @@ from odf_protocol.transform_plan import PlannedInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class KeptTables:
+    """Up to ``limit_bytes`` of values; used by many threads, as a daemon does several pieces of work at once."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.size_bytes = 0
+        self._tables: OrderedDict[Hashable, pa.Table] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, name: Hashable) -> "pa.Table | None":
+        """Return a table that is still here."""
+        with self._lock:
+            if (found := self._tables.get(name)) is not None:
+                self._tables.move_to_end(name)
+            return found
+
+    def keep(self, name: Hashable, table: "pa.Table") -> None:
+        """Keep a table that is not here yet."""
+        with self._lock:
+            if name not in self._tables:
+                self._tables[name] = table
+                self.size_bytes += table.nbytes
+            while self.size_bytes > self.limit_bytes:
+                _, dropped = self._tables.popitem(last=False)
+                self.size_bytes -= dropped.nbytes
 
 
 _newest: Final = KeptTables(128 * 1024 * 1024)  # guess: some million versions of temporal tables

@@ -10,8 +10,7 @@ from odf_node.datasets.presence import Presence
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, Head, ObjectStore
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.layouts import (
     HEAD_PATH,
     KEY_LOG_PATH,

@@ -1,14 +1,22 @@
-"""Which files of a dataset are not here by choice: it was taken on its metadata alone, or its cache was dropped.
+"""Files of a dataset that cannot be read here, and what brings them back.
+
+They are absent by choice (the dataset was taken on its metadata alone, or its cache was dropped), or their bytes
+decayed.
 
 Source: clauses PART-4 to PART-6 in ``spec/extensions/partial-clones.md``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from odf_node.errors import ObjectsAbsentError
 from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.errors import ObjectCorruptError
 from odf_node.ports.object_names import ObjectNames
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
 
@@ -58,3 +66,23 @@ def say_how_to_get(record: DatasetRecord) -> str:
     if record.trust is Trust.METADATA:
         return f"'odf-node pull {record.name}' brings and verifies them"
     return f"'odf-node cache rebuild {record.name}' brings them back"
+
+
+@contextmanager
+def explained_damage(
+    chains: ChainStore, objects: ObjectStore, dataset_id: DatasetId, object_hash: Multihash
+) -> Iterator[None]:
+    """Name the object and the remedy where what is done in the block fails because the object's bytes decayed.
+
+    Raises:
+        ObjectCorruptError: They did; what was raised in the block otherwise.
+    """
+    try:
+        yield
+    except (MalformedError, RejectedError) as error:
+        try:
+            objects.check(object_hash)
+        except ObjectCorruptError as damage:
+            record = chains.find_dataset(dataset_id)
+            raise damage.with_remedy(record.name if record else str(dataset_id)) from error
+        raise

@@ -6,11 +6,10 @@ import pyarrow as pa
 
 from odf_node import rows
 from odf_node.datasets.chains import iter_slices, load_view
-from odf_node.datasets.presence import Presence
+from odf_node.datasets.presence import Presence, explained_damage
 from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
-from odf_node.rows.damage import explained_damage
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import rows_schema_of
 

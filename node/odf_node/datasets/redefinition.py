@@ -15,7 +15,7 @@ from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.ingests import IngestStore
 from odf_protocol.chain.state import ChainState
 from odf_protocol.dataset_view import DatasetView

@@ -13,12 +13,11 @@ from itertools import islice
 from typing import Final
 
 from odf_node.datasets.chains import last_offset_at, load_view
-from odf_node.datasets.presence import Presence
+from odf_node.datasets.presence import Presence, explained_damage
 from odf_node.errors import UsageError
 from odf_node.ports import BlockNotFoundError, DatasetRecord, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
-from odf_node.rows.damage import explained_damage
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block, decode_block
 from odf_protocol.dataset_view import DatasetView

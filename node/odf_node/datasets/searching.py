@@ -12,8 +12,7 @@ from itertools import chain, islice
 
 from odf_node.datasets.chains import load_view
 from odf_node.ports import DatasetNotFoundError, DatasetRecord
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.definitions import DefinitionStore
+from odf_node.ports.chains import ChainStore, DefinitionStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import OdfError
 from odf_protocol.events import AddPushSource, SetPollingSource

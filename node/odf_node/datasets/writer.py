@@ -21,8 +21,8 @@ from odf_node.ports import (
 )
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore, FetchedPlace
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.ingest_keys import KeptAnswer
+from odf_node.ports.evidence import DocumentStore
+from odf_node.ports.ingests import KeptAnswer
 from odf_node.ports.quarantine import Settlement
 from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append

@@ -12,9 +12,9 @@ from odf_node.derive.step_log import FiguresBasis, StepLog, basis_of, describe_s
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetRecord, StoredBlock
 from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.ingests import StageStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
-from odf_node.ports.stages import StageStore
 from odf_node.wording import count_of
 from odf_protocol.block import Block, decode_block
 from odf_protocol.block_notes import find_reason, list_lookups

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from odf_node.datasets.chains import load_view
-from odf_node.datasets.grounds import find_partial
+from odf_node.datasets.chains import find_partial, load_view
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
 from odf_protocol.did import DatasetId

@@ -25,7 +25,7 @@ from odf_node.errors import UsageError
 from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.progress import UNHEARD, Count, Say
 from odf_protocol.chain.state import InputProgress

@@ -14,8 +14,7 @@ from odf_engines.engine import TransformSession
 from odf_node.datasets.chains import get_block, iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
-from odf_node.derive.earlier_rows import EarlierRows, needed_watermarks
-from odf_node.derive.input_rows import InputRows
+from odf_node.derive.earlier_rows import EarlierRows, InputRows, needed_watermarks
 from odf_node.derive.step_figures import CompletedRequest, StepClock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
-    from odf_node.exchange import batches as batches
     from odf_node.exchange import bringing as bringing
     from odf_node.exchange import following as following
     from odf_node.exchange import logins as logins

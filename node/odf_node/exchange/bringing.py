@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odf_node.arrivals import BY_PULLS, open_arrivals
 from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.datasets.presence import Presence, say_how_to_get
 from odf_node.derive.rebuilding import Rebuilder
@@ -17,7 +16,7 @@ from odf_node.exchange.remotes import Remotes
 from odf_node.ports import DatasetNotFoundError, DatasetRecord, ObjectStore, Origin, RemoteDirection
 from odf_node.ports.access import ReadGrants
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.object_names import BY_PULLS, ObjectNames, open_arrivals
 from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import ProgressLine, say_under

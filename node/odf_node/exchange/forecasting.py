@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.derive.transforms import StepBuilder
-from odf_node.exchange.chain_fetching import close_source
+from odf_node.exchange.fetching import close_source
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import name_in_url
 from odf_node.ports import DatasetRecord, Head, ObjectStore

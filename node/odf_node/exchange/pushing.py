@@ -10,14 +10,14 @@ from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
 from odf_node.ports.errors import ObjectNotFoundError
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.layouts import LayoutTarget
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.observing import Observer, Run, RunKind, place_of
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.progress import ProgressLine
-from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_node.readable_inputs import ANYBODY, may_see_records
 from odf_node.threads import finish_in_thread
 

@@ -11,7 +11,7 @@ from odf_node.ports import DatasetRecord, Origin
 from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.pushes import UploadedDataset
 from odf_protocol.errors import RejectedError

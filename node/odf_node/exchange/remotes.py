@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import DatasetRecord, Remote, RemoteDirection, Repository
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.remotes import RemoteStore
+from odf_node.ports.datasets import RemoteStore
 from odf_protocol.did import DatasetId
 from odf_protocol.names import DatasetUrl, RemoteAlias, RemoteId, RepoName, parse_any_ref
 

@@ -21,17 +21,14 @@ from typing import Final
 
 from odf_node.acceptance.acceptor import Acceptor
 from odf_node.acceptance.completion import Completion
-from odf_node.acceptance.offers import EVERYTHING, Candidate, Offer, Portion, Wishes
-from odf_node.acceptance.reports import AcceptanceReport, FileCount
+from odf_node.acceptance.offers import EVERYTHING, AcceptanceReport, Candidate, FileCount, Offer, Portion, Wishes
 from odf_node.acceptance.row_checks import RowChecks
 from odf_node.acceptance.unchecked import find_unchecked
-from odf_node.arrivals import BY_PULLS, open_arrivals
 from odf_node.audit_trail import AuditTrail
-from odf_node.datasets.grounds import find_partial
+from odf_node.datasets.chains import find_partial
 from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
 from odf_node.exchange.bringing import Bringing
-from odf_node.exchange.chain_fetching import ChainFetching
-from odf_node.exchange.file_fetching import FileFetching
+from odf_node.exchange.fetching import ChainFetching, FileFetching
 from odf_node.gossip.hearing import Heard, Hearing, hear
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import (
@@ -47,9 +44,8 @@ from odf_node.ports import (
 from odf_node.ports.block_stage import OpenStage
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.evidence import EvidenceStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.evidence import DocumentStore, EvidenceStore
+from odf_node.ports.object_names import BY_PULLS, ObjectNames, open_arrivals
 from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import PeerDataset, PeerDescription, PeerHead, PeerSpeaks
 from odf_node.ports.peer_errors import PeerForbidsError

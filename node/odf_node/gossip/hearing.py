@@ -10,7 +10,7 @@ from odf_node.keys.freshness import Freshness
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, Origin
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.peer_client import PeerDataset, PeerHead
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import check_equivocation

@@ -8,8 +8,7 @@ from typing import Final
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DocumentKind
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.peers import PeerStore
 from odf_node.ports.subscriptions import Subscription, SubscriptionStore
 from odf_protocol.did import DatasetId, DidKey

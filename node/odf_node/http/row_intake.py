@@ -27,7 +27,7 @@ from odf_node.http.uploads import UPLOADS, Expected
 from odf_node.ports.access import PUSH_SCOPE, AccessToken
 from odf_node.ports.datasets import DatasetRecord, Origin
 from odf_node.ports.errors import TooManyWaitingError
-from odf_node.ports.ingest_keys import KeyInUseError
+from odf_node.ports.ingests import KeyInUseError
 from odf_node.ports.objects import StagedObject
 from odf_node.ports.row_intake import NoRowsTakenError, RowFormatError, RowIntake, SentRows, TakenRows
 from odf_node.threads import finish_in_thread

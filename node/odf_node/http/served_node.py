@@ -10,8 +10,7 @@ from odf_node.ports.access import TokenStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.clock import Clock
 from odf_node.ports.datasets import DatasetStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.gossip import GossipReceiver
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore

@@ -10,11 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from odf_node.arrivals import open_arrivals
 from odf_node.http.spool import Spool
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.object_names import ObjectNames, open_arrivals
 from odf_node.ports.objects import Arrivals, ArrivingObjects, ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_protocol.did import DatasetId

@@ -1,5 +1,7 @@
-"""One batch that is to be taken in, with what was done to it before."""
+"""One batch that is to be taken in, with what was done to it before, and what is kept of its stages (STAGE-4, 5)."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,8 +9,10 @@ from odf_engines.contract import IngestResponse
 from odf_engines.stage_figures import StageClock, StageFigures
 from odf_node.ports.commits import FetchedPlace
 from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.ingest_keys import IngestKey
+from odf_node.ports.ingests import IngestKey, StageStore
+from odf_node.ports.observing import Run
 from odf_node.ports.quarantine import QuarantineFile, RowId, Settlement
+from odf_protocol.errors import OdfError
 from odf_protocol.events import AddPushSource, SetPollingSource, SourceState
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -78,3 +82,34 @@ def entry_of(
         push_source=source.source_name if isinstance(source, AddPushSource) else None,
         resent_from=batch.resent_from,
     )
+
+
+def note_stages(
+    store: StageStore, record: DatasetRecord, sequence_number: int | None, stages: Sequence[StageFigures]
+) -> None:
+    """Keep figures, beside a block where there is one."""
+    # Behind the commit, and for people: whoever reads the figures misses one batch, and nothing else does.
+    with suppress(OdfError):
+        store.note_stages(record.id, sequence_number, stages)
+
+
+@contextmanager
+def noting_failure(
+    store: StageStore, record: DatasetRecord, clock: StageClock, run: Run, *, is_rehearsal: bool
+) -> Iterator[None]:
+    """Keep what the stages did of an ingest that fails while the block runs; of a rehearsal nothing.
+
+    Args:
+        store: Where.
+        record: The dataset.
+        clock: Has what was measured on this side, where the run has no figures yet.
+        run: What is observed; it gets them, too.
+        is_rehearsal: Nothing is kept.
+    """
+    try:
+        yield
+    except OdfError:
+        run.stages = run.stages or clock.figures
+        if not is_rehearsal:
+            note_stages(store, record, None, run.stages)
+        raise

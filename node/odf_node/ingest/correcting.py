@@ -35,7 +35,7 @@ from odf_node.ingest.standing_rows import VALUE, StandingRows, content_of, whole
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_protocol.block_notes import LookedUp, note_correction, note_lookups
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.enums import DatasetKind

@@ -21,7 +21,7 @@ from odf_node.errors import UnknownDatasetError
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.rows import RowsCache
 from odf_node.ports.sources import DATASET_SCHEME, Fetched, UpToDate

@@ -26,14 +26,13 @@ from odf_node.ingest.taking import BatchTaker
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.ingests import IngestStore
+from odf_node.ports.evidence import DocumentStore
+from odf_node.ports.ingests import IngestStore, StageStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.observing import Run
 from odf_node.ports.progress import UNHEARD, Say
 from odf_node.ports.quarantine import QuarantineStore
 from odf_node.ports.sources import Fetched, SourceNotFoundError, SourceReader, UpToDate
-from odf_node.ports.stages import StageStore
 from odf_node.threads import finish_in_thread
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import OdfError

@@ -16,8 +16,7 @@ from odf_node.errors import UsageError
 from odf_node.ingest.report import IngestReport
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.ingest_keys import IngestKey, KeptAnswer, KeyReusedError
-from odf_node.ports.ingests import IngestStore
+from odf_node.ports.ingests import IngestKey, IngestStore, KeptAnswer, KeyReusedError
 from odf_protocol.head import Head
 
 MAX_KEY_CHARACTERS: Final = 255  # guess: a UUID has 36; the draft leaves it to us

@@ -18,23 +18,20 @@ from odf_node.datasets.versions import columns_of_schema, version_of
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
-from odf_node.ingest.batch import Batch, entry_of
+from odf_node.ingest.batch import Batch, entry_of, note_stages, noting_failure
 from odf_node.ingest.batch_limits import BatchRefusedError
 from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.keyed import answer_of
 from odf_node.ingest.report import IngestReport, rehearse
-from odf_node.ingest.stage_notes import note_stages, noting_failure
 from odf_node.ingest.stage_samples import sample_stages
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.ingest_keys import KeptAnswer
-from odf_node.ports.ingests import IngestStore
+from odf_node.ports.evidence import DocumentStore
+from odf_node.ports.ingests import IngestStore, KeptAnswer, StageStore
 from odf_node.ports.observing import Run, RunKind
 from odf_node.ports.quarantine import Fate, QuarantineStore, Settlement, WaitingBatch
 from odf_node.ports.sources import SourceReader
-from odf_node.ports.stages import StageStore
 from odf_protocol.block_notes import LookedUp, note_lookups
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (

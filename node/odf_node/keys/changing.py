@@ -15,7 +15,7 @@ from odf_node.keys.freshness import require_newest, require_newest_signed_here
 from odf_node.keys.logs import KeyLogs, KnownKeys
 from odf_node.ports import DatasetRecord, Head, KeyStore, Origin, PrivateKey
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_protocol.did import DidKey
 from odf_protocol.heads import sign_head
 from odf_protocol.key_events import KeyEvent, decode_key_event

@@ -11,7 +11,7 @@ from odf_node.errors import FrozenDatasetError, UsageError
 from odf_node.keys.logs import MAX_PROOFS, KeyLogs
 from odf_node.ports import DatasetRecord, DocumentKind, EvidenceDocument, KeyNotFoundError, KeyStore
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, EquivocationProof, check_equivocation
 from odf_protocol.errors import OdfError

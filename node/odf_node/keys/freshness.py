@@ -12,7 +12,7 @@ from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import Head, SeenHead, SignedHead
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.keys import KeyStore
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, block_statement, prove_equivocation

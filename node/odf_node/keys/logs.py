@@ -20,7 +20,7 @@ from odf_node.ports import (
     SigningKeyLostError,
 )
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError, RejectedError
 from odf_protocol.heads import verify_head

@@ -12,7 +12,7 @@ from odf_node.keys.freshness import require_newest
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, Origin, SignedHead
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.heads import Renewal, sign_head, verify_head

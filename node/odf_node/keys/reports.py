@@ -6,7 +6,7 @@ from typing import Any, Final
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, KeyStore
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_protocol.block import decode_block
 from odf_protocol.key_history import KeyHistory, Recovery
 

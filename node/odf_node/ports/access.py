@@ -1,5 +1,6 @@
-"""How others prove who they are, and what they may read."""
+"""How others prove who they are, and what they may read; and how this node's user does so elsewhere."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -110,4 +111,27 @@ class TokenStore(Protocol):
 
     def revoke_token(self, token_id: str, revoked_at: Timestamp) -> bool:
         """Revoke a token; say whether there was one. The time of a first revocation stays."""
+        ...
+
+
+class LoginStore(Protocol):
+    """Tokens by the origin of a server (``https://host:port``); a token goes to its origin and nowhere else.
+
+    Every method may raise HomeCorruptError, UnsafeKeyFileError and what writing to the home may raise.
+    """
+
+    def find(self, origin: str) -> str | None:
+        """Return the token for a server, or None."""
+        ...
+
+    def read(self) -> Mapping[str, str]:
+        """Return all tokens by origin."""
+        ...
+
+    def put(self, origin: str, token: str) -> None:
+        """Keep a token instead of the one kept before."""
+        ...
+
+    def drop(self, origin: str) -> bool:
+        """Forget the token of a server; say whether there was one."""
         ...

@@ -1,4 +1,4 @@
-"""Chains as they are read: which datasets are here, their heads and their blocks."""
+"""Chains as they are read: which datasets are here, their heads, their blocks, and those that define them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -69,4 +69,15 @@ class ChainStore(Protocol):
 
     def find_block_by_number(self, dataset_id: DatasetId, sequence_number: int) -> StoredBlock | None:
         """Return the block of the dataset's chain with this sequence number, or None."""
+        ...
+
+
+class DefinitionStore(Protocol):
+    """Blocks that define datasets, of all datasets in one go."""
+
+    def iter_definitions(self) -> Iterator[tuple[DatasetId, bytes]]:
+        """Yield each dataset with its blocks of the role DEFINITION, one behind the other, as they arrived.
+
+        In no order; datasets that come or go meanwhile may be missing. Memory does not grow with their number.
+        """
         ...

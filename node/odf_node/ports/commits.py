@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from odf_node.ports.datasets import BlockRole, DatasetRecord, Origin, ReplacedHistory, StoredBlock
 from odf_node.ports.evidence import Attestation
-from odf_node.ports.ingest_keys import KeptAnswer
+from odf_node.ports.ingests import KeptAnswer
 from odf_node.ports.quarantine import QuarantineFile, Settlement
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind

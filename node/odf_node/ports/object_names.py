@@ -1,8 +1,9 @@
-"""Which objects rows name, for which dataset they came, and which of them need not be here (PART-4, EX-81)."""
+"""Which objects rows name, for which dataset they came, and which of them need not be here (PART-4, EX-80 to EX-82)."""
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
+from odf_node.ports.objects import Arrivals, ObjectStore
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 
@@ -52,3 +53,14 @@ class ObjectNames(Protocol):
         Those not ``brought`` for it, and that it did not have before, are for this node alone (EX-82).
         """
         ...
+
+
+BY_PULLS: Final = "pull"
+"""Whoever brings what this node's operator asks for: a dataset is had from several places."""
+
+
+def open_arrivals(object_names: ObjectNames, objects: ObjectStore, dataset_id: DatasetId, brought_by: str) -> Arrivals:
+    """Open what somebody brings for a dataset; beside it only what the dataset itself has counts as here (EX-80)."""
+    return objects.arrivals(
+        dataset_id, brought_by, already=lambda object_hash: object_names.has_dataset_object(dataset_id, object_hash)
+    )

@@ -11,8 +11,7 @@ from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, DocumentKind
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import block_statement

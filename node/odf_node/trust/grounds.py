@@ -4,16 +4,15 @@ from dataclasses import dataclass
 
 from odf_node.acceptance.attesting import describe_attestation
 from odf_node.acceptance.unchecked import find_unchecked
-from odf_node.datasets.grounds import find_partial
+from odf_node.datasets.chains import find_partial
 from odf_node.datasets.presence import Presence
 from odf_node.derive.query_reach import describe_reach
 from odf_node.keys.reports import KeyReports
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import Acceptance, CommitStore
 from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.documents import DocumentStore
 from odf_node.ports.engines import EngineShelf
-from odf_node.ports.evidence import Attestation, EvidenceStore
+from odf_node.ports.evidence import Attestation, DocumentStore, EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
 

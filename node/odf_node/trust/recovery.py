@@ -10,7 +10,7 @@ from odf_node.ports import Commit, DatasetRecord, KeyStore, ObjectStore, Origin
 from odf_node.ports.block_stage import OfferedBlock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import UNHEARD
 from odf_node.threads import finish_in_thread

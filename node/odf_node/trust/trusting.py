@@ -10,7 +10,7 @@ from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.statements import Statements
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.acceptance.verification import check_chain, stored_chain
-from odf_node.datasets.grounds import describe_acceptance, find_partial
+from odf_node.datasets.chains import describe_acceptance, find_partial
 from odf_node.derive.query_reach import describe_reach
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UnknownDatasetError
@@ -20,8 +20,7 @@ from odf_node.keys.reports import KeyReports
 from odf_node.ports import DatasetRecord, KeyStore, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.peers import PeerStore
 from odf_protocol.accept_policies import PolicySet

@@ -26,16 +26,14 @@ from odf_node.acceptance.verification import (
     stored_piece,
     view_at,
 )
-from odf_node.datasets.chains import iter_decoded, load_view
-from odf_node.datasets.grounds import find_partial
+from odf_node.datasets.chains import find_partial, iter_decoded, load_view
 from odf_node.datasets.naming import select_datasets
 from odf_node.datasets.presence import Presence
 from odf_node.engines.sessions import EngineHost
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, Head, ObjectStore, Origin, Verified
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.progress import Count, Say
 from odf_node.wording import count_of

@@ -9,8 +9,7 @@ from odf_node.datasets.presence import Presence
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.evidence import DocumentKind
+from odf_node.ports.evidence import DocumentKind, DocumentStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
 from odf_protocol.coverage import decode_progress

@@ -16,8 +16,7 @@ from odf_node.keys.disputes import Disputes
 from odf_node.ports import Clock, DatasetRecord, ObjectStore, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
-from odf_node.ports.evidence import DocumentKind
+from odf_node.ports.evidence import DocumentKind, DocumentStore
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.schedules.overview import ScheduleOverview

@@ -16,7 +16,7 @@ from odf_node.adapters.smart_push import SmartPush
 from odf_node.configuration import Configuration, Storage
 from odf_node.http.live import Live
 from odf_node.ports.peer_errors import PeerForbidsError, PushRefusedError
-from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_protocol.errors import OdfError, RejectedError, UnavailableError, UnsupportedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer import batches, push_client

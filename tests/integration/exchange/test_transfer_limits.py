@@ -28,7 +28,7 @@ from odf_node.http.middleware import Handler
 from odf_node.http.push import RECEIVE_RATE
 from odf_node.http.sending import SEND_RATE
 from odf_node.http.server import create_app
-from odf_node.ports.push_client import PushedHead
+from odf_node.ports.pushes import PushedHead
 from odf_node.threads import finish_in_thread
 from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.exchange.hash_tree import LEAF_BYTES

@@ -22,7 +22,7 @@ from odf_node.http.callers import MAX_SIGNATURE_AGE_S, Nonces, node_hash_of
 from odf_node.http.live import Live
 from odf_node.ports.keys import PrivateKey
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PushRefusedError
-from odf_node.ports.push_client import PushedHead
+from odf_node.ports.pushes import PushedHead
 from odf_protocol.did import DidKey
 from odf_protocol.http_signatures import content_digest
 from odf_protocol.timestamp import Timestamp

@@ -19,7 +19,7 @@ from odf_node.errors import RefusedError
 from odf_node.http import push_registry
 from odf_node.http.live import Live
 from odf_node.ports.peer_errors import PeerForbidsError, PeerUnavailableError, PushRefusedError
-from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_protocol.errors import MalformedError, RejectedError, UnavailableError, UnsupportedError
 from odf_protocol.exchange import limits
 from odf_protocol.exchange.packs import PackedBlock, encode_pack

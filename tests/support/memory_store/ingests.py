@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from odf_node.ports.ingest_keys import MAX_KEPT_KEYS, KeptAnswer, KeyInUseError
+from odf_node.ports.ingests import MAX_KEPT_KEYS, KeptAnswer, KeyInUseError
 from odf_node.ports.quarantine import QuarantineFile, Settlement
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from odf_engines.stage_figures import StageFigures, merge_stages
-from odf_node.ports.stages import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS, StageTotal
+from odf_node.ports.ingests import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS, StageTotal
 from odf_protocol.did import DatasetId
 from support.memory_store.tables import MemoryPort
 

@@ -11,10 +11,9 @@ from odf_node.ports.datasets import DatasetRecord, Remote, ReplacedHistory, Repo
 from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError
 from odf_node.ports.evidence import Attestation, EvidenceDocument, SeenHead, Verified
 from odf_node.ports.gossip import KeptItem
-from odf_node.ports.ingest_keys import KeptAnswer
+from odf_node.ports.ingests import KeptAnswer, StageTotal
 from odf_node.ports.peers import Peer
 from odf_node.ports.quarantine import QuarantineFile, RowNote
-from odf_node.ports.stages import StageTotal
 from odf_node.ports.subscriptions import Subscription
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash

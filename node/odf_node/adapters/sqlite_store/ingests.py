@@ -11,7 +11,7 @@ from odf_node.adapters.sqlite_store.quarantine import (
     read_quarantine,
 )
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
-from odf_node.ports.ingest_keys import MAX_KEPT_KEYS, IngestKey, KeptAnswer, KeyInUseError
+from odf_node.ports.ingests import MAX_KEPT_KEYS, IngestKey, KeptAnswer, KeyInUseError
 from odf_node.ports.quarantine import QuarantineFile, Settlement
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash

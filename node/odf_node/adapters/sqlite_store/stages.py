@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from odf_engines.stage_figures import StageFigures, merge_stages
 from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import get_dataset_key
-from odf_node.ports.stages import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS, StageTotal
+from odf_node.ports.ingests import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS, StageTotal
 from odf_protocol.did import DatasetId
 
 _FIGURES = ("stage", "plug_in", "position", "seconds", "rows_in", "rows_out", "bad_rows")

@@ -27,9 +27,9 @@ from odf_protocol.policy import Policy
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from odf_node.exchange.batches import PullOutcome
     from odf_node.exchange.forecasting import PullForecast, StepForecast
     from odf_node.exchange.pull_planning import PullTarget
+    from odf_node.exchange.pulling import PullOutcome
     from odf_node.ports.progress import ProgressLine
 
 

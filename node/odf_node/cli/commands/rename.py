@@ -3,8 +3,7 @@
 import argparse
 
 from odf_node.cli.context import Context
-from odf_node.datasets.naming import get_dataset
-from odf_node.datasets.renaming import Renaming
+from odf_node.datasets.naming import Renaming, get_dataset
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

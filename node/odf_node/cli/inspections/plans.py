@@ -13,7 +13,7 @@ from odf_node.derive.step_log import StepLog, describe_step, explain_time
 from odf_node.derive.step_plans import StepPlan, StepPlanner
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.stages import KEPT_INGESTS
+from odf_node.ports.ingests import KEPT_INGESTS
 from odf_protocol.enums import DatasetKind
 from odf_protocol.manifest import parse_snapshots
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from odf_node.cli.context import Context
-from odf_node.datasets.grounds import describe_acceptance
+from odf_node.datasets.chains import describe_acceptance
 from odf_node.datasets.presence import say_how_to_get
 from odf_node.ports import DatasetRecord, Origin
 from odf_node.trust.grounds import TrustGrounds

@@ -1,8 +1,9 @@
-"""Drafting a manifest: from nothing, or from the data that it is to describe.
+"""Drafting a manifest: from nothing, or from the data that it is to describe, in whatever encoding.
 
 Source: clause ING-24 in ``spec/ingest.md``.
 """
 
+import codecs
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +14,71 @@ from odf_node.ingest.drafts.columns import Column, guess_columns
 from odf_node.ingest.drafts.keys import Key, find_key
 from odf_node.ingest.drafts.manifest_text import draft_lines, template_text
 from odf_node.ingest.drafts.records import Records, find_records, records_of
-from odf_node.ingest.drafts.texts import decode
+from odf_node.ingest.encodings import ENCODINGS, UTF_8, find_codec
 from odf_node.ports.samples import Sample, SampleReader
-from odf_node.text_encodings import ENCODINGS, UTF_8, find_codec
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 from odf_protocol.manifest import parse_snapshots
 from odf_protocol.names import DatasetName
+
+_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_WESTERN: Final = ("iso-8859-1", "windows-1252")
+_CONTROLS_OF_LATIN_1: Final = frozenset(range(0x80, 0xA0))  # signs in windows-1252
+_FOREIGN_SHARE: Final = 0.3  # guess: of the letters of a Western text far fewer have accents
+_LONGEST_CHARACTER: Final = 4  # bytes, in UTF-8
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedText:
+    """A text, the name of its encoding, and why that may be another."""
+
+    text: str
+    encoding: str
+    doubt: str | None = None
+
+
+def decode(content: bytes, *, is_whole: bool, encoding: str | None = None) -> DecodedText:
+    """Decode the beginning of a file.
+
+    Args:
+        content: Its first bytes.
+        is_whole: They are all; else the last character may be cut off.
+        encoding: What somebody says it is; None: find out.
+    """
+    if encoding is not None:
+        return DecodedText(_read(content, encoding), encoding)
+    for mark, name in _MARKS.items():
+        if content.startswith(mark):
+            return DecodedText(_read(content, name), name)
+    if _is_utf8(content, is_whole=is_whole):
+        return DecodedText(content.decode("utf-8", "ignore").removeprefix("\ufeff"), UTF_8)
+    for name, zeros in (("utf-16le", content[1::2]), ("utf-16be", content[::2])):
+        # Of text in Latin letters every other byte is zero.
+        if zeros.count(0) * 2 > len(zeros):
+            return DecodedText(_read(content, name), name)
+    name = _WESTERN[not _CONTROLS_OF_LATIN_1.isdisjoint(content)]
+    text = _read(content, name)
+    shown = next((word for word in re.findall(r"\w+", text) if not word.isascii()), "")[:30]
+    letters = [letter for letter in text if letter.isalpha()]
+    is_foreign = sum(not letter.isascii() for letter in letters) > _FOREIGN_SHARE * len(letters)
+    if is_foreign:
+        return DecodedText(text, name, f"the encoding is not {name}: {shown!a} is no word; say it with --encoding")
+    return DecodedText(text, name, f"not UTF-8; in {name} a word reads {shown!r}, if that is wrong say --encoding NAME")
+
+
+def _read(content: bytes, encoding: str) -> str:
+    codec = find_codec(encoding)
+    assert codec is not None  # the caller's to check
+    return content.decode(codec, "ignore").removeprefix("\ufeff")
+
+
+def _is_utf8(content: bytes, *, is_whole: bool) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return not is_whole and error.end == len(content) and len(content) - error.start < _LONGEST_CHARACTER
+    return b"\0" not in content[:1024]
+
 
 SAMPLE_BYTES: Final = 4 * 1024**2
 """Of a file that are looked at, unpacked.  # guess: most files as a whole"""

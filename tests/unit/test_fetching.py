@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from odf_node.acceptance.checked_chain import ChainCheck, CheckedChain
+from odf_node.acceptance.offers import AcceptanceReport
 from odf_node.acceptance.refusals import Refusals
-from odf_node.acceptance.reports import AcceptanceReport
 from odf_node.adapters.block_stage import FileStage
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
-from odf_node.exchange import chain_fetching
+from odf_node.exchange import fetching
 from odf_node.exchange.pulling import Pulling
 from odf_node.exchange.taking import Errand
 from odf_node.home import Home
@@ -34,7 +34,7 @@ from support.offers import MORE_CITIES, NOW, Judge, PeerChain, root_chain
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain_fetching, "BATCH_BLOCKS", 2)
+    monkeypatch.setattr(fetching, "BATCH_BLOCKS", 2)
 
 
 @pytest.fixture
