@@ -129,6 +129,41 @@ def test_dataset_does_not_look_into_itself_before_it_has_rows(tmp_path: Path, ru
     node.must("ingest", "sales", file(tmp_path, "more.csv", "event_time,code,n\n2020-01-04T00:00:00Z,CH,4\n"))
 
 
+def looking_into(folder: Path, name: str, dataset: str) -> str:
+    columns = ["event_time TIMESTAMP", "code STRING", "n INT"]
+    return manifest(folder, name, columns, REFERENCE.format(dataset=dataset, column="code"))
+
+
+def test_datasets_without_rows_that_look_into_each_other_are_refused_with_the_names_on_the_circle(
+    tmp_path: Path,
+) -> None:
+    """CONV-8: none of them could ever take its first rows; with rows in one of them they may."""
+    node = RealNode(tmp_path / "home")
+    said = "found b (a circle of which no dataset has rows to look into: a, b, c, a)"
+    pair = [looking_into(tmp_path, "a", "B"), looking_into(tmp_path, "b", "a")]
+    before = list_kept(node.home)
+    refused = node.run("add", *pair)
+    assert (refused.code, "to look into: a, b, a)" in refused.err) == (7, True), refused
+    ring = [looking_into(tmp_path, one, other) for one, other in ("ab", "bc", "ca")]
+    refused = node.run("add", *ring)
+    assert (refused.code, said in refused.err) == (7, True), refused
+    assert list_kept(node.home) == before
+    # What is here counts as what is added beside it.
+    plain = manifest(tmp_path, "a", ["event_time TIMESTAMP", "code STRING", "n INT"])
+    node.must("add", plain, *ring[1:])
+    looking = looking_into(tmp_path, "a", "b")
+    before = list_kept(node.home)
+    for words in (["change", "a"], ["add", "--replace"]):
+        refused = node.run(*words, looking)
+        assert (refused.code, said in refused.err) == (7, True), refused
+    assert list_kept(node.home) == before
+    rows = file(tmp_path, "rows.csv", "event_time,code,n\n2020-01-01T00:00:00Z,CH,1\n")
+    node.must("ingest", "a", rows)
+    node.must("change", "a", looking)
+    for name in "cba":
+        node.must("ingest", name, rows)
+
+
 def test_columns_of_a_dataset_that_is_here_are_checked_by_add(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home")
     node.must("add", countries(tmp_path))

@@ -63,7 +63,12 @@ def test_columns_of_fixed_width_are_taken_out_of_lines(tmp_path: Path) -> None:
     assert found.record_count == 5
     originals = [(each.record, each.line, each.raw) for each in found.find_originals([3, 5])]
     assert originals == [(3, 6, b"2020-01-03"), (5, 8, b"2020-01-05 \xff     5")]
-    assert dict(found.split(b"2020-01-01 Bern  12")) == {"day": "2020-01-01", "place": "Bern", "n": "12"}
+    (columns,) = found.split([b"2020-01-01 Bern  12"]).to_pylist()
+    assert columns == [
+        {"name": "day", "value": "2020-01-01"},
+        {"name": "place", "value": "Bern"},
+        {"name": "n", "value": "12"},
+    ]
 
 
 XML = b"""\xef\xbb\xbf<?xml version="1.0" encoding="iso-8859-1"?>

@@ -13,7 +13,7 @@ import pyarrow as pa
 from odf_engines.contract import IngestRequest
 from odf_engines.errors import UnsuitableSourceError
 from odf_engines.ingest.columns import Columns
-from odf_engines.ingest.quarantine import BATCH_ROWS, QuarantinedRow
+from odf_engines.ingest.quarantined_rows import BATCH_ROWS, BadRows, QuarantinedRow, iter_batches
 from odf_engines.records.source_records import FieldError, value_name
 
 
@@ -48,8 +48,11 @@ class RefusedRows:
         arrays = [rows.column(number), *(rows.column(name) for name, _ in self._fields)]
         self._rows.append(pa.record_batch(arrays, [str(place) for place in range(len(arrays))]))
 
-    def iter_rows(self) -> Iterator[QuarantinedRow]:
+    def iter_rows(self) -> BadRows:
         """Give them by number."""
+        return iter_batches(self._iter_rows())
+
+    def _iter_rows(self) -> Iterator[QuarantinedRow]:
         if not self._rows:
             return
         rows = pa.Table.from_batches(self._rows).sort_by("0")

@@ -3,7 +3,7 @@
 Source: ODF "Ingest", spec/ingest.md ING-1 to ING-13.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow.parquet as pq
 
@@ -15,7 +15,7 @@ from odf_engines.ingest.converted import convert_rows
 from odf_engines.ingest.leaving import leave, write_changes
 from odf_engines.ingest.merged import Merge, append_in_memory
 from odf_engines.ingest.prepared import iter_converted, write_converted
-from odf_engines.ingest.quarantine import QuarantinedRow, iter_unread
+from odf_engines.ingest.quarantined_rows import BadRows, list_unread
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema
 from odf_engines.ingest.validated import validate_rows
@@ -70,7 +70,7 @@ def append_records(
     request: IngestRequest,
     folders: Folders,
     result: ReadResult,
-    bad: Sequence[Iterator[QuarantinedRow]] = (),
+    bad: Sequence[BadRows] = (),
     *,
     merge: Merge = append_in_memory,
 ) -> Ingested | None:
@@ -84,7 +84,7 @@ def append_records(
     known = None if request.known_schema is None else rows_schema_of(request.known_schema)
     columns = columns_of(result.target, request.merge, request.vocabulary, known)
     schema = slice_schema(request, columns, known)
-    path, bad = result.records.path, [iter_unread(result.records), *bad]
+    path, bad = result.records.path, [*list_unread(result.records), *bad]
     validated = None
     if request.validators:
         validated = validate_rows(request, folders, path, RECORD, columns.schema)
@@ -113,7 +113,7 @@ def convert_source(request: IngestRequest, folders: Folders) -> dict[str, object
         raise InvalidSourceError(request.source_name, str(error)) from error
     if not result.records.is_typed:
         return None
-    bad: list[Iterator[QuarantinedRow]] = []
+    bad: list[BadRows] = []
     if request.converters:
         converted = convert_rows(request, folders, result.records.path, result)
         result, bad = converted.result, [converted.iter_bad()]

@@ -3,7 +3,6 @@
 Source: clauses CONV-1, CONV-2 and CONV-4 in ``spec/conversion.md``.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from odf_engines.contract import IngestRequest
 from odf_engines.conversion.converted_rows import ConvertedRows, convert
 from odf_engines.conversion.stages import FailedSelectionError
 from odf_engines.errors import InvalidSourceError, LimitExceededError
-from odf_engines.ingest.quarantine import QuarantinedRow
+from odf_engines.ingest.quarantined_rows import BadRows, QuarantinedRow, iter_batches
 from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.result import Folders
 from odf_engines.ingest.samples import write_sample_of_file
@@ -38,10 +37,9 @@ class ConvertedRecords:
     result: ReadResult
     rows: ConvertedRows
 
-    def iter_bad(self) -> Iterator[QuarantinedRow]:
+    def iter_bad(self) -> BadRows:
         """Give the records that failed, by number."""
-        for number, errors in self.rows.iter_bad():
-            yield QuarantinedRow(number, STAGE, errors)
+        return iter_batches(QuarantinedRow(number, STAGE, errors) for number, errors in self.rows.iter_bad())
 
 
 def convert_rows(request: IngestRequest, folders: Folders, path: Path, result: ReadResult) -> ConvertedRecords:

@@ -9,13 +9,14 @@ Source: ODF ReadStepCsv; spec/ingest.md ING-2.
 
 import io
 import mmap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from odf_engines.ingest.csv_grammar import CsvDialect, first_position, iter_records, iter_spans
@@ -24,10 +25,12 @@ from odf_engines.ingest.source_text import InvalidTextError, decode_text, is_utf
 from odf_engines.records.ahead import iter_ahead
 from odf_engines.records.record_writer import RecordWriter
 from odf_engines.records.source_records import (
+    COLUMNS_TYPE,
     FieldError,
     OriginalRecord,
     SourceRecords,
     Split,
+    columns_of,
     physical_name,
 )
 
@@ -259,13 +262,37 @@ def _wrong_width(expected: int, found: int) -> tuple[FieldError]:
 
 
 def _splitter(dialect: CsvDialect, names: tuple[str, ...]) -> Split:
-    def split(raw: bytes) -> Iterator[tuple[str, str | None]]:
+    def split_one(raw: bytes) -> Iterator[tuple[str, str | None]]:
         # Without quotes every separator separates.
         plain = None if dialect.quote in raw else raw.split(dialect.separator)
         record = next(iter_records(raw, dialect), None) if plain is None else None
         for index, field in enumerate(plain or (() if record is None else record.fields)):
             name = names[index] if index < len(names) else f"column_{index + 1}"
             yield name, field.decode("utf-8", "backslashreplace") or None
+
+    def split(raws: Sequence[bytes]) -> pa.ListArray:
+        try:
+            texts = pa.array(raws, pa.binary()).cast(pa.string())
+        except pa.ArrowInvalid:
+            return columns_of(map(split_one, raws))
+        fields = pc.split_pattern(texts, dialect.separator.decode())
+        is_plain = pc.and_(
+            pc.equal(pc.list_value_length(fields), len(names)),
+            pc.invert(pc.match_substring(texts, dialect.quote.decode())),
+        )
+        values = fields.filter(is_plain).flatten()
+        values = pc.if_else(pc.equal(values, ""), None, values)
+        places = pa.array(np.tile(np.arange(len(names)), len(values) // max(1, len(names))))
+        kind = COLUMNS_TYPE.value_type
+        parts = pa.StructArray.from_arrays([pa.array(names, pa.string()).take(places), values], fields=list(kind))
+        ends = pa.array(np.arange(0, len(values) + 1, max(1, len(names))), pa.int32())
+        plain = pa.ListArray.from_arrays(ends, parts).cast(COLUMNS_TYPE)
+        if len(plain) == len(raws):
+            return plain
+        others = pc.indices_nonzero(pc.invert(is_plain)).to_pylist()
+        both = pa.concat_arrays([plain, columns_of(split_one(raws[place]) for place in others)])
+        order = np.argsort(np.concatenate([pc.indices_nonzero(is_plain).to_numpy(), others]), kind="stable")
+        return both.take(pa.array(order))
 
     return split
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from odf_engines.ingest.source_text import open_bytes
 from odf_engines.records.record_writer import RecordWriter
-from odf_engines.records.source_records import FieldError, OriginalRecord, SourceRecords
+from odf_engines.records.source_records import FieldError, OriginalRecord, SourceRecords, split_each
 
 GEOMETRY = "geometry"
 
@@ -179,7 +179,7 @@ def read_json(
             if wanted_next is None:
                 return
 
-    return writer.result(number, broken, find_originals, lambda raw: split_object(raw, parse))
+    return writer.result(number, broken, find_originals, split_each(lambda raw: split_object(raw, parse)))
 
 
 def _text(value: msgspec.Raw) -> str | None:

@@ -3,7 +3,7 @@
 Source: ODF "Ingest"; spec/ingest.md ING-5, ING-6, ING-12, ING-13.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,8 @@ import pyarrow as pa
 from odf_engines.contract import IngestRequest
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.merged import Merged
-from odf_engines.ingest.quarantine import QuarantinedRow, write_quarantine
+from odf_engines.ingest.quarantine import write_quarantine
+from odf_engines.ingest.quarantined_rows import BadRows
 from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.result import Folders, Ingested
 from odf_engines.ingest.slice_writer import WrittenSlice, write_slice
@@ -75,7 +76,7 @@ def leave(
     folders: Folders,
     result: ReadResult,
     changes: Changes,
-    bad: Sequence[Iterator[QuarantinedRow]],
+    bad: Sequence[BadRows],
     validated: Validated | None,
 ) -> Ingested:
     """Write all rows that were not taken, those of ``bad``, and say what the whole ingest leaves."""

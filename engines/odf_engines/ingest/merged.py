@@ -12,7 +12,7 @@ import pyarrow as pa
 from odf_engines.contract import IngestRequest
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.plain_append import iter_appended
-from odf_engines.ingest.quarantine import QuarantinedRow
+from odf_engines.ingest.quarantined_rows import BadRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Merged:
     """
 
     changes: Iterator[pa.RecordBatch]
-    refused: Sequence[Iterator[QuarantinedRow]] = ()
+    refused: Sequence[BadRows] = ()
     state: Iterator[pa.RecordBatch] | None = None
 
 

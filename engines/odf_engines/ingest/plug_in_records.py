@@ -14,7 +14,7 @@ from odf_engines.errors import InvalidSourceError
 from odf_engines.readers.call import ReaderCall
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, Reader
 from odf_engines.records.record_writer import RecordWriter
-from odf_engines.records.source_records import FieldError, OriginalRecord, SourceRecords
+from odf_engines.records.source_records import FieldError, OriginalRecord, SourceRecords, split_each
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
 
@@ -80,7 +80,7 @@ def read_with(
         texts = _take_apart(reader, raw, names)
         return () if isinstance(texts, str) else zip(names, texts, strict=True)
 
-    return writer.result(number, broken, find_originals, split)
+    return writer.result(number, broken, find_originals, split_each(split))
 
 
 def _iter_texts(reader: Reader, source: Path, names: tuple[str, ...]) -> Iterator[list[str | None] | str]:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest
-from odf_engines.ingest.quarantine import QuarantinedRow, iter_unread, write_quarantine
+from odf_engines.ingest.quarantine import write_quarantine
+from odf_engines.ingest.quarantined_rows import BadRows, list_unread
 from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.result import Folders
 from odf_engines.records.carriers import from_carrier, to_carrier
@@ -23,7 +24,7 @@ def write_converted(
     folders: Folders,
     result: ReadResult,
     batches: Iterable[pa.RecordBatch],
-    bad: list[Iterator[QuarantinedRow]],
+    bad: list[BadRows],
 ) -> dict[str, object]:
     """Write converted rows for a query, and the records that are none of them.
 
@@ -47,7 +48,7 @@ def write_converted(
             writer.write_batch(pa.record_batch(columns, schema=schema), ROW_GROUP_ROWS)
     path = folders.output / "quarantine.parquet"
     with folders.clock.measuring(IngestStage.QUARANTINE):
-        written = write_quarantine(path, request, result.records, [iter_unread(result.records), *bad])
+        written = write_quarantine(path, request, result.records, [*list_unread(result.records), *bad])
     return {
         "rows": "rows.parquet",
         "quarantine": path.name if written.rows else None,

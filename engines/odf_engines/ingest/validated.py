@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, QuarantineReason
 from odf_engines.errors import InvalidSourceError, LimitExceededError
-from odf_engines.ingest.quarantine import QuarantinedRow, list_reasons
+from odf_engines.ingest.quarantined_rows import BadRows, QuarantinedRow, iter_batches
+from odf_engines.ingest.reasons import list_reasons
 from odf_engines.ingest.result import Folders
 from odf_engines.records.carriers import carrier_of, from_carrier
 from odf_engines.records.source_records import ROW_GROUP_ROWS, FieldError, value_name
@@ -45,8 +46,11 @@ class Validated:
     rows: ValidatedRows
     warnings: tuple[QuarantineReason, ...]
 
-    def iter_bad(self, *, are_records: bool = True) -> Iterator[QuarantinedRow]:
+    def iter_bad(self, *, are_records: bool = True) -> BadRows:
         """Give the bad rows by number; those that are results of a query have none, and stand as JSON."""
+        return iter_batches(self._iter_bad_rows(are_records=are_records))
+
+    def _iter_bad_rows(self, *, are_records: bool) -> Iterator[QuarantinedRow]:
         texts = None if are_records else self._iter_bad_texts()
         for number, errors in self.rows.iter_bad():
             if texts is None:

@@ -10,7 +10,7 @@ format writes converted rows alone.
 Source: spec/ingest.md ING-1.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +71,23 @@ class FieldError:
     is_warning: bool = False
 
 
-Split = Callable[[bytes], Iterable[tuple[str, str | None]]]
+COLUMNS_TYPE = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
+
+Split = Callable[[Sequence[bytes]], pa.ListArray]
+
+
+def columns_of(several: Iterable[Iterable[tuple[str, str | None]]]) -> pa.ListArray:
+    """Give names and texts of the columns of some records; of a name that a record has twice, the last text."""
+    return pa.array([list(dict(columns).items()) for columns in several], COLUMNS_TYPE)
+
+
+def split_each(split: Callable[[bytes], Iterable[tuple[str, str | None]]]) -> Split:
+    """Take records apart one by one."""
+    return lambda raws: columns_of(map(split, raws))
+
+
+def _split_nothing(raws: Sequence[bytes]) -> pa.ListArray:
+    return columns_of(() for _ in raws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +103,7 @@ class SourceRecords:
         unconverted: Parquet file of the records whose texts are no values of the schema, with all that is wrong with
             each; None if there are none.
         find_originals: Gives the original bytes of records, asked for by ascending number.
-        split: Takes the bytes of a record apart into names and texts of its columns, as far as they can be.
+        split: Takes the bytes of records apart into names and texts of their columns, as far as they can be.
     """
 
     path: Path
@@ -97,7 +113,7 @@ class SourceRecords:
     find_originals: Callable[[Iterable[int]], Iterator[OriginalRecord]]
     is_typed: bool = False
     unconverted: Path | None = None
-    split: Split = lambda _raw: ()
+    split: Split = _split_nothing
 
 
 def physical_name(index: int) -> str:

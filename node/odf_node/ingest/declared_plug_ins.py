@@ -52,10 +52,15 @@ class _DeclaredPlugIn:
             raise UnsupportedError(self.word, found=self.name, supported=", ".join(self.kinds.installed()))
         return place
 
+    @property
+    def dataset_name(self) -> str | None:
+        """Name of the dataset that it looks into."""
+        dataset = self.parameters.get(_DATASET)
+        return dataset if isinstance(dataset, str) else None
+
     def find_rows(self, find_rows: FindRows) -> ReferencedRows | None:
         """Find the rows of the dataset that it names, None where it names none, or nothing is known of it."""
-        dataset = self.parameters.get(_DATASET)
-        return find_rows(dataset) if isinstance(dataset, str) else None
+        return None if self.dataset_name is None else find_rows(self.dataset_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

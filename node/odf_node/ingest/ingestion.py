@@ -1,6 +1,6 @@
 """Root datasets: fetch, prepare, read, convert, validate, merge, commit; and set a watermark by hand."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,11 +14,12 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.sessions import EngineHost
-from odf_node.errors import UsageError
+from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ingest import drafts
 from odf_node.ingest.batch import Batch
 from odf_node.ingest.followed_rows import FollowedRows, find_place
 from odf_node.ingest.keyed import find_repeated, key_for
+from odf_node.ingest.looked_into import LookedInto
 from odf_node.ingest.push_sources import choose_push_source
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.source_variables import digest_of_place, fill_in, list_variables
@@ -83,20 +84,24 @@ class Ingestor:
         parts = self.objects, self.keys, self.engines, self.sources
         return BatchTaker(*ports, *parts, self.environment, self._references, is_rehearsal=self.is_rehearsal)
 
-    def check_manifest(self, snapshot: "DatasetSnapshot", added: Collection[str] = ()) -> None:
+    def check_manifest(self, snapshot: "DatasetSnapshot", added: Sequence["DatasetSnapshot"] = ()) -> None:
         """Refuse a manifest that could never be pulled or pushed to (ING-18).
 
         Args:
             snapshot: The manifest.
-            added: Names of datasets that are made together with it, and may be looked into (CONV-8).
+            added: Manifests of datasets that are made together with it, and may be looked into (CONV-8).
 
         Raises:
             SnapshotError: It could not.
         """
-        beside = {name.lower() for name in added}
+        beside = tuple(each for each in added if each.name.lower() != snapshot.name.lower())
+        looked_into = LookedInto(self.chains, (snapshot, *beside))
 
         def find_columns(name: str) -> ReferencedRows | None:
-            if name.lower() in beside and name.lower() != snapshot.name.lower():
+            circle = looked_into.find_circle(name, snapshot.name)
+            if len(circle) > 2:  # those of one are told as such
+                raise UnknownDatasetError(f"a circle of which no dataset has rows to look into: {', '.join(circle)}")
+            if any(each.name.lower() == name.lower() for each in beside):
                 return None
             return self._references.find_columns(name, of=snapshot.name)
 

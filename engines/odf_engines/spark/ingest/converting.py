@@ -3,12 +3,11 @@
 Source: clauses CONV-1 and CONV-2 in ``spec/conversion.md``.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from odf_engines.contract import IngestRequest
 from odf_engines.ingest.converted import convert_rows
-from odf_engines.ingest.quarantine import QuarantinedRow
+from odf_engines.ingest.quarantined_rows import BadRows
 from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders
@@ -21,7 +20,7 @@ from odf_engines.stage_figures import IngestStage
 
 def convert_read(
     spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, handover: Handover
-) -> tuple[ReadResult, list[Iterator[QuarantinedRow]]]:
+) -> tuple[ReadResult, list[BadRows]]:
     """Let the records that were read go through the converters of a request.
 
     Returns:

@@ -6,7 +6,7 @@ leaves files or a data frame for the next one and knows nothing of the others, s
 Source: ODF "Ingest"; spec/ingest.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -18,7 +18,7 @@ from odf_engines.ingest.columns import ORD, Columns, InvalidColumnsError, column
 from odf_engines.ingest.leaving import leave, write_changes
 from odf_engines.ingest.merged import Merged
 from odf_engines.ingest.prepared import iter_converted, write_converted
-from odf_engines.ingest.quarantine import QuarantinedRow, iter_unread
+from odf_engines.ingest.quarantined_rows import BadRows, list_unread
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders, Ingested, slice_schema
@@ -89,7 +89,7 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> Ingested:
     handover = handover_for(folders.scratch, inputs)
     try:
         result = read_request(request, folders)
-        bad: list[Iterator[QuarantinedRow]] = []
+        bad: list[BadRows] = []
         if request.converters:
             result, bad = convert_read(spark, request, folders, result, handover)
         appended = append_records(request, folders, result, bad) if is_append(request) else None
@@ -115,7 +115,7 @@ def _merge(
     folders: Folders,
     result: ReadResult,
     handover: Handover,
-    bad: Sequence[Iterator[QuarantinedRow]],
+    bad: Sequence[BadRows],
 ) -> Ingested:
     converted = convert_records(spark, result.records, result.target, parse_times(request.read))
     if not result.records.is_typed:
@@ -147,7 +147,7 @@ def _merge(
     with folders.clock.measuring_alone(IngestStage.MERGE, name_strategy(request)) as sums:
         merged = _merged_rows(spark, request, staged, columns, handover)
         changes = write_changes(request, folders, merged, columns, schema, sums)
-    rows = [*bad, iter_unread(result.records)]
+    rows = [*bad, *list_unread(result.records)]
     if not result.records.is_typed:
         rows.append(iter_unconverted(converted, handover))
     rows += merged.refused

@@ -9,21 +9,25 @@ from typing import Any
 
 from odf_engines.ingest.columns import ORD, Columns
 from odf_engines.ingest.outcome import Refusal
-from odf_engines.ingest.quarantine import BATCH_ROWS, QuarantinedRow, rows_of_errors
+from odf_engines.ingest.quarantined_rows import (
+    BATCH_ROWS,
+    BadRows,
+    QuarantinedRow,
+    iter_batches,
+    rows_of_errors,
+)
 from odf_engines.records.carriers import quoted
 from odf_engines.records.source_records import ERRORS, RECORD, FieldError, value_name
 from odf_engines.spark.ingest.handover import Handover
 
 
-def iter_unconverted(converted: Any, handover: Handover) -> Iterator[QuarantinedRow]:
+def iter_unconverted(converted: Any, handover: Handover) -> BadRows:
     """Give the records whose values did not convert, by number."""
     rows = converted.where(f"{ERRORS} IS NOT NULL").select(RECORD, ERRORS).orderBy(RECORD)
     return rows_of_errors(handover.iter_batches(rows, "unconverted"))
 
 
-def iter_refused(
-    refusal: Refusal, columns: Columns, handover: Handover, name: str, *, are_records: bool
-) -> Iterator[QuarantinedRow]:
+def iter_refused(refusal: Refusal, columns: Columns, handover: Handover, name: str, *, are_records: bool) -> BadRows:
     """Give the rows that a merge refused, in input order.
 
     Args:
@@ -33,6 +37,12 @@ def iter_refused(
         name: For that, unique in the request.
         are_records: `ord` is the number of a record; otherwise rows are results of a query and stand as JSON.
     """
+    return iter_batches(_iter_refused(refusal, columns, handover, name, are_records=are_records))
+
+
+def _iter_refused(
+    refusal: Refusal, columns: Columns, handover: Handover, name: str, *, are_records: bool
+) -> Iterator[QuarantinedRow]:
     values = ", ".join(f"`{value_name(i)}` AS {quoted(field.name)}" for i, field in enumerate(columns.schema))
     text = f"to_json(struct({values}), map('ignoreNullFields', 'false')) AS text"
     for row in _iter_rows(handover, refusal.rows.selectExpr(ORD, text).orderBy(ORD), name):

@@ -71,8 +71,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     context.load_settings()
     snapshots: list[DatasetSnapshot] = []
     texts = [("standard input" if name == "-" else name, read_input(name)) for name in arguments.manifests]
-    names = [each.name for shown_as, text in texts for each in parse_snapshots(text, source_name=shown_as)]
-    check: Callable[[DatasetSnapshot], None] = partial(context.node.ingestor.check_manifest, added=names)
+    named = [each for shown_as, text in texts for each in parse_snapshots(text, source_name=shown_as)]
+    check: Callable[[DatasetSnapshot], None] = partial(context.node.ingestor.check_manifest, added=named)
     check = _check_translated(check) if arguments.as_spark else check
     for shown_as, text in texts:
         found = parse_snapshots(text, source_name=shown_as, check=check)

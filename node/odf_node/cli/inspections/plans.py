@@ -60,8 +60,8 @@ def show_plans(context: Context, subject: str, *, as_json: bool) -> None:
             if not Path(subject).is_file():
                 raise
             text = read_input(subject)
-            names = [each.name for each in parse_snapshots(text, source_name=subject)]
-            check = partial(node.ingestor.check_manifest, added=names)
+            named = parse_snapshots(text, source_name=subject)
+            check = partial(node.ingestor.check_manifest, added=named)
             snapshots = parse_snapshots(text, source_name=subject, check=check)
             plans = planner.plan_snapshots(snapshots)
     if as_json:
