@@ -180,7 +180,10 @@ def test_rows_of_a_program_are_taken_once_under_a_key(tmp_path: Path) -> None:
 def test_tables_of_a_program_are_taken_where_the_source_reads_typed_columns(tmp_path: Path) -> None:
     """Clauses PYTHON-6, ING-3 and FEED-2: whatever the columns are cut into, the same table is the same rows."""
     typed = MANIFEST.format(name="cities").replace("kind: Csv", "kind: Parquet").replace("        header: true\n", "")
-    for name, text in (("cities", typed), ("texts", MANIFEST.format(name="texts"))):
+    for name, text in (
+        ("cities", typed),
+        ("texts", MANIFEST.format(name="texts").replace("kind: Csv", "kind: Csv\n        encoding: windows-1252")),
+    ):
         (tmp_path / name).write_text(text)
         RealNode(tmp_path / "home").must("add", str(tmp_path / name))
     times = pa.array([datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)])
@@ -192,6 +195,6 @@ def test_tables_of_a_program_are_taken_where_the_source_reads_typed_columns(tmp_
             assert node.ingest("cities", again, key="monday").is_repeated
         assert node.ingest("cities", pl.from_arrow(table.slice(0, 1))).new_rows == 1
         assert node.table("cities").to_arrow().column("city").to_pylist() == ["Bern", "Rome", "Bern"]
-        with pytest.raises(UsageError, match="'texts' reads Csv; tables go into"):
+        with pytest.raises(UsageError, match="'texts' reads Csv as it is declared; tables go into"):
             node.ingest("texts", table)
         assert len(node.table("texts").to_arrow()) == 0

@@ -83,17 +83,22 @@ class ArrowStream:
         return batch
 
 
+def is_stream(source: Path) -> bool:
+    """Say whether a file begins as a stream of Arrow's IPC format, which no text in UTF-8 does."""
+    with source.open("rb") as file:
+        return file.read(len(_CONTINUATION)) == _CONTINUATION
+
+
 def open_columns(source: Path, source_name: str) -> pq.ParquetFile | ArrowStream:
     """Open a file of typed columns.
 
     Raises:
         InvalidSourceError: It is neither.
     """
-    is_stream = False
+    is_arrow = False
     try:
-        with source.open("rb") as file:
-            is_stream = file.read(len(_CONTINUATION)) == _CONTINUATION
-        if is_stream:
+        is_arrow = is_stream(source)
+        if is_arrow:
             found: pq.ParquetFile | ArrowStream = ArrowStream(source, source_name)
         else:
             # As nanoseconds, which Arrow makes of INT96 otherwise, days before 1678 and after 2261 would be others.
@@ -102,7 +107,7 @@ def open_columns(source: Path, source_name: str) -> pq.ParquetFile | ArrowStream
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, MemoryError):
             raise
-        text = "an Arrow stream" if is_stream else "a readable Parquet file"
+        text = "an Arrow stream" if is_arrow else "a readable Parquet file"
         raise InvalidSourceError(source_name, f"not {text}: {error}") from error
     except UnicodeDecodeError as error:
         raise InvalidSourceError(source_name, "a column, or a part of one, whose name is not in UTF-8") from error

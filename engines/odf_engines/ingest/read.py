@@ -10,9 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from odf_engines.column_streams import may_be_columns
 from odf_engines.contract import IngestRequest, PreparedRows
 from odf_engines.errors import InvalidQueryError, InvalidSourceError
 from odf_engines.ingest import csv_records, json_records
+from odf_engines.ingest.columnar_files import is_stream
 from odf_engines.ingest.columns import rename_reserved
 from odf_engines.ingest.json_types import guess_columns
 from odf_engines.ingest.parquet_records import read_parquet
@@ -153,6 +155,8 @@ def read_source(
     def adapted(found: pa.Schema) -> pa.Schema:
         return found if vocabulary is None else adapt_undeclared(found, vocabulary)
 
+    if may_be_columns(step) and is_stream(source):
+        return ReadResult(*read_parquet(source, source_name, declared, vocabulary, records_path))
     match step:
         case ReadStepCsv():
             result = _read_csv(step, source, source_name, declared, adapted, records_path)

@@ -1,4 +1,4 @@
-"""Tables that Python gives to a dataset: written as an Arrow stream, which its push source reads as it reads Parquet.
+"""Tables that Python gives to a dataset: written as an Arrow stream, which its push source reads by columns.
 
 Source: clause PYTHON-6 in ``spec/python.md``; clause ING-3 in ``spec/ingest.md``.
 """
@@ -41,7 +41,8 @@ def written_stream(
     chosen = ingest.push_sources.choose_push_source(record, view, source)
     if ingest.push_sources.ARROW_STREAM not in ingest.push_sources.list_media_types(view, chosen):
         kind = type(chosen.read).__name__.removeprefix("ReadStep")
-        raise UsageError(f"'{record.name}' reads {kind}; tables go into a push source whose read step is Parquet")
+        expected = "tables go into a push source that reads Parquet, or declares its columns for CSV or JSON in UTF-8"
+        raise UsageError(f"'{record.name}' reads {kind} as it is declared; {expected}")
     table = pa.RecordBatchReader.from_stream(rows).read_all().combine_chunks()
     with tempfile.TemporaryFile() as file:
         with pa.ipc.new_stream(file, table.schema) as writer:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from odf_engines.column_streams import may_be_columns
 from odf_node import ingest
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
@@ -35,7 +36,8 @@ def list_media_types(view: DatasetView, source: AddPushSource) -> tuple[str, ...
     """List how rows for a push source may be called; a reader of the dataset's rules takes bytes of its own format."""
     if ingest.ingest_rules.find_rules(view.attachments).reader is not None:
         return (_ANY,)
-    return *_MEDIA_TYPES.get(type(source.read), ()), _ANY
+    further = (ARROW_STREAM,) if may_be_columns(source.read) else ()
+    return *_MEDIA_TYPES.get(type(source.read), ()), *further, _ANY
 
 
 def choose_push_source(record: DatasetRecord, view: DatasetView, name: str | None) -> AddPushSource:

@@ -41,6 +41,7 @@ content:
       inputs: [{datasetRef: readings, alias: r}]
       transform: {kind: Sql, engine: datafusion, query: "SELECT event_time, n FROM r"}
 """
+OTHERS = ("csv", "typed", "texts", "latin", "untold", "array")
 LIMIT_BYTES = 100_000
 ROWS = b'{"event_time": "2024-01-01T00:00:00Z", "n": 1}\n{"event_time": "2024-01-02T00:00:00Z", "n": "x"}\n'
 NDJSON = "application/x-ndjson"
@@ -68,7 +69,7 @@ class Served:
 
     def state(self) -> str:
         """Say what all datasets and quarantines are."""
-        lists = [self.node.must("quarantine", "list", name).out for name in ("readings", "csv", "typed", "texts")]
+        lists = [self.node.must("quarantine", "list", name).out for name in ("readings", *OTHERS)]
         return "".join([self.node.must("list", "-o", "json").out, *lists])
 
 
@@ -81,6 +82,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "csv": MANIFEST.format(name="csv", kind="Csv, header: true"),
         "typed": MANIFEST.format(name="typed", kind="Parquet"),
         "texts": MANIFEST.format(name="texts", kind="Parquet").replace("BIGINT", "STRING"),
+        "latin": MANIFEST.format(name="latin", kind="Csv, encoding: windows-1252"),
+        "untold": MANIFEST.format(name="untold", kind="Csv").replace(
+            ", ddlSchema: [event_time TIMESTAMP, n BIGINT]", ""
+        ),
+        "array": MANIFEST.format(name="array", kind="Json"),
         "derived": DERIVED,
         "hidden": MANIFEST.format(name="hidden", kind="NdJson"),
     }
@@ -94,7 +100,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             "one": (
                 "--dataset",
                 "readings",
-                *(word for name in ("csv", "typed", "texts", "derived") for word in ("--dataset", name)),
+                *(word for name in (*OTHERS, "derived") for word in ("--dataset", name)),
             ),
             "two": ("--dataset", "readings"),
             "csv": ("--dataset", "csv"),
@@ -339,8 +345,25 @@ def test_dictionary_that_stands_for_more_than_memory_holds_up_nobody(served: Ser
     assert served.send(stream(coded), "texts", Content_Type=ARROW)[1]["newRows"] == 3
 
 
-def test_arrow_stream_for_a_source_of_texts_is_refused(served: Served) -> None:
+@pytest.mark.parametrize("name", ["readings", "csv", "array"])
+def test_arrow_stream_is_taken_where_a_source_of_texts_declares_its_columns(served: Served, name: str) -> None:
+    """Clauses FEED-6 and ING-3: by the rules for typed columns, whatever the options for texts are."""
+    status, found = served.send(stream(rows(pa.array([7, 2**63], pa.uint64()))), name, Content_Type=ARROW)
+    assert (status, found["newRows"], found["quarantinedRows"]) == (200, 1, 1)
+    assert found["reasons"][0]["value"] == str(2**63)
+    assert served.node.must("tail", name, "-n", "1", "-o", "json").json()[0]["n"] == 7
+    before = served.state()
+    for body in (stream(rows(pa.array(["1"]))), stream(rows(pa.array([1])))[:-4]):
+        status, answer = served.send(body, name, Content_Type=ARROW)
+        assert (status, answer["type"].rpartition(":")[2]) == (422, "no-rows-taken"), answer
+    assert served.state() == before
+
+
+@pytest.mark.parametrize("name", ["latin", "untold"])
+def test_arrow_stream_for_a_source_of_texts_without_columns_or_in_another_encoding_is_refused(
+    served: Served, name: str
+) -> None:
     """Clause FEED-6."""
     before = served.state()
-    assert served.send(stream(rows(pa.array([1]))), Content_Type=ARROW)[0] == 415
+    assert served.send(stream(rows(pa.array([1]))), name, Content_Type=ARROW)[0] == 415
     assert served.state() == before
