@@ -136,6 +136,9 @@ def test_datasets_of_another_node_are_verified_before_they_are_seen_python_1(hom
                 far.datasets("nowhere")
             with pytest.raises(InvalidQueryError):
                 far.sql("SELECT * FROM nowhere")
+            # A name that is a part of some word is none that is asked for.
+            assert len(far.sql("SELECT city AS enlarged FROM cities")) == 3
+            assert [each.name for each in far.inner.chains.list_datasets()] == ["cities"]
             assert far.table("cities").to_polars()["people"].to_list() == [1, 3, 2]
             kept = far.inner.home.path
             assert kept.is_dir()

@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import IO, Final
 
 from odf_node.adapters.object_folder import ObjectFolder
+from odf_node.adapters.plain_tar import is_plain, iter_members, opened_tar
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.adapters.sqlite_store.own_tables import require_own_tables
 from odf_node.errors import UsageError
 from odf_node.home import Home, fsync_folder
 from odf_node.os_errors import mapped_os_errors
@@ -121,6 +123,8 @@ def restore(home: Home, source: Path, on_bytes: OnBytes) -> BackupReport:
         found: dict[str, object] | None = None
         for name, stream in _iter_members(source):
             if name == _DATABASE:
+                if draft.exists():
+                    raise MalformedError("backup", where=str(source), expected=f"one {_DATABASE}", found="a second one")
                 with draft.open("xb") as file:
                     shutil.copyfileobj(stream, file, _CHUNK_BYTES)
                     os.fsync(file.fileno())
@@ -133,6 +137,7 @@ def restore(home: Home, source: Path, on_bytes: OnBytes) -> BackupReport:
             raise MalformedError(
                 "backup", where=str(source), expected=f"{_DATABASE} and {MANIFEST}", found="no whole one"
             )
+        require_own_tables(draft, f"{source}: {_DATABASE}")
         wanted, _, datasets = _read_named(draft, source)
         missing = [str(item) for item in wanted if not objects.has(item)]
         if missing:
@@ -177,11 +182,11 @@ def restore_keys(home: Home, source: Path) -> int:
     home.create()
     count = 0
     try:
-        with mapped_os_errors(home.keys), tarfile.open(source) as archive:
-            for member in archive:
+        with mapped_os_errors(home.keys), opened_tar(source) as archive:
+            for member in iter_members(archive):
                 parts = Path(member.name).parts
                 is_ours = parts == ("node.pem",) or (len(parts) == 2 and parts[0] == "datasets")
-                if not (member.isfile() and is_ours and parts[-1].endswith(".pem") and member.size <= _MAX_KEY_BYTES):
+                if not (is_plain(member) and is_ours and parts[-1].endswith(".pem") and member.size <= _MAX_KEY_BYTES):
                     raise MalformedError("file of keys", where=member.name, expected="keys", found="something else")
                 stream = archive.extractfile(member)
                 path = home.keys.joinpath(*parts)
@@ -194,7 +199,7 @@ def restore_keys(home: Home, source: Path) -> int:
                         os.fsync(file.fileno())
                     count += 1
                     fsync_folder(path.parent)
-    except (tarfile.TarError, RecursionError) as error:
+    except (tarfile.TarError, ValueError, RecursionError) as error:
         raise MalformedError("file of keys", where=str(source), expected="a tar file", found=str(error)) from error
     return count
 
@@ -350,9 +355,9 @@ def _iter_members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
                 with path.open("rb") as file:
                     yield path.relative_to(source).as_posix(), file
         return
-    with tarfile.open(source) as archive:
-        for member in archive:
-            stream = archive.extractfile(member) if member.isfile() else None
+    with opened_tar(source) as archive:
+        for member in iter_members(archive):
+            stream = archive.extractfile(member) if is_plain(member) else None
             if stream is None:
                 raise MalformedError("backup", where=member.name, expected="a plain file", found="something else")
             yield member.name, stream
@@ -362,7 +367,7 @@ def _iter_members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
 def _whole_archive(source: Path) -> Iterator[None]:
     try:
         yield
-    except (tarfile.TarError, EOFError, RecursionError) as error:  # one header after another for one member
+    except (tarfile.TarError, EOFError, ValueError, RecursionError) as error:  # one header after another for one member
         raise MalformedError("backup", where=str(source), expected="a whole tar file", found=str(error)) from error
 
 

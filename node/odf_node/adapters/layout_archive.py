@@ -13,12 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Self, cast
 
+from odf_node.adapters.plain_tar import is_plain, iter_members, opened_tar
 from odf_node.ports.layouts import HEAD_PATH, OpenedFile
 from odf_node.ports.peer_errors import PeerNotFoundError, PeerUnavailableError, PlaceNotFoundError
 from odf_protocol.errors import MalformedError, UnsupportedError
 
 MAX_MEMBERS: Final = 4_000_000  # guess: a million blocks with signature, replay record and slice
-_MAX_HEADER_BYTES: Final = 1024 * 1024  # guess: a name of some thousand characters, a few times
 _FILE_MODE: Final = 0o644
 
 
@@ -37,18 +37,15 @@ class LayoutArchive:
         self._others: set[str] = set()
         """Members that are no plain files: links, devices, folders."""
         try:
-            with _Headers(path.open("rb", buffering=0)) as file, tarfile.open(fileobj=file, mode="r:") as archive:
-                for count, member in enumerate(archive):
+            with opened_tar(path) as archive:
+                for count, member in enumerate(iter_members(archive)):
                     if count >= MAX_MEMBERS:
                         raise UnsupportedError(str(path), found="more", supported=f"{MAX_MEMBERS} files")
-                    if member.size < 0:  # the next header would be one that was read before
-                        raise tarfile.ReadError(f"{member.name[:80]!r} has {member.size} bytes")
                     name = member.name.removeprefix("./")
-                    if member.isreg() and not member.issparse():
+                    if is_plain(member):
                         self._places[name] = (member.offset_data, member.size)
                     else:
                         self._others.add(name)
-                    archive.members = []  # type: ignore[attr-defined]  # it would keep every header for ever
         except FileNotFoundError:
             raise PlaceNotFoundError(str(path), "dataset", "there is no such file") from None
         except OSError as error:
@@ -134,15 +131,6 @@ class LayoutArchiveWriter:
                     self._pending.rename(self._path)
         finally:
             self._pending.unlink(missing_ok=True)
-
-
-class _Headers(io.BufferedReader):
-    """A tar file of which no more is read at once than a header may have; the content of members is passed over."""
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        if size is None or not 0 <= size <= _MAX_HEADER_BYTES:
-            raise tarfile.ReadError(f"a header of {size} bytes, more than {_MAX_HEADER_BYTES}")
-        return super().read(size)
 
 
 class _Part(io.RawIOBase):

@@ -4,11 +4,12 @@ Source: clauses PYTHON-1, PYTHON-5 and PYTHON-6 in ``spec/python.md``.
 """
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
@@ -24,6 +25,7 @@ from odf_node.front.tables import Dataset, Rows, Table
 from odf_node.front.waiting import bring_files, finish
 from odf_node.node_settings import keep_to_settings
 from odf_node.ports.progress import UNHEARD, Silence
+from odf_node.remote_names import STATE_SUFFIX
 from odf_node.remote_tables import RemoteTables
 from odf_node.upkeep.listing import DatasetSummary, Listing
 from odf_node.wording import count_of
@@ -35,6 +37,8 @@ from odf_protocol.timestamp import Timestamp
 if TYPE_CHECKING:
     from odf_node.ingest.report import IngestReport
     from odf_node.trust.verifying import Finding
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Moment = datetime | Timestamp | str
 """A time; a text is RFC 3339, or a date for its first moment in UTC."""
@@ -99,8 +103,9 @@ class OpenNode:
             EngineError: No such engine, or it failed.
         """
         if self._url is not None:
+            # The names are that node's choice: of one called "e" every question would have a piece.
             for each in self.datasets():
-                if each.name.lower() in query.lower():
+                if re.search(rf"(?<![\w.-]){re.escape(each.name)}({STATE_SUFFIX})?(?![\w-])", query, re.IGNORECASE):
                     self.pull(each.name)
         moment = _moment(as_of)
         with RemoteTables(self.inner) as remote:
@@ -262,7 +267,7 @@ def _describe(summary: DatasetSummary) -> Dataset:
         record.head.sequence_number + 1,
         summary.ground,
         summary.rows,
-        None if mark is None else datetime.fromtimestamp(mark.unix_ms / 1000, UTC),
+        None if mark is None else _EPOCH + timedelta(milliseconds=mark.unix_ms),
     )
 
 

@@ -107,6 +107,15 @@ def test_document_without_etag_has_its_date_as_state_and_event_time(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    "said", ["Thu, 01 Jan 99999999999 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 -2359", "Mon, 99 Jan 2024 00:00:00 GMT"]
+)
+def test_date_that_no_calendar_has_is_no_version_of_the_document(tmp_path: Path, said: str) -> None:
+    result, _ = _fetch(_answering(Last_Modified=said), tmp_path)
+    assert isinstance(result, Fetched)
+    assert (result.source_state, result.event_time) == (None, None)
+
+
+@pytest.mark.parametrize(
     ("status", "said", "asked_s"),
     [
         (429, "120", 120),

@@ -230,10 +230,10 @@ def _read_version(headers: Mapping[str, str]) -> tuple[SourceState | None, Times
         return etag_state(etag), None
     try:
         time = parsedate_to_datetime(headers.get("Last-Modified", ""))
-    except ValueError:
+        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        modified_at = Timestamp(int(aware.timestamp()))
+    except (ValueError, OverflowError, MalformedError):  # also a time that its zone moves out of all years
         return None, None
-    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-    modified_at = Timestamp(int(aware.timestamp()))
     return last_modified_state(modified_at), modified_at
 
 
