@@ -153,7 +153,7 @@ class Node(KeepsToSettings):
     @cached_property
     def sinks(self) -> "ingest.sinking.BadRowSinks":
         """Behind ``quarantine deliver``, and the daemon's thread for it."""
-        from odf_node.adapters.sinks.signed_posts import SignedPosts
+        from odf_node.adapters.request_signing import SignedPosts
 
         ports = self.chains, self.ingests, self.quarantine, self.objects, SignedPosts(self.keys, self.clock)
         return ingest.sinking.BadRowSinks(*ports, self.home.sinks, self.home.cache, os.environ)

@@ -6,6 +6,8 @@ from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
 
+from odf_protocol.errors import OdfError
+
 _Result = TypeVar("_Result")
 
 
@@ -26,3 +28,18 @@ async def finish_in_thread(work: Callable[[], _Result], *, stop: Callable[[], No
         if not future.cancelled():
             future.exception()
         raise
+
+
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the error that says most: one of our tree if there is any, else the first."""
+    leaves: list[BaseException] = []
+    pending: list[BaseException] = [group]
+    while pending:
+        error = pending.pop(0)
+        if isinstance(error, BaseExceptionGroup):
+            pending.extend(error.exceptions)
+        else:
+            leaves.append(error)
+    # A cancelled or unexpected leaf must not hide behind an ordinary one.
+    unexpected = [leaf for leaf in leaves if not isinstance(leaf, OdfError)]
+    return (unexpected or leaves)[0]

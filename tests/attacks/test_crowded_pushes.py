@@ -11,7 +11,7 @@ import pytest
 from yarl import URL
 
 from odf_node.configuration import Configuration, Storage
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_protocol.exchange.limits import MAX_PUSH_SESSIONS, MAX_TOKEN_PUSH_SESSIONS
 from odf_protocol.exchange.packs import PackedBlock, encode_pack
 from support.event_loop import in_loop

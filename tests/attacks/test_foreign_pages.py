@@ -15,8 +15,8 @@ import pytest
 
 from odf_node.configuration import Configuration
 from odf_node.configuration.declaration import Listen
-from odf_node.http.live import Live
 from odf_node.http.observing import create_observing_app
+from odf_node.http.served_node import Live
 from odf_node.http.server import create_app
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, serving

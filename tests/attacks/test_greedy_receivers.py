@@ -10,8 +10,8 @@ from aiohttp import web
 from yarl import URL
 
 from odf_node.adapters.clocks import FixedClock
-from odf_node.adapters.dataset_objects import DatasetObjects
 from odf_node.adapters.http_client import ClientSettings, HttpClient
+from odf_node.adapters.packing import DatasetObjects
 from odf_node.adapters.smart_push import SmartPush
 from odf_node.composition import Node
 from odf_node.ports.errors import ObjectNotFoundError

@@ -19,7 +19,7 @@ from odf_node.configuration import Configuration
 from odf_node.configuration.declaration import Limits, Schedule
 from odf_node.daemon.background_schedules import BackgroundSchedules
 from odf_node.home import Home
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.schedules.notes import read_notes
 from support.nodes import RealNode
 

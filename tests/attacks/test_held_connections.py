@@ -11,10 +11,10 @@ import pytest
 
 from odf_node.configuration import Configuration, Limits
 from odf_node.http import listening, smart_socket
+from odf_node.http.access_log import share_of
 from odf_node.http.encryption import make_tls_context
 from odf_node.http.listening import CONNECTIONS, listen
-from odf_node.http.live import Live
-from odf_node.http.remote_addresses import share_of
+from odf_node.http.served_node import Live
 from odf_node.http.server import create_app, make_runner
 from support.daemons import make_certificate
 from support.event_loop import in_loop

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.http.server import create_app
 from odf_protocol.multihash import Multihash
 from support.event_loop import in_loop

@@ -17,7 +17,7 @@ from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.kept_session import find_warm_session
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.adapters.warm_engines import Keeper
-from odf_node.daemon.stage_gauges import add_stage_figures
+from odf_node.daemon.gauges import add_stage_figures
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.home import Home
 from odf_node.metrics import Metrics

@@ -12,10 +12,9 @@ from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.datasets.searching import Searching
 from odf_node.home import Home
-from odf_node.http.bearer import secret_hash_of
+from odf_node.http.callers import secret_hash_of
 from odf_node.http.listening import CONNECTIONS, Connections, listen
-from odf_node.http.live import Live
-from odf_node.http.served_node import ServedNode
+from odf_node.http.served_node import Live, ServedNode
 from odf_node.http.server import create_app, make_runner
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs

@@ -13,7 +13,7 @@ from odf_node.configuration.declaration import Access, Engines, Limits, Listen, 
 from odf_node.flight import flight_beside
 from odf_node.http.access_log import log_to
 from odf_node.http.encryption import make_tls_context
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_protocol.errors import OdfError
 from support.secretive_node import SecretiveNode
 

@@ -11,7 +11,7 @@ from yarl import URL
 
 from odf_node.configuration import Access, Configuration
 from odf_node.http.callers import secret_hash_of
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports import AccessToken
 from support.offers import NOW
 from support.secretive_node import SecretiveNode

@@ -14,8 +14,7 @@ from odf_node.composition import Node
 from odf_node.datasets.searching import Searching
 from odf_node.home import Home
 from odf_node.http.callers import secret_hash_of
-from odf_node.http.live import Live
-from odf_node.http.served_node import ServedNode
+from odf_node.http.served_node import Live, ServedNode
 from odf_node.http.server import create_app
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs

@@ -12,7 +12,7 @@ from odf_node.adapters.peer_addresses import open_peer, open_peers
 from odf_node.byte_rate import ByteRate
 from odf_node.cli.parsing import byte_rate
 from odf_node.configuration import Configuration, Limits
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports.pushes import PushedHead
 from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.exchange.limits import LEAST_SET_RATE_BYTES_PER_S

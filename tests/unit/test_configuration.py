@@ -23,7 +23,7 @@ from odf_node.configuration.declaration import (
     type_of,
 )
 from odf_node.configuration.json_schema import make_json_schema
-from odf_node.configuration.reloading import plan_reload
+from odf_node.daemon.reloading import plan_reload
 
 ROOT = Path(__file__).parents[2]
 SPEC = (ROOT / "spec/daemon.md").read_text()

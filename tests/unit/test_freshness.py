@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from odf_node.adapters.signed_marks import FOLDER_VARIABLE, read_mark, write_mark
+from odf_node.adapters.key_files import FOLDER_VARIABLE, read_mark, write_mark
 from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RestoredBackupError, UsageError

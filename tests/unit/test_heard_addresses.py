@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from odf_node.adapters.clocks import FixedClock
-from odf_node.adapters.heard_addresses import open_heard_peer
 from odf_node.adapters.http_client import ClientSettings
+from odf_node.adapters.peer_addresses import open_heard_peer
 from odf_node.composition import Node
 from odf_node.exchange.pulling import PullWishes
 from odf_node.exchange.taking import Errand
@@ -60,7 +60,7 @@ def test_address_inside_that_a_peer_named_is_not_connected_to_by_a_later_pull(
     def connect(*_: object, **__: object) -> None:
         raise AssertionError("nothing may be opened")
 
-    monkeypatch.setattr("odf_node.adapters.heard_addresses.open_peer", connect)
+    monkeypatch.setattr("odf_node.adapters.peer_addresses.open_peer", connect)
     with pytest.raises(RejectedError, match="GOSSIP-9"):
         pull_by_name(node)
 

@@ -11,8 +11,8 @@ import pytest
 
 from odf_node.acceptance.offers import Wishes
 from odf_node.adapters.clocks import FixedClock
+from odf_node.adapters.key_files import FOLDER_VARIABLE
 from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
-from odf_node.adapters.signed_marks import FOLDER_VARIABLE
 from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RefusedError, RestoredBackupError, UsageError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.adapters.signed_marks import FOLDER_VARIABLE
+from odf_node.adapters.key_files import FOLDER_VARIABLE
 from odf_node.cli.main import main
 
 MANIFEST = """\

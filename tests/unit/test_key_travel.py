@@ -14,7 +14,7 @@ from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
-from odf_node.daemon.late_push_judge import LatePushJudge
+from odf_node.daemon.late_receivers import LatePushJudge
 from odf_node.exchange.taking import Errand
 from odf_node.gossip.gossiping import HomeReader
 from odf_node.gossip.hearsay import Hearsay

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odf_node.adapters.clocks import FixedClock
-from odf_node.adapters.signed_marks import FOLDER_VARIABLE, write_mark
+from odf_node.adapters.key_files import FOLDER_VARIABLE, write_mark
 from odf_node.composition import Node
 from odf_node.home import Home
 from odf_node.keys.disputes import Disputes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odf_engines.stage_figures import StageFigures
-from odf_node.adapters.run_lines import RUNS, RunLines
+from odf_node.adapters.observing import RUNS, RunLines
 from odf_node.cli.explaining import explained
 from odf_node.cli.main import main
 from odf_node.ports.observing import DatasetVersion, Run, RunKind

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from odf_node.http.spool import Spool
+from odf_node.http.uploads import Spool
 
 
 def test_entries_come_again_in_their_order_as_often_as_they_are_wanted(tmp_path: Path) -> None:

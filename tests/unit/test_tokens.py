@@ -12,7 +12,7 @@ from odf_node.composition import Node
 from odf_node.errors import UnknownDatasetError
 from odf_node.exchange.tokens import PREFIX
 from odf_node.home import Home
-from odf_node.http.bearer import secret_hash_of
+from odf_node.http.callers import secret_hash_of
 from odf_protocol.timestamp import Timestamp
 from support.signing import NOON
 from support.store_values import creation, dataset_id

@@ -7,9 +7,7 @@ from odf_protocol.late import late_modules
 if TYPE_CHECKING:
     from odf_node.adapters import accounts as accounts
     from odf_node.adapters import block_stage as block_stage
-    from odf_node.adapters import dataset_objects as dataset_objects
     from odf_node.adapters import engine_folder as engine_folder
-    from odf_node.adapters import heard_addresses as heard_addresses
     from odf_node.adapters import http_client as http_client
     from odf_node.adapters import http_push as http_push
     from odf_node.adapters import image_folder as image_folder
@@ -20,11 +18,11 @@ if TYPE_CHECKING:
     from odf_node.adapters import node_listing as node_listing
     from odf_node.adapters import observing as observing
     from odf_node.adapters import outgoing as outgoing
+    from odf_node.adapters import packing as packing
     from odf_node.adapters import peer_addresses as peer_addresses
     from odf_node.adapters import plain_peer as plain_peer
     from odf_node.adapters import policy_file as policy_file
     from odf_node.adapters import request_signing as request_signing
-    from odf_node.adapters import run_lines as run_lines
     from odf_node.adapters import several_peers as several_peers
     from odf_node.adapters import smart_peer as smart_peer
     from odf_node.adapters import traces as traces

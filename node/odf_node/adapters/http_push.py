@@ -14,13 +14,12 @@ from odf_node.adapters.http_failures import error_of_status
 from odf_node.adapters.packing import iter_packed
 from odf_node.adapters.peer_addresses import is_smart, parse_peer_url
 from odf_node.adapters.smart_push import SmartPush
-from odf_node.adapters.task_errors import first_error
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
-from odf_node.threads import finish_in_thread
+from odf_node.threads import finish_in_thread, first_error
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.exchange.limits import MAX_JSON_BYTES, PUSH_WAIT_S
 from odf_protocol.exchange.messages import (

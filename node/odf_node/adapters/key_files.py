@@ -1,6 +1,12 @@
 """The key port on files: PKCS#8 PEM, which ``openssl pkey`` reads, in a folder that only the owner can enter.
 
-Source: clauses HOME-14 and HOME-15 in ``spec/home.md``; RFC 8410 for the form of the key.
+What each key signed last is kept outside of any home, as a home that was restored from a backup is older: small files
+per dataset, ``$XDG_STATE_HOME/odf-node/signed/<public key>`` for the newest block, and with ``.keys`` behind it for the
+newest key event; ``ODF_NODE_SIGNED_MARKS`` names another folder, and empty, none. A memory that cannot be read or
+written is no memory: it is a second line behind what other nodes have seen.
+
+Source: clauses HOME-14 and HOME-15 in ``spec/home.md``, HEAD-9 in ``spec/extensions/heads.md`` and KEY-19 in
+``spec/extensions/keys.md``; RFC 8410 for the form of the key.
 """
 
 import base64
@@ -9,16 +15,17 @@ import os
 import secrets
 import stat
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from odf_node.adapters.signed_marks import MarkKind, read_mark, write_mark
 from odf_node.adapters.writers_lock import shared_lease
 from odf_node.home import Home, fsync_folder
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.errors import HomeCorruptError, KeyNotFoundError, UnsafeKeyFileError
 from odf_node.ports.keys import SEED_BYTES, PrivateKey
 from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
 
 # OneAsymmetricKey, version 0, algorithm id-Ed25519, the seed as OCTET STRING in OCTET STRING (RFC 8410 section 7).
@@ -175,3 +182,52 @@ def require_private(path: Path, entry: os.stat_result) -> None:
         )
     if entry.st_uid != os.geteuid():
         raise UnsafeKeyFileError(path, f"expected the owner {os.geteuid()}, found {entry.st_uid}")
+
+
+FOLDER_VARIABLE: Final = "ODF_NODE_SIGNED_MARKS"
+
+
+class MarkKind(StrEnum):
+    """What was signed; the value ends the file's name."""
+
+    BLOCK = ""
+    KEY_EVENT = ".keys"
+
+
+def read_mark(dataset_id: DatasetId, kind: MarkKind = MarkKind.BLOCK) -> tuple[int, Multihash] | None:
+    """Return number and hash of the newest block or key event that this machine remembers to have signed, or None."""
+    path = _path_of(dataset_id, kind)
+    if path is None:
+        return None
+    try:
+        number, block_hash = path.read_text("ascii").split()
+        return int(number), Multihash.parse(block_hash)
+    except (OSError, ValueError, OdfError):
+        return None
+
+
+def write_mark(dataset_id: DatasetId, number: int, hash_: Multihash, kind: MarkKind = MarkKind.BLOCK) -> None:
+    """Remember that a block or key event was signed; the file is replaced whole."""
+    path = _path_of(dataset_id, kind)
+    if path is None:
+        return
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        draft.write_text(f"{number} {hash_}\n", "ascii")
+        draft.replace(path)
+
+
+def _path_of(dataset_id: DatasetId, kind: MarkKind) -> Path | None:
+    name = f"{dataset_id.public_key.hex()}{kind.value}"
+    named = os.environ.get(FOLDER_VARIABLE)
+    if named == "":
+        return None
+    if named is not None:
+        return Path(named) / name
+    state = os.environ.get("XDG_STATE_HOME", "")
+    try:
+        base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    except RuntimeError:
+        return None
+    return base / "odf-node" / "signed" / name

@@ -8,14 +8,13 @@ from typing import BinaryIO, Final, Self
 from odf_node.adapters.block_walk import walk_back
 from odf_node.adapters.layout_proofs import LayoutProofs
 from odf_node.adapters.plain_peer import parse_head_text
-from odf_node.adapters.task_errors import first_error
 from odf_node.byte_rate import ByteRate
 from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.layouts import HEAD_PATH, LayoutSource
 from odf_node.ports.objects import ArrivingObjects, StagedObject
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
-from odf_node.threads import finish_in_thread
+from odf_node.threads import finish_in_thread, first_error
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.block_outlines import WantedObject

@@ -11,12 +11,11 @@ from yarl import URL
 from odf_node.adapters.http_client import HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
 from odf_node.adapters.staged_stream import StagedStream
-from odf_node.adapters.task_errors import first_error
 from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.objects import ArrivingObjects, StagedObject
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerPreparesError, PeerUnavailableError
-from odf_node.threads import finish_in_thread
+from odf_node.threads import finish_in_thread, first_error
 from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.limits import KIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
 from odf_protocol.exchange.ranges import find_content_range

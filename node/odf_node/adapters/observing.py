@@ -1,19 +1,72 @@
 """Who hears of what runs, as settings and the environment have it; where they say nothing, nothing is loaded.
 
-Source: clauses OBSERVE-1, OBSERVE-3, OBSERVE-4 and OBSERVE-7 in ``spec/observing.md``.
+Source: clauses OBSERVE-1, OBSERVE-3, OBSERVE-4, OBSERVE-7 and OBSERVE-10 in ``spec/observing.md``.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from odf_engines.stage_figures import StageFigures
 from odf_node import adapters
 from odf_node.ports.observing import UNOBSERVED, Observer, Run, place_of
+from odf_node.wording import count_of
 
 if TYPE_CHECKING:
     from odf_node.configuration.declaration import Configuration, Lineage, Telemetry
+
+RUNS: Final = logging.getLogger("odf_node.runs")
+
+
+class RunLines:
+    """See ``Observer``."""
+
+    @contextmanager
+    def observing(self, run: Run) -> Iterator[Run]:
+        """See ``Observer``."""
+        try:
+            yield run
+        except BaseException as error:
+            RUNS.info("%s: failed after %.2f s (%s)", _name(run), time.monotonic() - run.began_s, type(error).__name__)
+            raise
+        spent_s = time.monotonic() - run.began_s
+        RUNS.info("%s: %s, %.2f s", _name(run), _describe(run), spent_s)
+        for each in run.stages:
+            RUNS.info("  %s", _describe_stage(each))
+        for name, spent in run.milliseconds.items():
+            RUNS.info("  %s: %.3f s", name, spent / 1000)
+
+    def flush(self) -> None:
+        """See ``Observer``."""
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """See ``Observer``."""
+        return {}
+
+
+def _name(run: Run) -> str:
+    what = f"{run.kind} {run.dataset.name}"
+    what += "" if run.block_number is None else f", block {run.block_number}"
+    what += f", with {run.peer}" if run.peer else ""
+    return what + (f", by {run.engine}" if run.engine else "")
+
+
+def _describe(run: Run) -> str:
+    wrote = f"wrote block {run.written.block}" if run.written and run.written.block else "wrote nothing"
+    parts = [wrote, f"{count_of(run.rows, 'row')} added" if run.rows else "", f"{run.bad_rows} set aside"]
+    return ", ".join(parts[: 3 if run.bad_rows else 2]).removesuffix(", ")
+
+
+def _describe_stage(figures: StageFigures) -> str:
+    name = f"{figures.stage} {figures.plug_in}".rstrip()
+    counts = (("in", figures.rows_in), ("out", figures.rows_out), ("bad", figures.bad_rows))
+    rows = ", ".join(f"{count:,} {what}" for what, count in counts if count is not None)
+    return f"{name}: {figures.seconds:.3f} s{f'; rows: {rows}' if rows else ''}"
+
 
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _API_KEY: Final = "OPENLINEAGE_API_KEY"
@@ -65,7 +118,7 @@ def get_observer(settings: "Configuration", environment: Mapping[str, str]) -> O
     with _LOCK:
         key = settings.telemetry, endpoint, lineage, has_lines
         if key not in _KNOWN:
-            made = [_open_lines()] if has_lines else []
+            made: list[Observer | None] = [RunLines()] if has_lines else []
             if endpoint is not None:
                 made.append(_guarded(lambda: _open_traces(settings.telemetry, endpoint), "telemetry"))
             if lineage.url is not None:
@@ -80,10 +133,6 @@ def _find_endpoint(settings: "Telemetry", environment: Mapping[str, str]) -> str
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     return settings.endpoint or next((text for name in _ENDPOINTS if (text := environment.get(name))), None)
-
-
-def _open_lines() -> Observer | None:
-    return adapters.run_lines.RunLines()
 
 
 def _open_traces(settings: "Telemetry", endpoint: str) -> Observer:

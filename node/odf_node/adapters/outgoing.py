@@ -49,7 +49,7 @@ class Outgoing:
         """Find out what is at ``url`` and make a client for the dataset there."""
         if is_heard(url):
             heard = adapters.http_client.ClientSettings(rate=self.rate, parallel=self.parallel)
-            return await adapters.heard_addresses.open_heard_peer(url, heard, allow_private=self._allows_private())
+            return await adapters.peer_addresses.open_heard_peer(url, heard, allow_private=self._allows_private())
         sign = await asyncio.to_thread(self._find_signer)
 
         def settings(address: str) -> adapters.http_client.ClientSettings:
@@ -75,7 +75,7 @@ class Outgoing:
     async def search_offered(self, url: str, words: Sequence[str], most: int, *, limit_s: float) -> "list[Found]":
         """Find what the node at ``url`` offers in which all words occur, and in which of its texts."""
         if is_heard(url):
-            address, resolver = adapters.heard_addresses.parse_heard(url, allow_private=self._allows_private())
+            address, resolver = adapters.peer_addresses.parse_heard(url, allow_private=self._allows_private())
             settings = adapters.http_client.ClientSettings(rate=self.rate, attempts=1)
             return await adapters.node_listing.search_offered(
                 address, words, most, settings, limit_s=limit_s, resolver=resolver
@@ -99,7 +99,7 @@ class Outgoing:
             offered,
             chains=self.chains,
             evidence=self.evidence,
-            objects=adapters.dataset_objects.DatasetObjects(self.objects, self.names, offered.dataset_id),
+            objects=adapters.packing.DatasetObjects(self.objects, self.names, offered.dataset_id),
             settings=settings,
             on_bytes=on_bytes,
         )

@@ -12,12 +12,15 @@ from odf_node import adapters
 from odf_node.adapters.exchange_peer import ExchangePeer, node_info_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_urls import is_http, is_smart, parse_peer_url
+from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_node.threads import finish_in_thread
-from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.exchange.messages import JSON_MEDIA_TYPE, NodeInfo, decode_message
 from odf_protocol.exchange.routes import PROTOCOL_VERSION
+from odf_protocol.gossip.addresses import PeerAddress
+from odf_protocol.public_addresses import without_mark
 
 __all__ = ["is_smart", "open_peer", "parse_peer_url"]
 
@@ -107,3 +110,40 @@ async def _find_node_info(client: HttpClient, url: URL) -> NodeInfo | None:
     except MalformedError:
         return None
     return info if PROTOCOL_VERSION in info.protocol_versions else None
+
+
+async def open_heard_peer(address: str, settings: ClientSettings, *, allow_private: bool) -> PeerDataset:
+    """Open a dataset at an address that a peer named; errors as ``open_peer`` and ``parse_heard``.
+
+    Args:
+        address: With or without its mark.
+        settings: Patience; no token and no signature is to be in it.
+        allow_private: The operator lets peers name private addresses.
+    """
+    url, resolver = parse_heard(address, allow_private=allow_private)
+    return await open_peer(url, settings, resolver=resolver)
+
+
+def parse_heard(address: str, *, allow_private: bool) -> tuple[str, AbstractResolver | None]:
+    """Read an address that a peer named; arguments as ``open_heard_peer``.
+
+    Returns:
+        It without its mark, and what is to find its host; None: the system's may.
+
+    Raises:
+        RejectedError: It is not in the public internet, or none of a node.
+    """
+    url = parse_peer_url(without_mark(address))
+    if not isinstance(url, URL) or url.host is None or url.port is None:
+        raise RejectedError("GOSSIP-57 heard-address-is-of-a-node", found=address)
+    if allow_private:
+        return str(url), None
+    try:
+        is_public = PeerAddress.of(url.scheme, url.host, url.port).is_public
+    except MalformedError as error:
+        raise RejectedError("GOSSIP-57 heard-address-is-of-a-node", found=address) from error
+    if not is_public:
+        raise RejectedError(
+            "GOSSIP-9 address-is-public (only a peer named it; type the address itself if you trust it)", found=address
+        )
+    return str(url), PublicResolver()

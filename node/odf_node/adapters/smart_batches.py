@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from odf_node.adapters.smart_connection import object_file_of
+from odf_node.adapters.smart_socket import object_file_of
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import StoredBlock
 from odf_protocol.did import DatasetId

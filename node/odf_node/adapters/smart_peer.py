@@ -13,8 +13,7 @@ from odf_node.adapters.http_failures import mapped_failures
 from odf_node.adapters.object_downloads import ObjectDownloads
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.adapters.public_resolver import PublicResolver
-from odf_node.adapters.smart_connection import name_peer, object_file_of, open_conversation
-from odf_node.adapters.smart_socket import Conversation
+from odf_node.adapters.smart_socket import Conversation, name_peer, object_file_of, open_conversation
 from odf_node.adapters.transfer_urls import read_transfer_url
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer

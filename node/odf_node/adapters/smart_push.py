@@ -14,15 +14,13 @@ from odf_node.adapters.http_failures import error_of_status, mapped_failures
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.adapters.smart_batches import PlannedBatch, plan_batch
-from odf_node.adapters.smart_connection import name_peer, open_conversation
-from odf_node.adapters.smart_socket import Conversation
-from odf_node.adapters.task_errors import first_error
+from odf_node.adapters.smart_socket import Conversation, name_peer, open_conversation
 from odf_node.adapters.transfer_urls import read_transfer_url
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
-from odf_node.threads import finish_in_thread
+from odf_node.threads import finish_in_thread, first_error
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES
 from odf_protocol.head import Head

@@ -7,7 +7,6 @@ from odf_protocol.late import late_modules
 if TYPE_CHECKING:
     from odf_node.cli import examples as examples
     from odf_node.cli import explaining as explaining
-    from odf_node.cli import fault_report as fault_report
     from odf_node.cli import forecasts as forecasts
     from odf_node.cli import input_files as input_files
     from odf_node.cli import main as main

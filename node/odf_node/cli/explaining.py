@@ -8,7 +8,9 @@ import logging
 import os
 import platform
 import sys
+import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -74,3 +76,20 @@ def _open_file(path: Path) -> logging.Handler:
     handler.setFormatter(_Printable("%(asctime)s.%(msecs)03dZ %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
     handler.setLevel(logging.DEBUG)
     return handler
+
+
+def write_fault_report(command: str, error: Exception) -> Path:
+    """Write the traceback, and what it ran on, to a new file that only this user can read.
+
+    The words of the command line are left out: they may hold tokens.
+
+    Raises:
+        OSError: There is no place for temporary files.
+    """
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="odf-node-fault-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
+    ) as file:
+        file.write(f"odf-node {__version__}, command {command}\n")
+        file.write(f"Python {platform.python_version()}, {platform.platform()}\n\n")
+        file.writelines(traceback.format_exception(error))
+    return Path(file.name)

@@ -134,7 +134,7 @@ def _fail_of_ours(command: str, error: Exception) -> int:
     _flush_or_leave()
     text = f"this is a fault of odf-node itself: {type(error).__name__}: {error}"
     try:
-        path = cli.fault_report.write_fault_report(command, error)
+        path = cli.explaining.write_fault_report(command, error)
     except OSError as failure:
         _say(command, f"{text}\nNo report could be written ({failure}); {DEBUG_VARIABLE}=1 shows where it happened.")
     else:

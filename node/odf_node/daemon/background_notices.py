@@ -11,15 +11,14 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
-from odf_node.adapters.notice_sender import NoticeSender
-from odf_node.adapters.request_signing import NodeSigner
+from odf_node.adapters.request_signing import NodeSigner, NoticeSender
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Notice
 from odf_node.daemon.repeated_look import LOOK_EACH_S, RepeatedLook
 from odf_node.datasets.chains import last_offset_at
 from odf_node.exchange.notices import NoticeBoard, Waiting, read_board, write_board
 from odf_node.http.access_log import write_line
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports.notices import Told
 from odf_protocol.did import DidKey
 

@@ -7,7 +7,7 @@ from typing import Final
 from odf_node.composition import Node
 from odf_node.daemon.repeated_look import RepeatedLook
 from odf_node.http.access_log import write_line
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.keys.renewing import HeadRenewal
 from odf_protocol.errors import OdfError
 from odf_protocol.heads import Renewal

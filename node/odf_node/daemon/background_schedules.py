@@ -14,7 +14,7 @@ from typing import Final
 from odf_node.composition import Node
 from odf_node.daemon.scheduled_pull import ScheduledPull
 from odf_node.http.access_log import write_line
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.metrics import Labels
 from odf_node.schedules.candidates import CandidateReader
 from odf_node.schedules.notes import NotedPlace, ScheduleNotes, read_notes, write_notes

@@ -8,7 +8,7 @@ from typing import Final
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.http.access_log import write_line
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.upkeep.scrubbing import ScrubState, read_scrub_state
 from odf_protocol.errors import OdfError
 

@@ -10,7 +10,7 @@ from typing import Final
 from odf_node.composition import Node
 from odf_node.daemon.repeated_look import LOOK_EACH_S, RepeatedLook
 from odf_node.http.access_log import write_line
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports import DatasetRecord
 from odf_node.ports.notices import Told
 from odf_protocol.did import DatasetId

@@ -1,16 +1,16 @@
 """Figures of one node that are read when somebody asks."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from odf_node.composition import Node
-from odf_node.daemon.stage_gauges import add_observer_figures, add_stage_figures
 from odf_node.daemon.supervisor import open_descriptors, process_memory_bytes
 from odf_node.derive.step_log import StepLog, StoredStep
 from odf_node.metrics import Labels, Metrics
 from odf_node.ports import Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.ingests import StageStore, StageTotal
 from odf_node.upkeep.scrubbing import read_scrub_state
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
@@ -110,3 +110,64 @@ def add_step_figures(metrics: Metrics, chains: ChainStore, evidence: EvidenceSto
 
     metrics.add_family("step_rows", "Rows of the newest step of each derivative of this node, by what they were.", rows)
     metrics.add_family("step_seconds", "What of the newest step of each derivative took how long.", seconds)
+
+
+def add_stage_figures(metrics: Metrics, stages: StageStore) -> None:
+    """Add what all ingests of this home did, whichever command they ran in.
+
+    Names of stages are fixed, and as many plug-ins have a name here as the store sums by name.
+    """
+
+    def list_totals() -> list[StageTotal]:
+        try:
+            return stages.list_stage_totals()
+        except OdfError:
+            return []
+
+    def seconds() -> dict[Labels, float]:
+        return {_labels(each): each.seconds for each in list_totals()}
+
+    def rows() -> dict[Labels, float]:
+        return {
+            (*_labels(each), ("rows", what)): count
+            for each in list_totals()
+            for what, count in (("in", each.rows_in), ("out", each.rows_out), ("bad", each.bad_rows))
+        }
+
+    def batches() -> dict[Labels, float]:
+        return {_labels(each): each.batches for each in list_totals()}
+
+    for kind, of_what, is_wanted in (
+        ("stage", "stage", lambda labels: "plug_in" not in dict(labels)),
+        ("plug_in", "plug-in", lambda labels: "plug_in" in dict(labels)),
+    ):
+        for name, meaning, read in (
+            ("seconds", f"Time that each {of_what} of all ingests took.", seconds),
+            ("rows", f"Rows that each {of_what} of all ingests was given, passed on and found bad.", rows),
+            ("batches", f"Batches that each {of_what} saw.", batches),
+        ):
+            wanted = _filtered(read, is_wanted)
+            metrics.add_family(f"ingest_{kind}_{name}_total", meaning, wanted, kind="counter")
+
+
+def _labels(total: StageTotal) -> Labels:
+    stage = ("stage", total.stage)
+    return (stage, ("plug_in", total.plug_in)) if total.plug_in else (stage,)
+
+
+def _filtered(
+    read: Callable[[], Mapping[Labels, float]], is_wanted: Callable[[Labels], bool]
+) -> Callable[[], dict[Labels, float]]:
+    return lambda: {labels: value for labels, value in read().items() if is_wanted(labels)}
+
+
+def add_observer_figures(metrics: Metrics, read: Callable[[], Mapping[str, Mapping[str, int]]]) -> None:
+    """Add how much of traces and lineage this process sent, and how much of it was lost."""
+
+    def iter_counts() -> Iterator[tuple[Labels, float]]:
+        for what, counts in read().items():
+            for result, count in counts.items():
+                yield (("what", what), ("result", result)), count
+
+    meaning = "Spans and lineage events of this process, by what became of them."
+    metrics.add_family("observing_items_total", meaning, lambda: dict(iter_counts()), kind="counter")

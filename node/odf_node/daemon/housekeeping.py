@@ -21,7 +21,7 @@ from odf_node.daemon.background_sinks import BackgroundSinks
 from odf_node.daemon.reloading import take_over
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.engine_workspace import EngineWorkspace
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.program_files import build_of_program
 
 KEPT_IDLE_S: Final = 600.0  # guess: memory of an engine that nobody used for ten minutes is better spent elsewhere

@@ -12,8 +12,7 @@ from odf_node.configuration.declaration import Tls
 from odf_node.daemon.gauges import make_metrics
 from odf_node.daemon.gossip_tasks import GossipTasks, gossip_of
 from odf_node.daemon.housekeeping import Housekeeping, keep_house
-from odf_node.daemon.late_push_judge import LatePushJudge
-from odf_node.daemon.late_row_intake import LateRowIntake
+from odf_node.daemon.late_receivers import LatePushJudge, LateRowIntake
 from odf_node.daemon.reloading import Setting, reload, take_over
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.datasets.searching import Searching
@@ -21,8 +20,7 @@ from odf_node.errors import UsageError
 from odf_node.flight import flight_beside
 from odf_node.http.access_log import write_line
 from odf_node.http.encryption import make_tls_context
-from odf_node.http.live import Live
-from odf_node.http.served_node import ServedNode
+from odf_node.http.served_node import Live, ServedNode
 from odf_node.http.server import ListeningAddress
 from odf_node.http.server import serve as serve_http
 from odf_node.keys.disputes import Disputes

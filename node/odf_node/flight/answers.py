@@ -1,12 +1,12 @@
-"""Answers that wait to be fetched: each for whoever asked, by a ticket that nobody else can know.
+"""What is kept for whoever asked: answers, by a ticket that nobody else can know, and prepared statements.
 
-Source: clauses FLIGHT-7 and FLIGHT-8 in ``spec/extensions/flight-sql.md``.
+Source: clauses FLIGHT-7, FLIGHT-8 and FLIGHT-11 in ``spec/extensions/flight-sql.md``.
 """
 
 import secrets
 import threading
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,3 +114,43 @@ class Answers:
 
     def _forget(self, ticket: bytes) -> None:
         self._kept.pop(ticket).path.unlink(missing_ok=True)
+
+
+MOST_STATEMENTS_OF_ONE: Final = 64  # guess
+MOST_STATEMENTS: Final = 1_000  # guess: of 200,000 characters at most
+_HANDLE_BYTES: Final = 32
+
+
+class Statements:
+    """Keeps texts by handles that nobody else can know; who was not asked for longest goes first."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[bytes, tuple[str, str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, owner: str, sql: str) -> bytes:
+        """Keep a text for somebody; returns its handle."""
+        handle = secrets.token_bytes(_HANDLE_BYTES)
+        with self._lock:
+            self._kept[handle] = (owner, sql)
+            own = [each for each, (other, _) in self._kept.items() if other == owner]
+            for old in own[:-MOST_STATEMENTS_OF_ONE]:
+                del self._kept[old]
+            while len(self._kept) > MOST_STATEMENTS:
+                self._kept.popitem(last=False)
+        return handle
+
+    def find(self, handle: bytes, owner: str) -> str | None:
+        """Return a text; None: it is another's, or gone, or never was."""
+        with self._lock:
+            kept = self._kept.get(handle)
+            if kept is None or kept[0] != owner:
+                return None
+            self._kept.move_to_end(handle)
+            return kept[1]
+
+    def drop(self, handle: bytes, owner: str) -> None:
+        """Forget a text, if it is theirs."""
+        with self._lock:
+            if self._kept.get(handle, ("", ""))[0] == owner:
+                del self._kept[handle]

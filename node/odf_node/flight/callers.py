@@ -15,8 +15,8 @@ from typing import Any, Final
 import pyarrow.flight as flight
 
 from odf_node.http.callers import Caller, read_bearer, secret_hash_of
-from odf_node.http.live import Live
 from odf_node.http.quotas import DAY_S, MINUTE_S, with_rate
+from odf_node.http.served_node import Live
 from odf_node.ports.access import AccessToken, TokenState, TokenStore, read_grants
 from odf_node.ports.clock import Clock
 from odf_node.token_buckets import TokenBuckets

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from odf_node.http.listening import FIRST_REQUEST_S, HANDSHAKE_S, iter_arrivals
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 
 SILENT_S: Final = 75.0
 """Whoever brought and took nothing for so long gives place to others.  # guess: a question may take 60 s"""

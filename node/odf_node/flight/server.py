@@ -18,12 +18,11 @@ import pyarrow.parquet as pq
 
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
 from odf_node.composition import Node
-from odf_node.flight.answers import Answers, KeptAnswer
+from odf_node.flight.answers import Answers, KeptAnswer, Statements
 from odf_node.flight.callers import MIDDLEWARE, Gate, Handshake
 from odf_node.flight.catalog import LISTS, schema_of_list
 from odf_node.flight.messages import Decoded, decode_message, encode_message
 from odf_node.flight.questions import AskerGoneError, Questions
-from odf_node.flight.statements import Statements
 from odf_node.http.access_log import write_line
 from odf_node.http.callers import Caller
 from odf_node.http.problems import problem_of

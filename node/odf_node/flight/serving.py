@@ -15,7 +15,7 @@ from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
 from odf_node.flight.door import Door
 from odf_node.http.listening import open_sockets
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports.peer_errors import AddressInUseError
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.pulling import PullReport, PullWishes
 from odf_node.front.sent_tables import ArrowTable, written_stream
-from odf_node.front.tables import Dataset, Rows, Table
-from odf_node.front.waiting import bring_files, finish
+from odf_node.front.tables import Dataset, Rows, Table, bring_files, finish
 from odf_node.node_settings import keep_to_settings
 from odf_node.ports.progress import UNHEARD, Silence
 from odf_node.remote_names import STATE_SUFFIX

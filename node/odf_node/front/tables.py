@@ -3,10 +3,13 @@
 Source: clauses PYTHON-2 to PYTHON-4 in ``spec/python.md``.
 """
 
+import asyncio
+from collections.abc import Collection, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -15,9 +18,10 @@ from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.errors import UsageError
-from odf_node.front.waiting import bring_files
 from odf_node.ports import DatasetRecord
+from odf_node.ports.progress import Silence
 from odf_protocol.enums import DatasetKind
+from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
 
@@ -190,3 +194,23 @@ class Table:
         frame = session.read.option("mergeSchema", "true").parquet(*files)
         offset = load_view(self.inner.chains, self.record.id).vocabulary.offset
         return frame.where(frame[offset] > self.after) if self.after >= 0 else frame
+
+
+_Result = TypeVar("_Result")
+
+
+def finish(work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Wait for work, in a thread of its own: a notebook's has a loop that runs already."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def bring_files(node: Node, needed: Iterable[tuple[DatasetRecord, Collection[Multihash]]]) -> None:
+    """Bring and check files that are read next and are not here by choice, or whose rows nobody checked (PART-9).
+
+    Raises:
+        ObjectsAbsentError: They can be had nowhere now.
+        RejectedError: What came is not what its blocks say.
+    """
+    for record, hashes in needed:
+        finish(node.bringing.bring(record, hashes, Silence()))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
-    from odf_node.http import health as health
     from odf_node.http import listening as listening
     from odf_node.http import middleware as middleware
     from odf_node.http import origins as origins

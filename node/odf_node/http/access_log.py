@@ -2,14 +2,40 @@
 
 import json
 import logging
+import secrets
 import sys
 from datetime import UTC, datetime
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any, Final, TextIO
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 
-from odf_node.http.request_id import request_id_of
+REQUEST_ID_HEADER: Final = "X-Request-Id"
+_REQUEST_ID: Final = web.RequestKey("request_id", str)
+
+
+def request_id_of(request: web.BaseRequest) -> str:
+    """Return the request's name; ours, never one that the client chose, so that logs cannot be confused."""
+    if _REQUEST_ID not in request:
+        request[_REQUEST_ID] = secrets.token_hex(8)
+    return request[_REQUEST_ID]
+
+
+_NETWORK_BITS: Final = 64
+"""Of IPv6, whoever has one address has as many as these leave. Source: RFC 4291 section 2.5.1."""
+
+
+def share_of(remote: str | None) -> str:
+    """Return what shares the limits of an address: an IPv4 address, or a /64 of IPv6; headers are never read for it."""
+    try:
+        ip = ip_address((remote or "").partition("%")[0])
+    except ValueError:
+        return "unknown"
+    if isinstance(ip, IPv6Address):
+        return str(ip.ipv4_mapped or IPv6Network((ip, _NETWORK_BITS), strict=False))
+    return str(ip)
+
 
 LOGGER: Final = logging.getLogger("odf_node.http")
 

@@ -6,9 +6,9 @@ from typing import BinaryIO, Final
 import msgspec
 from aiohttp import web
 
+from odf_node.http.access_log import REQUEST_ID_HEADER, request_id_of
 from odf_node.http.callers import get_caller
 from odf_node.http.problems import ProblemError
-from odf_node.http.request_id import HEADER, request_id_of
 from odf_node.http.sending import send_file
 from odf_protocol.exchange.messages import JSON_MEDIA_TYPE, encode_message
 from odf_protocol.exchange.ranges import UnsatisfiableRangeError, find_range, matches_etag
@@ -52,7 +52,7 @@ async def answer_object(request: web.Request, file: BinaryIO, *, size_bytes: int
         cache = _for_caches(request, IMMUTABLE)
         answer = web.StreamResponse(headers={"ETag": f'"{etag}"', "Cache-Control": cache, "Accept-Ranges": "bytes"})
         answer.content_type = OCTETS
-        answer.headers[HEADER] = request_id_of(request)
+        answer.headers[REQUEST_ID_HEADER] = request_id_of(request)
         if matches_etag(request.headers.get("If-None-Match"), etag):
             answer.set_status(HTTPStatus.NOT_MODIFIED)
             return answer

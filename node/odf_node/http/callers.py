@@ -14,13 +14,12 @@ from typing import Final
 from aiohttp import web
 from yarl import URL
 
-from odf_node.http.live import LIVE
+from odf_node.http.access_log import share_of
 from odf_node.http.middleware import Handler
 from odf_node.http.problems import ProblemError
-from odf_node.http.remote_addresses import share_of
-from odf_node.http.served_node import NODE
-from odf_node.ports.access import AccessToken, ReadGrants, TokenState, read_grants
-from odf_protocol.did import DidKey
+from odf_node.http.served_node import LIVE, NODE
+from odf_node.ports.access import PUSH_SCOPE, AccessToken, ReadGrants, TokenState, read_grants
+from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.http_signatures import CONTENT_DIGEST, decode_signature, signature_base
 from odf_protocol.signatures import verify_bytes
@@ -207,3 +206,35 @@ class Nonces:
 
 
 NONCES: Final = web.AppKey("nonces", Nonces)
+
+
+def get_token(request: web.Request) -> AccessToken:
+    """Return the token that came with the request, or what is granted to the node that signed it.
+
+    Raises:
+        ProblemError: 401: there is none.
+    """
+    caller = get_caller(request)
+    if caller.token is None:
+        raise unauthorized(caller.lack)
+    return caller.token
+
+
+def require_scope(token: AccessToken, dataset_id: DatasetId) -> None:
+    """Check that the token allows pushes of the dataset.
+
+    Raises:
+        ProblemError: 403.
+    """
+    if not {PUSH_SCOPE, f"{PUSH_SCOPE}:{dataset_id}"}.intersection(token.scopes):
+        raise ProblemError(HTTPStatus.FORBIDDEN, "forbidden", f"the token does not allow pushes of {dataset_id}")
+
+
+def require_some_push(token: AccessToken) -> None:
+    """Check that the token allows pushes at all, where whose push it is comes later (SMART-10).
+
+    Raises:
+        ProblemError: 403.
+    """
+    if not any(scope.partition(":")[0] == PUSH_SCOPE for scope in token.scopes):
+        raise ProblemError(HTTPStatus.FORBIDDEN, "forbidden", "the token does not allow pushes")

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import nullcontext
 from itertools import islice
+from pathlib import Path
+from typing import Final
 
 import msgspec
 from aiohttp import web
@@ -42,9 +44,16 @@ from odf_protocol.exchange.messages import (
 from odf_protocol.exchange.packs import PACK_MEDIA_TYPE, encode_pack
 from odf_protocol.exchange.routes import PREFIX, PROTOCOL_VERSION
 
+_PACKERS: Final = web.AppKey("packers", asyncio.Semaphore)
+_SEARCHES: Final = web.AppKey("searches", FairTurns)
+
+_DESCRIPTION: Final = Path(__file__).with_name("openapi.yaml")
+"""Here a link to ``spec/schemas/openapi.yaml``, in a wheel the file itself."""
+
 
 def add_routes(app: web.Application) -> None:
     """Register the routes."""
+    app.router.add_get("/openapi.yaml", _get_description)
     app[_PACKERS] = asyncio.Semaphore(MAX_CONCURRENT_PACKS)
     app[_SEARCHES] = FairTurns(lambda: TurnLimits(1, MAX_WAITING_SEARCHES))
     app.router.add_get(f"/{PREFIX}/node", _get_node)
@@ -55,10 +64,6 @@ def add_routes(app: web.Application) -> None:
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/attestations", _get_attestations)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/disputes", _get_disputes)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/keys", _get_keys)
-
-
-_PACKERS = web.AppKey("packers", asyncio.Semaphore)
-_SEARCHES = web.AppKey("searches", FairTurns)
 
 
 async def _get_node(request: web.Request) -> web.Response:
@@ -192,3 +197,8 @@ async def _get_keys(request: web.Request) -> web.Response:
 
 def _kind(record: DatasetRecord) -> Kind:
     return "Derivative" if record.kind.text == "Derivative" else "Root"
+
+
+async def _get_description(_request: web.Request) -> web.FileResponse:
+    """Give the specification's description of routes and messages, for programs (EX-88)."""
+    return web.FileResponse(_DESCRIPTION, headers={"Content-Type": "application/yaml"})  # Source: RFC 9512

@@ -16,9 +16,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from odf_node.configuration.declaration import HIGHEST_PORT
-from odf_node.http.live import Live
+from odf_node.http.access_log import share_of
 from odf_node.http.middleware import Handler
-from odf_node.http.remote_addresses import share_of
+from odf_node.http.served_node import Live
 
 HANDSHAKE_S: Final = 10.0  # guess: a slow line; whoever never finishes holds one connection for no longer
 FIRST_REQUEST_S: Final = 15.0

@@ -12,11 +12,9 @@ from typing import Final
 
 from aiohttp import web
 
-from odf_node.http.access_log import sent_bytes_of, write_line
-from odf_node.http.live import LIVE
+from odf_node.http.access_log import REQUEST_ID_HEADER, request_id_of, sent_bytes_of, share_of, write_line
 from odf_node.http.problems import RETRY_AFTER_S, ProblemError, answer_error
-from odf_node.http.remote_addresses import share_of
-from odf_node.http.request_id import HEADER, request_id_of
+from odf_node.http.served_node import LIVE
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.limits import STALL_S
 
@@ -107,7 +105,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         text = "the node failed; its log has the reason"
         answer = answer_error(request, ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", text))
     if not answer.prepared:
-        answer.headers[HEADER] = request_id_of(request)
+        answer.headers[REQUEST_ID_HEADER] = request_id_of(request)
         answer.headers["X-Content-Type-Options"] = "nosniff"
         if request.app[DRAINING]:
             answer.force_close()

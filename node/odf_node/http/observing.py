@@ -1,12 +1,35 @@
-"""The second port, for those who watch the node: figures, health, readiness (DAEMON-8)."""
+"""For those who watch the node: health and readiness (EX-16), and the second port, which adds figures (DAEMON-8)."""
 
 import asyncio
+from http import HTTPStatus
 
 from aiohttp import web
 
 from odf_node import http
-from odf_node.http.live import LIVE, Live
+from odf_node.http.middleware import DRAINING
+from odf_node.http.problems import ProblemError
+from odf_node.http.served_node import LIVE, NODE, Live
 from odf_node.metrics import MEDIA_TYPE
+from odf_protocol.exchange.routes import PREFIX
+
+
+def add_routes(app: web.Application) -> None:
+    """Register the routes."""
+    app.router.add_get(f"/{PREFIX}/health", _get_health)
+    app.router.add_get(f"/{PREFIX}/ready", _get_ready)
+
+
+async def _get_health(_request: web.Request) -> web.Response:
+    return web.json_response({"status": "alive"}, headers={"Cache-Control": "no-store"})
+
+
+async def _get_ready(request: web.Request) -> web.Response:
+    """Say whether the node can serve now."""
+    if request.app[DRAINING]:
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "stopping", "the node is stopping")
+    # Errors of the store become an answer of their own: 503 while it is busy, 500 when it is damaged.
+    await asyncio.to_thread(request.app[NODE].tokens.list_tokens)
+    return web.json_response({"status": "ready"}, headers={"Cache-Control": "no-store"})
 
 
 def create_observing_app(live: Live, main: web.Application) -> web.Application:
@@ -19,12 +42,12 @@ def create_observing_app(live: Live, main: web.Application) -> web.Application:
     app[http.served_node.NODE] = main[http.served_node.NODE]
     app[http.middleware.DRAINING] = main[http.middleware.DRAINING]
     app.router.add_get("/metrics", _get_metrics)
-    app.router.add_get("/health", _get_health)
-    app.router.add_get("/ready", http.health.get_ready)
+    app.router.add_get("/health", _get_damage)
+    app.router.add_get("/ready", _get_ready)
     return app
 
 
-async def _get_health(request: web.Request) -> web.Response:
+async def _get_damage(request: web.Request) -> web.Response:
     """Alive in any case: a node with damaged objects serves the others, and a restart mends nothing."""
     damaged = request.app[LIVE].damaged_objects
     return web.json_response(

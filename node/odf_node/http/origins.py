@@ -13,9 +13,9 @@ from aiohttp import HttpVersion11, web
 from yarl import URL
 
 from odf_node.configuration.declaration import Listen
-from odf_node.http.live import LIVE
 from odf_node.http.middleware import Handler
 from odf_node.http.problems import ProblemError
+from odf_node.http.served_node import LIVE
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES: Final = frozenset({"same-origin", "none"})

@@ -12,14 +12,12 @@ from odf_node.adapters.staged_stream import StagedStream
 from odf_node.byte_rate import ByteRate
 from odf_node.http.addressed import get_hash, get_number
 from odf_node.http.answers import answer_message
-from odf_node.http.bearer import get_token, require_scope
 from odf_node.http.bodies import read_body, require_json, too_large
-from odf_node.http.callers import get_caller
-from odf_node.http.live import LIVE
+from odf_node.http.callers import get_caller, get_token, require_scope
 from odf_node.http.problems import RETRY_AFTER_S, ProblemError
 from odf_node.http.push_registry import get_registry
 from odf_node.http.push_session import PushSession
-from odf_node.http.served_node import NODE
+from odf_node.http.served_node import LIVE, NODE
 from odf_node.http.uploads import UPLOADS, Expected
 from odf_node.ports.errors import HomeFullError, ObjectNotFoundError
 from odf_node.ports.objects import StagedObject
@@ -62,7 +60,7 @@ def add_routes(app: web.Application) -> None:
 
 async def _begin(request: web.Request) -> web.Response:
     registry = get_registry(request)
-    token = await get_token(request)
+    token = get_token(request)
     require_json(request)
     asked = decode_message(await _read_signed(request, MAX_JSON_BYTES), PushRequest)
     DatasetName.parse(asked.name)
@@ -184,7 +182,7 @@ async def _commit(request: web.Request) -> web.Response:
 
 async def _get_session(request: web.Request) -> PushSession:
     registry = get_registry(request)
-    token = await get_token(request)
+    token = get_token(request)
     session = registry.find(request.match_info["push"], token.id)
     if session is None:
         raise ProblemError(HTTPStatus.NOT_FOUND, "not-found", "there is no such push; begin it again")

@@ -19,7 +19,7 @@ from typing import Self
 
 import msgspec
 
-from odf_node.http.spool import Spool
+from odf_node.http.uploads import Spool
 from odf_node.ports.access import ReadGrants
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.object_names import ObjectNames, open_arrivals

@@ -9,9 +9,9 @@ from aiohttp import web
 
 from odf_node.http.access_log import sent_bytes_of
 from odf_node.http.callers import get_caller
-from odf_node.http.live import LIVE
 from odf_node.http.middleware import Handler
 from odf_node.http.problems import ProblemError
+from odf_node.http.served_node import LIVE
 from odf_node.token_buckets import TokenBuckets
 
 MINUTE_S: Final = 60.0

@@ -17,12 +17,11 @@ from aiohttp import web
 
 from odf_engines.bad_rows import QuarantineReason
 from odf_node.http.addressed import get_followed
-from odf_node.http.bearer import get_token
 from odf_node.http.bodies import too_large
-from odf_node.http.live import LIVE
+from odf_node.http.callers import get_token
 from odf_node.http.problems import RETRY_AFTER_S, ProblemError
 from odf_node.http.push import receive_body
-from odf_node.http.served_node import NODE
+from odf_node.http.served_node import LIVE, NODE
 from odf_node.http.uploads import UPLOADS, Expected
 from odf_node.ports.access import PUSH_SCOPE, AccessToken
 from odf_node.ports.datasets import DatasetRecord, Origin
@@ -92,7 +91,7 @@ def add_routes(app: web.Application) -> None:
 
 
 async def _take_rows(request: web.Request) -> web.Response:
-    token = await get_token(request)
+    token = get_token(request)
     record = await get_followed(request)
     _require_named(token, record)
     intake = request.app[NODE].rows

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from odf_node.byte_rate import ByteRate
 from odf_node.http.access_log import note_sent
-from odf_node.http.live import LIVE
+from odf_node.http.served_node import LIVE
 from odf_protocol.exchange.limits import HELD_BACK_S, KIB, MIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
 
 _PIECE_BYTES: Final = 8 * MIB

@@ -6,6 +6,8 @@ from typing import Final
 
 from aiohttp import web
 
+from odf_node.configuration import Configuration
+from odf_node.metrics import Metrics
 from odf_node.ports.access import TokenStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.clock import Clock
@@ -74,3 +76,16 @@ class ServedNode:
 
 
 NODE: Final = web.AppKey("node", ServedNode)
+
+
+class Live:
+    """The configuration that holds now, and the node's figures; used on the event loop."""
+
+    def __init__(self, configuration: Configuration | None = None, metrics: Metrics | None = None) -> None:
+        self.configuration = configuration or Configuration()
+        self.metrics = metrics or Metrics()
+        self.damaged_objects = 0
+        """As the last scrub found."""
+
+
+LIVE: Final = web.AppKey("live", Live)

@@ -14,11 +14,9 @@ from aiohttp import web
 
 from odf_node.byte_rate import ByteRate
 from odf_node.http import (
-    description,
     exchange,
     gossip,
-    health,
-    leaves,
+    observing,
     push,
     row_intake,
     simple_protocol,
@@ -30,15 +28,13 @@ from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_lin
 from odf_node.http.bodies import refuse_encoded_bodies
 from odf_node.http.callers import NONCES, Nonces, identify_caller
 from odf_node.http.listening import CONNECTIONS, Connections, Listener, listen, note_requests
-from odf_node.http.live import LIVE, Live
 from odf_node.http.middleware import DRAINING, RequestGate, answer_errors, count_requests
-from odf_node.http.observing import create_observing_app
 from odf_node.http.origins import refuse_foreign_pages, require_own_name
 from odf_node.http.push import RECEIVE_RATE
 from odf_node.http.push_registry import PUSHES, PushRegistry
 from odf_node.http.quotas import PeerQuotas
 from odf_node.http.sending import SEND_RATE
-from odf_node.http.served_node import NODE, ServedNode
+from odf_node.http.served_node import LIVE, NODE, Live, ServedNode
 from odf_node.http.uploads import UPLOADS, Uploads
 from odf_node.ports.peer_errors import AddressInUseError
 from odf_protocol.exchange.limits import (
@@ -104,11 +100,9 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     app[UPLOADS] = Uploads()
     app[DRAINING] = []
     # Fixed paths first: /datasets/... is no dataset's.
-    health.add_routes(app)
-    description.add_routes(app)
+    observing.add_routes(app)
     exchange.add_routes(app)
     trees.add_routes(app)
-    leaves.add_routes(app)
     push.add_routes(app)
     gossip.add_routes(app)
     row_intake.add_routes(app)
@@ -181,7 +175,7 @@ async def serve(
     app = create_app(node, live=live, push_grace_s=grace_s)
     add_pages(app)
     runner = make_runner(app, grace_s=grace_s)
-    observer = web.AppRunner(create_observing_app(live, app), access_log=None, shutdown_timeout=grace_s)
+    observer = web.AppRunner(observing.create_observing_app(live, app), access_log=None, shutdown_timeout=grace_s)
     handler = log_to()
     listened = False
     doors = ExitStack()

@@ -9,10 +9,9 @@ from typing import BinaryIO
 
 from aiohttp import web
 
-from odf_node.http.absent_objects import explained_absence, require_had
-from odf_node.http.addressed import get_followed, get_hash, get_readable
+from odf_node.http.addressed import explained_absence, get_followed, get_hash, get_readable, require_had
 from odf_node.http.answers import CHANGING, IMMUTABLE, answer_bytes, answer_object
-from odf_node.http.bearer import get_token
+from odf_node.http.callers import get_token
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE
 from odf_node.ports.errors import BlockNotFoundError
@@ -35,7 +34,7 @@ async def _get_info(_request: web.Request) -> web.Response:
 
 
 async def _validate_token(request: web.Request) -> web.Response:
-    await get_token(request)
+    get_token(request)
     return web.Response()
 
 

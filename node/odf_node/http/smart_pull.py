@@ -8,10 +8,9 @@ from aiohttp import web
 from yarl import URL
 
 from odf_node.adapters.smart_batches import EMPTY_PLAN, plan_batch
-from odf_node.adapters.smart_connection import VERSION, VERSION_HEADER
+from odf_node.adapters.smart_socket import VERSION, VERSION_HEADER
 from odf_node.http.addressed import get_followed
-from odf_node.http.live import LIVE
-from odf_node.http.served_node import NODE
+from odf_node.http.served_node import LIVE, NODE
 from odf_node.http.smart_socket import SOCKETS, close_sockets, converse, open_socket
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetRecord

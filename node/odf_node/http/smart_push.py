@@ -10,12 +10,10 @@ from aiohttp import web
 
 from odf_node.http.access_log import write_line
 from odf_node.http.addressed import find_readable, get_hash
-from odf_node.http.bearer import get_token, require_scope, require_some_push
-from odf_node.http.callers import get_caller
-from odf_node.http.live import LIVE
+from odf_node.http.callers import get_caller, get_token, require_scope, require_some_push
 from odf_node.http.problems import ProblemError
 from odf_node.http.push import receive_body
-from odf_node.http.served_node import NODE
+from odf_node.http.served_node import LIVE, NODE
 from odf_node.http.smart_pull import transfer_headers
 from odf_node.http.smart_socket import converse, open_socket
 from odf_node.http.smart_upload import SmartUpload
@@ -80,7 +78,7 @@ async def _push(request: web.Request) -> web.StreamResponse:
     receiver = request.app[NODE].pushes
     if receiver is None:
         raise ProblemError(HTTPStatus.FORBIDDEN, "forbidden", "this node takes no pushes")
-    token = await get_token(request)
+    token = get_token(request)
     require_some_push(token)
     try:
         name = DatasetName.parse(request.match_info["dataset"]).text
@@ -213,7 +211,7 @@ async def _commit(request: web.Request, push: _Push) -> Agreed:
 
 
 async def _put_object(request: web.Request) -> web.Response:
-    token = await get_token(request)
+    token = get_token(request)
     push = request.app[_PUSHES].get(request.match_info["upload"])
     if push is None or push.upload is None or push.token.id != token.id:
         raise ProblemError(HTTPStatus.NOT_FOUND, "not-found", "there is no such push")

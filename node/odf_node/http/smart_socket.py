@@ -8,15 +8,12 @@ from typing import Any, Final
 
 from aiohttp import WSCloseCode, web
 
-from odf_node.adapters.smart_connection import VERSION, VERSION_HEADER
-from odf_node.adapters.smart_socket import CLOSE_S, Conversation, Role
-from odf_node.http.access_log import write_line
-from odf_node.http.live import LIVE
+from odf_node.adapters.smart_socket import CLOSE_S, VERSION, VERSION_HEADER, Conversation, Role
+from odf_node.http.access_log import request_id_of, share_of, write_line
 from odf_node.http.problems import ProblemError, problem_of
 from odf_node.http.push import RECEIVE_RATE
-from odf_node.http.remote_addresses import share_of
-from odf_node.http.request_id import request_id_of
 from odf_node.http.sending import SEND_RATE
+from odf_node.http.served_node import LIVE
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.limits import message_limit_s
 from odf_protocol.smart_transfer.conversation import Ended, Failed

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from odf_node.http.spool import Spool
+from odf_node.http.uploads import Spool
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.object_names import ObjectNames, open_arrivals

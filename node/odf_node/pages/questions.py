@@ -7,20 +7,26 @@ Source: clause PAGES-13 in ``spec/extensions/pages.md``.
 """
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
 from odf_engines.contract import Limits
+from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
 from odf_node.composition import Node
 from odf_node.datasets.queries import QueryRunner
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
+from odf_node.http.problems import problem_of
+from odf_node.pages.rendering import Page
 from odf_node.pages.visits import Viewer
 from odf_node.turns import FairTurns, TurnLimits
+from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -123,3 +129,31 @@ class Questions:
 
 
 QUESTIONS: Final = web.AppKey("questions", Questions)
+
+
+async def answer_question(questions: Questions, viewer: Viewer, form: Mapping[str, str]) -> Page:
+    """Answer the question of a form, or show an empty one."""
+    sql, moment = form.get("query", ""), form.get("as_of", "").strip()
+    values = {"query": sql, "as_of": moment, "answer": None, "lack": "", "most": (MOST_ROWS, MOST_COLUMNS)}
+    if not sql.strip():
+        return Page("sql.html", values)
+    try:
+        as_of = _parse_moment(moment) if moment else None
+        found = await questions.ask(viewer, sql, as_of)
+    except OdfError as error:
+        return Page("sql.html", {**values, "lack": _explain(error)}, HTTPStatus.BAD_REQUEST)
+    return Page("sql.html", {**values, "answer": found})
+
+
+def _parse_moment(text: str) -> Timestamp:
+    try:
+        return Timestamp.parse(f"{text}T00:00:00Z" if len(text) == len("2020-10-01") else text)
+    except MalformedError:
+        raise MalformedError("time", expected="as 2020-10-01T12:00:00Z, or a date", found=repr(text[:40])) from None
+
+
+def _explain(error: OdfError) -> str:
+    """Say what is wrong with a question: an engine's own words where they are about it, and nothing about our disk."""
+    if isinstance(error, InvalidQueryError | LimitExceededError | EngineMissingError):
+        return str(error)
+    return problem_of(error).detail

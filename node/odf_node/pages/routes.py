@@ -17,13 +17,11 @@ from aiohttp import web
 
 from odf_node.composition import Node
 from odf_node.errors import UsageError
-from odf_node.http.access_log import write_line
-from odf_node.http.live import LIVE
+from odf_node.http.access_log import request_id_of, write_line
 from odf_node.http.problems import RETRY_AFTER_S, ProblemError, problem_of
-from odf_node.http.request_id import request_id_of
-from odf_node.http.served_node import NODE
-from odf_node.pages import dataset_pages, lineage_pages, node_pages, question_pages, row_pages, signing_in
-from odf_node.pages.questions import QUESTIONS, Questions
+from odf_node.http.served_node import LIVE, NODE
+from odf_node.pages import dataset_pages, lineage_pages, node_pages, row_pages, signing_in
+from odf_node.pages.questions import QUESTIONS, Questions, answer_question
 from odf_node.pages.rendering import Page, dress, read_asset, render
 from odf_node.pages.visits import PAGES, Pages, Viewer, Visit, find_viewer
 from odf_node.ports.access import Pages as Setting
@@ -113,7 +111,7 @@ async def _answer_question(request: web.Request) -> web.StreamResponse:
     try:
         if request.method == "POST":
             form = await signing_in.read_form(request, viewer.cookie)
-        page = await question_pages.answer(request.app[QUESTIONS], viewer, form)
+        page = await answer_question(request.app[QUESTIONS], viewer, form)
     except ProblemError as error:
         page = _explain(request, error)
     return await _render(request, viewer, page)

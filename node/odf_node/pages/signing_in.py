@@ -14,12 +14,10 @@ from aiohttp import web
 
 from odf_node.http.bodies import read_body
 from odf_node.http.callers import get_caller, secret_hash_of
-from odf_node.http.live import LIVE
 from odf_node.http.problems import ProblemError
-from odf_node.http.served_node import NODE
+from odf_node.http.served_node import LIVE, NODE
 from odf_node.pages.rendering import Page
-from odf_node.pages.sessions import LASTS_S, new_word
-from odf_node.pages.visits import PAGES, Viewer, cookie_name, find_viewer
+from odf_node.pages.visits import LASTS_S, PAGES, Viewer, cookie_name, find_viewer, new_word
 from odf_node.ports.access import Pages as Setting
 from odf_node.ports.access import TokenState
 

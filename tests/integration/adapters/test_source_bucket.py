@@ -12,7 +12,7 @@ import pytest
 from pyarrow.fs import S3FileSystem
 
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
-from odf_node.adapters.sources.bucket_place import parse_object_url
+from odf_node.adapters.sources.bucket import parse_object_url
 from odf_node.ingest.source_variables import fill_in
 from odf_node.ports import Fetched, SourceNotFoundError, SourceUnavailableError, UpToDate
 from odf_node.ports.sources import SourceTooLargeError

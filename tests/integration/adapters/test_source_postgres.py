@@ -10,10 +10,9 @@ from urllib.parse import quote
 
 import pytest
 
-from odf_node.adapters.postgres_reader.reading import answer
+from odf_node.adapters.source_readers.postgres import answer
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
-from odf_node.adapters.sources.postgres import request_of
-from odf_node.adapters.sources.postgres_place import parse_postgres_url
+from odf_node.adapters.sources.postgres import parse_postgres_url, request_of
 from odf_node.ingest.source_variables import fill_in
 from odf_node.ports import Fetched, SourceUnavailableError, UpToDate
 from odf_node.ports.sources import SourceTooLargeError

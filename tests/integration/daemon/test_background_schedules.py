@@ -18,7 +18,7 @@ from odf_node.daemon.housekeeping import keep_house
 from odf_node.daemon.scheduled_pull import judge_failure
 from odf_node.errors import UsageError
 from odf_node.home import Home
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports.sources import SourceNotFoundError, SourceUnavailableError
 from odf_node.schedules.notes import NOTES_FILE, ScheduleNotes, read_notes, write_notes
 from odf_node.schedules.standings import Result

@@ -18,7 +18,7 @@ from odf_node.configuration.declaration import Notice
 from odf_node.daemon.background_notices import BackgroundNotices
 from odf_node.exchange.notices import MOST_ATTEMPTS, NOTES_FILE, NoticeBoard, read_board, write_board
 from odf_node.home import Home
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports.notices import Told
 from odf_protocol.did import DidKey
 from odf_protocol.head import Head

@@ -15,7 +15,7 @@ from odf_node.composition import Node
 from odf_node.configuration import Configuration
 from odf_node.daemon.background_sinks import BackgroundSinks
 from odf_node.home import Home
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports.notices import MOST_ATTEMPTS, Told
 from odf_protocol.did import DidKey
 from support.command_line import list_kept

@@ -15,7 +15,7 @@ from yarl import URL
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.smart_peer import SmartPeer
 from odf_node.configuration import Configuration, Listen
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports import Head
 from odf_node.ports.peer_client import PeerSpeaks
 from odf_node.ports.peer_errors import PeerForbidsError, PeerLiedError, PeerNotFoundError, PeerUnavailableError
@@ -275,7 +275,7 @@ async def strange_server(chain: Chain, *answers: str | bytes | None) -> AsyncIte
         await socket.close()
         return socket
 
-    from odf_node.http.live import LIVE, Live
+    from odf_node.http.served_node import LIVE, Live
 
     app[LIVE] = Live()
     app.router.add_get("/demo.data/refs/head", head)
@@ -361,7 +361,7 @@ async def test_redirect_of_a_conversation_is_not_followed() -> None:
     async def head(_: web.Request) -> web.Response:
         return web.Response(text=str(CHAIN.head.hash))
 
-    from odf_node.http.live import LIVE, Live
+    from odf_node.http.served_node import LIVE, Live
 
     app[LIVE] = Live()
     app.router.add_get("/demo.data/refs/head", head)
@@ -387,7 +387,7 @@ async def test_refusal_before_the_conversation_is_told(status: int, error: type[
     async def block(_: web.Request) -> web.Response:
         return web.Response(body=CHAIN.blocks[-1].raw)
 
-    from odf_node.http.live import LIVE, Live
+    from odf_node.http.served_node import LIVE, Live
 
     app[LIVE] = Live()
     app.router.add_get("/demo.data/refs/head", head)

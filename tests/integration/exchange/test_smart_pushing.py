@@ -14,7 +14,7 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.smart_push import SmartPush
 from odf_node.configuration import Configuration, Storage
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports.peer_errors import PeerForbidsError, PushRefusedError
 from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_protocol.errors import OdfError, RejectedError, UnavailableError, UnsupportedError
@@ -296,7 +296,7 @@ async def test_smart_address_of_a_node_of_our_kind_is_pushed_to_by_our_exchange(
 async def test_http_address_of_another_server_is_told_how_to_push_there(tmp_path: Path) -> None:
     from aiohttp import web
 
-    from odf_node.http.live import LIVE, Live
+    from odf_node.http.served_node import LIVE, Live
     from support.exchange_nodes import serving
 
     chain = demo_chain()

@@ -23,10 +23,10 @@ from odf_node.adapters.smart_push import SmartPush
 from odf_node.byte_rate import MOST_DEBT_S, ByteRate, Pacing, StoppedError
 from odf_node.cli.context import Context
 from odf_node.configuration import Configuration, Limits
-from odf_node.http.live import Live
 from odf_node.http.middleware import Handler
 from odf_node.http.push import RECEIVE_RATE
 from odf_node.http.sending import SEND_RATE
+from odf_node.http.served_node import Live
 from odf_node.http.server import create_app
 from odf_node.ports.pushes import PushedHead
 from odf_node.threads import finish_in_thread

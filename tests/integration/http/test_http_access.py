@@ -19,7 +19,7 @@ from odf_node.adapters.request_signing import NodeSigner
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.configuration import Access, Configuration, Limits, Listen, Storage
 from odf_node.http.callers import MAX_SIGNATURE_AGE_S, Nonces, node_hash_of
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports.keys import PrivateKey
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PushRefusedError
 from odf_node.ports.pushes import PushedHead

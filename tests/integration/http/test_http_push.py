@@ -17,7 +17,7 @@ from odf_node.adapters.http_push import push_dataset
 from odf_node.configuration import Configuration, Storage
 from odf_node.errors import RefusedError
 from odf_node.http import push_registry
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports.peer_errors import PeerForbidsError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_protocol.errors import MalformedError, RejectedError, UnavailableError, UnsupportedError

@@ -12,7 +12,7 @@ import pytest
 from yarl import URL
 
 from odf_node.configuration import Configuration, Limits
-from odf_node.http.live import Live
+from odf_node.http.served_node import Live
 from odf_node.ports import Attestation
 from odf_protocol.did import DidKey
 from odf_protocol.exchange.packs import PACK_MEDIA_TYPE, PackedBlock, decode_pack

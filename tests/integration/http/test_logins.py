@@ -14,7 +14,7 @@ from odf_node.composition import open_node
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.logins import Logins, parse_origin
 from odf_node.home import Home
-from odf_node.http.live import LIVE, Live
+from odf_node.http.served_node import LIVE, Live
 from odf_node.ports.errors import HomeCorruptError, UnsafeKeyFileError
 from odf_node.ports.peer_errors import PeerForbidsError
 from odf_protocol.errors import MalformedError

@@ -13,7 +13,7 @@ from odf_node.configuration.declaration import Engines
 from odf_node.derive.lineage import LineageDataset, LineageInput
 from odf_node.keys.disputes import Disputes
 from odf_node.pages import questions
-from odf_node.pages.lineage_drawing import draw
+from odf_node.pages.lineage_pages import draw
 from odf_node.ports import QuarantineFile
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation

@@ -1,23 +1,24 @@
 """Fetch objects of buckets: one by URL, known again by its ETag, or the next one that matches a pattern, by its name.
 
-The server is asked by ``adapters/bucket_reader``, a process of its own.
+The server is asked by ``adapters/source_readers``, a process of its own.
 
 Source: clause ING-45 in ``spec/ingest.md``.
 """
 
 import secrets
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote, unquote
 
-from odf_node.adapters.sources.bucket_place import BucketPlace, parse_object_url
+from odf_node.adapters.bucket_client import BUCKET_SCHEMES, BucketAddress, BucketKeys, parse_bucket_url
 from odf_node.adapters.sources.files import check_event_time, check_order, read_event_time
 from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.adapters.sources.reader_process import run_reader
 from odf_node.adapters.sources.source_state import etag_state, find_etag, find_last_modified, last_modified_state
 from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import Fetched, UpToDate
-from odf_protocol.errors import UnsupportedError
+from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
     EventTimeSourceFromPath,
     EventTimeSourceFromSystemTime,
@@ -26,6 +27,58 @@ from odf_protocol.events import (
     SourceState,
 )
 from odf_protocol.timestamp import Timestamp
+
+_EXPECTED: Final = "s3://bucket/path/of/object, s3+https://host/bucket/path or s3+http://host:port/bucket/path"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketPlace:
+    """An object or a pattern of objects, ``shown_as`` without keys; ``keys`` None: as the environment says."""
+
+    address: BucketAddress
+    keys: BucketKeys | None
+    shown_as: str
+
+
+def is_in_bucket(source: str) -> bool:
+    """Say whether a URL or a pattern is of objects in a bucket."""
+    return source.partition("://")[0].lower() in BUCKET_SCHEMES
+
+
+def parse_object_url(source: str, *, is_pattern: bool = False) -> BucketPlace:
+    """Read a URL of an object, or a pattern of objects.
+
+    Raises:
+        MalformedError: It is none.
+    """
+    scheme, _, rest = source.partition("://")
+    authority, _, path = rest.partition("/")
+    user_info, at_sign, server = authority.rpartition("@")
+    access, _, secret = (unquote(each) for each in user_info.partition(":"))
+    if at_sign and not (access and secret and (access + secret).isprintable()):
+        raise _malformed("an access key without its secret")
+    if not is_pattern and ("?" in path or "#" in path):
+        raise _malformed("a query or a fragment; in a key ? is written %3F, and # is %23")
+    path = unquote(path)
+    if not path.isprintable() or {"", ".", ".."} & set(path.split("/")):
+        raise _malformed("no object, a folder, or a key with empty parts, dots for folders or control characters")
+    try:
+        address = parse_bucket_url(f"{scheme.lower()}://{server}/{quote(path)}")
+    except MalformedError:
+        raise _malformed("no server, bucket or object") from None
+    if not server or not _is_bucket_name(address.bucket):
+        raise _malformed("no server, or a bucket that is no plain name")
+    keys = BucketKeys(access, secret) if at_sign else None
+    return BucketPlace(address, keys, f"{scheme.lower()}://{server}/{path}")
+
+
+def _is_bucket_name(name: str) -> bool:
+    return name.isascii() and name.replace("-", "").replace(".", "").replace("_", "").isalnum()
+
+
+def _malformed(found: str) -> MalformedError:
+    return MalformedError("URL in a bucket", expected=_EXPECTED, found=found)
+
 
 _NANOSECONDS_PER_MS: Final = 1_000_000
 
@@ -40,7 +93,7 @@ async def fetch_object(
     modified_at = find_last_modified(state)
     known_ms = None if modified_at is None else _ms_of(modified_at)
     request = _request_of(place, limits) | {"known": find_etag(state) or known_ms}
-    answer = await run_reader("bucket_reader", request, target=target, name=place.shown_as, limits=limits, rate=rate)
+    answer = await run_reader("bucket", request, target=target, name=place.shown_as, limits=limits, rate=rate)
     if answer.get("is_new") is not True:
         target.unlink()
         return UpToDate()
@@ -69,7 +122,7 @@ async def fetch_next_object(
     check_event_time(step)
     place, target = parse_object_url(step.path, is_pattern=True), folder / f"fetched-{secrets.token_hex(8)}"
     request = _request_of(place, limits) | {"is_pattern": True, "last_name": find_etag(state)}
-    answer = await run_reader("bucket_reader", request, target=target, name=place.shown_as, limits=limits, rate=rate)
+    answer = await run_reader("bucket", request, target=target, name=place.shown_as, limits=limits, rate=rate)
     if answer.get("is_new") is not True:
         target.unlink()
         return UpToDate()

@@ -11,6 +11,7 @@ import os
 import secrets
 import signal
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,7 @@ from odf_engines.sandbox.disk import remove_tree
 from odf_engines.sandbox.profile import Mount, Profile, build_command, open_environment
 from odf_engines.sandbox.root_folder import show_root
 from odf_engines.sandbox.system_calls import open_filter
-from odf_node.adapters.sources.images import command_of, environment_of, find_image
+from odf_node.adapters.sources.commands import wait_watched
 from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
 from odf_node.adapters.sources.source_state import (
     etag_state,
@@ -29,13 +30,61 @@ from odf_node.adapters.sources.source_state import (
     is_same_version,
     last_modified_state,
 )
-from odf_node.adapters.sources.watching import wait_watched
 from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.images import ImageShelf
+from odf_node.ports.images import AddedImage, DamagedImage, ImageShelf
 from odf_node.ports.sources import Commands, Fetched, SourceUnavailableError, UpToDate, refuse_command
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import FetchStepContainer, SourceState
 from odf_protocol.timestamp import Timestamp
+
+# What programs in images expect where the image does not say it, as container runtimes have it.
+_USUAL: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp"}  # noqa: S108 - inside the sandbox
+
+
+def find_image(reference: str, images: ImageShelf | None) -> AddedImage:
+    """Return the added image that a manifest names: ``NAME``, or ``NAME@sha256:...`` for that one alone.
+
+    Raises:
+        MalformedError: There is none; says how to add it.
+    """
+    name, at, digest = reference.partition("@")
+    found = images.find(name) if images else None
+    if isinstance(found, DamagedImage):
+        raise MalformedError("image", where=reference, expected="an image that can be read", found=found.describe())
+    if found is None:
+        expected = (
+            f"an image of this node ('odf-node image add {name} FILE' adds it from a file that "
+            f"'podman save --format oci-archive {name}' or 'docker save {name}' writes)"
+        )
+        raise MalformedError("image", expected=expected, found=reference)
+    if at and digest not in found.digests:
+        expected = f"one of the digests that the file of {name} has: {', '.join(found.digests)}"
+        raise MalformedError("image", expected=expected, found=digest)
+    return found
+
+
+def command_of(step: FetchStepContainer, image: AddedImage) -> tuple[str, ...]:
+    """Return program and arguments: a ``command`` stands for the image's entry point and its arguments too.
+
+    Raises:
+        MalformedError: Neither manifest nor image says what to run.
+    """
+    if step.command:
+        words = (*step.command, *(step.args or ()))
+    else:
+        words = (*image.start.entry_point, *(image.start.arguments if step.args is None else step.args))
+    if not words or not words[0]:
+        raise MalformedError(
+            "command", where=step.image, expected="a program to run", found="none in manifest or image"
+        )
+    return words
+
+
+def environment_of(step: FetchStepContainer, image: AddedImage, told: Mapping[str, str]) -> dict[str, str]:
+    """Return all variables of a program: those of the image, of the manifest, and what the node tells it."""
+    stated = dict(each.split("=", 1) for each in image.start.environment)
+    return {**_USUAL, **stated, **{each.name: each.value or "" for each in step.env or ()}, **told}
+
 
 _OUT: Final = "/opt/odf/out"  # as the reference implementation
 _NEW_ETAG: Final = "new-etag"

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from odf_node.adapters.sources.files import inspect_file
 from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
-from odf_node.adapters.sources.table_cursor import cursor_state, find_last_value, read_limit
+from odf_node.adapters.sources.source_state import cursor_state, find_last_value, read_limit
 from odf_node.ports.sources import Fetched, SourceUnavailableError, UpToDate
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import EventTimeSourceFromPath, FetchStepUrl, SourceState

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Final, NoReturn
 
 from odf_node.adapters.bucket_client import BUCKET_SCHEMES
-from odf_node.adapters.sources.bucket_place import is_in_bucket, parse_object_url
+from odf_node.adapters.sources.bucket import is_in_bucket, parse_object_url
+from odf_node.adapters.sources.containers import command_of, find_image
 from odf_node.adapters.sources.database import SCHEME, parse_table_url
-from odf_node.adapters.sources.extras import find_missing_extra
 from odf_node.adapters.sources.files import check_event_time, check_order, parse_file_url, parse_pattern
 from odf_node.adapters.sources.ftp import FTP_SCHEME, parse_ftp_url
-from odf_node.adapters.sources.images import command_of, find_image
-from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES, parse_postgres_url
+from odf_node.adapters.sources.postgres import POSTGRES_SCHEMES, parse_postgres_url
+from odf_node.adapters.sources.reader_process import find_missing_extra
 from odf_node.adapters.sources.url import show_url
 from odf_node.ports.images import ImageShelf
 from odf_node.ports.sources import COMMANDS_SETTING, DATASET_SCHEME, Commands

@@ -1,6 +1,6 @@
 """Fetch a file of an FTP server, known again by the time of its last change where the server says it.
 
-The server is asked by ``adapters/ftp_reader``, a process of its own.
+The server is asked by ``adapters/source_readers``, a process of its own.
 
 Source: clause ING-32 in ``spec/ingest.md``; RFC 1738 section 3.2.
 """
@@ -80,7 +80,7 @@ async def fetch_ftp(
         raise UnsupportedError("event time of a URL source", found="FromPath", supported="FromMetadata, FromSystemTime")
     place, name, target = parse_ftp_url(step.url), show_url(step.url), folder / f"fetched-{secrets.token_hex(8)}"
     request = _request_of(place, find_last_modified(state), limits)
-    answer = await run_reader("ftp_reader", request, target=target, name=name, limits=limits, rate=rate)
+    answer = await run_reader("ftp", request, target=target, name=name, limits=limits, rate=rate)
     if answer.get("is_new") is not True:
         target.unlink()
         return UpToDate()

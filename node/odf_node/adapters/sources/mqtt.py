@@ -1,7 +1,7 @@
 """Messages of an MQTT broker: kept in the node's home as they come, and taken from there, each once.
 
-A broker forgets a message once it hears that it has arrived. So ``adapters/mqtt_reader`` writes messages into numbered
-files before it says so, and the number of the file that was taken stands in the block with its rows.
+A broker forgets a message once it hears that it has arrived. So ``adapters/source_readers`` writes messages into
+numbered files before it says so, and the number of the file that was taken stands in the block with its rows.
 
 Source: clause ING-33 in ``spec/ingest.md``; ODF "FetchStepMqtt".
 """
@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from odf_node.adapters.sources.extras import find_missing_extra
 from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
-from odf_node.adapters.sources.reader_process import run_reader
+from odf_node.adapters.sources.reader_process import find_missing_extra, run_reader
 from odf_node.byte_rate import ByteRate
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.sources import Fetched, SourceUnavailableError, UpToDate
@@ -71,7 +70,7 @@ async def fetch_mqtt(
             path = own / f"{last + 1}{_SUFFIX}"
             request = _request_of(step, path, session, topics, known_topics, limits)
             nothing = folder / f"nothing-{secrets.token_hex(8)}"
-            answer = await run_reader("mqtt_reader", request, target=nothing, name=name, limits=limits, rate=rate)
+            answer = await run_reader("mqtt", request, target=nothing, name=name, limits=limits, rate=rate)
             nothing.unlink()
             has_more = answer.get("has_more") is True
             waiting = _list_waiting(own, last)

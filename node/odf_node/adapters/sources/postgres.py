@@ -1,25 +1,112 @@
 """Rows of a table or query of PostgreSQL, by a column that grows: each fetch brings those beyond the last value read.
 
-The server is asked by ``adapters/postgres_reader``, a process of its own.
+The server is asked by ``adapters/source_readers``, a process of its own.
 
 Source: clause ING-31 in ``spec/ingest.md``.
 """
 
+import hashlib
 import secrets
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from odf_node.adapters.sources.extras import find_missing_extra
 from odf_node.adapters.sources.limits import SourceLimits
-from odf_node.adapters.sources.postgres_place import PostgresPlace, parse_postgres_url
-from odf_node.adapters.sources.reader_process import run_reader
-from odf_node.adapters.sources.table_cursor import cursor_state, find_last_value
+from odf_node.adapters.sources.reader_process import find_missing_extra, run_reader
+from odf_node.adapters.sources.source_state import cursor_state, find_last_value, read_limit
 from odf_node.adapters.sources.url import show_url
 from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import Fetched, SourceUnavailableError, UpToDate
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import EventTimeSourceFromPath, FetchStepUrl, SourceState
 from odf_protocol.timestamp import Timestamp
+
+POSTGRES_SCHEMES: Final = ("postgresql", "postgres")
+
+_EXPECTED: Final = (
+    "postgresql://user@host/database?table=NAME&by=COLUMN, or query=SELECT... in place of table, and perhaps "
+    "&schema=, &limit=ROWS, &sslmode="
+)
+_SOURCE: Final = frozenset({"table", "schema", "query", "by", "limit"})
+_LIBPQ: Final = frozenset({"host", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding"})
+"""Settings of the connection that a URL may have; all others of libpq stay what this program sets."""
+
+_SSL_MODES: Final = frozenset({"disable", "allow", "prefer", "require", "verify-ca", "verify-full"})
+_SURE_MODES: Final = frozenset({"require", "verify-ca", "verify-full"})
+_MOST_QUERY_CHARACTERS: Final = 100_000  # guess: more is no query that somebody wrote
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresPlace:
+    """Rows of a table or query, the column by which they grow, and how many a batch has.
+
+    ``settings`` are libpq's, the password among them. A batch has more than ``limit`` where they share its last value.
+    """
+
+    settings: dict[str, str] = field(repr=False)
+    rows: dict[str, str]
+    by: str
+    limit: int
+
+    @property
+    def cursor_place(self) -> dict[str, str]:
+        """What a state says beside the last value: of a query its digest, as it may be long."""
+        if "query" in self.rows:
+            return {"query": hashlib.sha3_256(self.rows["query"].encode()).hexdigest(), "by": self.by}
+        return {**self.rows, "by": self.by}
+
+
+def parse_postgres_url(url: str) -> PostgresPlace:
+    """Read a URL of a table or query.
+
+    Raises:
+        MalformedError: It is none.
+    """
+    try:
+        parts = urlsplit(url)
+        options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=True)
+        port = parts.port or 5432
+    except ValueError:
+        raise _malformed("something that is no URL") from None
+    named, limit = dict(options), read_limit(dict(options))
+    unknown = named.keys() - _SOURCE - _LIBPQ
+    if unknown or len(named) != len(options):
+        raise _malformed(f"an option that is not known or stands twice: {', '.join(sorted(unknown or named))}")
+    if not all(named.values()) or "by" not in named or ("table" in named) == ("query" in named):
+        raise _malformed("no by, or not one of table and query")
+    if parts.fragment or limit is None or ("schema" in named and "query" in named):
+        raise _malformed("a fragment, a schema of a query, or a limit that is no number of rows from 1 to 10000000")
+    if named.get("sslmode", "prefer") not in _SSL_MODES:
+        raise _malformed(f"sslmode={named['sslmode']}, which is none of {', '.join(sorted(_SSL_MODES))}")
+    rows = {str(name): named[name] for name in ("table", "schema", "query") if name in named}
+    if len(rows.get("query", "")) > _MOST_QUERY_CHARACTERS or any("\0" in text for text in named.values()):
+        raise _malformed("a query of more than 100000 characters, or a zero byte")
+    settings = _read_server(parts.netloc, parts.path, port) | {name: named[name] for name in _LIBPQ & named.keys()}
+    if not settings["host"] or "," in settings["host"]:
+        raise _malformed("no host, or several")
+    return PostgresPlace(settings | {"require_auth": _ways_to_sign_in(named)}, rows, named["by"], limit)
+
+
+def _read_server(netloc: str, path: str, port: int) -> dict[str, str]:
+    user_info, _, address = netloc.rpartition("@")
+    user, _, password = user_info.partition(":")
+    host = address.rpartition(":")[0] if address.rpartition("]")[2].count(":") else address
+    database = unquote(path.removeprefix("/"))
+    if not user or not database or "/" in database:
+        raise _malformed("no user, or no database")
+    settings = {"host": unquote(host.strip("[]")), "port": str(port), "user": unquote(user), "dbname": database}
+    return settings | ({"password": unquote(password)} if password else {})
+
+
+def _ways_to_sign_in(options: dict[str, str]) -> str:
+    """Say how a server may ask for the password: as it is only where the connection is encrypted for certain."""
+    ways = "none,md5,scram-sha-256"
+    return f"{ways},password" if options.get("sslmode") in _SURE_MODES else ways
+
+
+def _malformed(found: str) -> MalformedError:
+    return MalformedError("URL of a table", expected=_EXPECTED, found=found)
 
 
 async def fetch_postgres(
@@ -40,7 +127,7 @@ async def fetch_postgres(
     target = folder / f"rows-{secrets.token_hex(8)}"
     last = find_last_value(state, place.cursor_place)
     request = request_of(place, last if isinstance(last, str) else None, limits)
-    answer = await run_reader("postgres_reader", request, target=target, name=name, limits=limits, rate=rate)
+    answer = await run_reader("postgres", request, target=target, name=name, limits=limits, rate=rate)
     if not isinstance(answer.get("last"), str | None):
         raise SourceUnavailableError(name, "the reader gave no answer")
     if answer.get("last") is None:

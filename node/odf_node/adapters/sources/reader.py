@@ -1,26 +1,24 @@
 """The source port: choose what to do by the kind of step."""
 
 import asyncio
+import codecs
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from odf_engines.sampling.process import FoundTable
 from odf_node.adapters.sources.archives import decompress
-from odf_node.adapters.sources.bucket import fetch_next_object, fetch_object
-from odf_node.adapters.sources.bucket_place import is_in_bucket
+from odf_node.adapters.sources.bucket import fetch_next_object, fetch_object, is_in_bucket
 from odf_node.adapters.sources.commands import pipe
 from odf_node.adapters.sources.containers import fetch_output
 from odf_node.adapters.sources.database import SCHEME, fetch_rows
 from odf_node.adapters.sources.declared import check_container, check_fetch, check_prepare
-from odf_node.adapters.sources.encodings import write_as_utf8
 from odf_node.adapters.sources.files import fetch_file, fetch_next_match, take_file
 from odf_node.adapters.sources.ftp import FTP_SCHEME, fetch_ftp
-from odf_node.adapters.sources.limits import SourceLimits
+from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
 from odf_node.adapters.sources.mqtt import fetch_mqtt
-from odf_node.adapters.sources.postgres import fetch_postgres
-from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES
+from odf_node.adapters.sources.postgres import POSTGRES_SCHEMES, fetch_postgres
 from odf_node.adapters.sources.samples import read_sample, read_table
 from odf_node.adapters.sources.url import fetch_url
 from odf_node.byte_rate import ByteRate
@@ -142,3 +140,30 @@ class LocalSourceReader:
         target = path.with_name(f"decoded-{secrets.token_hex(8)}")
         write_as_utf8(codec, path=path, target=target, name=name, limits=self.limits)
         return target
+
+
+_CHUNK_BYTES: Final = 1024 * 1024
+_MARK_INVALID: Final = "odf-node-invalid"
+
+
+def write_as_utf8(codec: str, *, path: Path, target: Path, name: str, limits: SourceLimits) -> None:
+    """Write the text in ``path`` to the new file ``target``, in pieces; see ``SourceReader.decode``."""
+    decoder = codecs.getincrementaldecoder(codec)(errors=_MARK_INVALID)
+    with path.open("rb") as source, BoundedFile(target, name, limits) as written:
+        while chunk := source.read(_CHUNK_BYTES):
+            written.write(_encode(decoder.decode(chunk)))
+        written.write(_encode(decoder.decode(b"", final=True)))
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", errors="surrogateescape")
+
+
+def _mark_invalid(error: UnicodeError) -> tuple[str, int]:
+    """Put a byte that UTF-8 never has, 0xFF, where bytes mean nothing: their record is refused, and no other one."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\udcff", error.end
+
+
+codecs.register_error(_MARK_INVALID, _mark_invalid)

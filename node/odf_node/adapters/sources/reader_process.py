@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ _NOT_FOR_READERS: Final = ("PG", "ODF_NODE_")
 async def run_reader(
     module: str, request: dict[str, Any], *, target: Path, name: str, limits: SourceLimits, rate: ByteRate
 ) -> dict[str, Any]:
-    """Run the program ``module`` of this package's neighbours; write its bytes to ``target``, and return its answer.
+    """Run ``module`` of ``adapters/source_readers``; write its bytes to ``target``, and return its answer.
 
     Raises:
         SourceNotFoundError, SourceUnavailableError, SourceTooLargeError, MalformedError: It brought nothing; ``target``
@@ -38,7 +39,7 @@ async def run_reader(
     total_s = None if rate.is_limited else limits.total_s
     environment = {each: value for each, value in os.environ.items() if not each.startswith(_NOT_FOR_READERS)}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", f"odf_node.adapters.{module}",
+        sys.executable, "-P", "-m", "odf_node.adapters.source_readers", module,
         stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment,
         start_new_session=True,  # a terminal's Ctrl-C is for us: it must not look like the server's doing
     )  # fmt: skip
@@ -101,3 +102,12 @@ def _error_of(error: dict[str, Any], name: str, limits: SourceLimits) -> OdfErro
         case "not-allowed":
             return SourceUnavailableError(name, f"the server does not allow it; {found}")
     return SourceUnavailableError(name, f"the server does not answer: {found}")
+
+
+_MODULES: Final = {"mqtt": "paho", "postgresql": "psycopg"}
+"""What each extra brings, as it is imported."""
+
+
+def find_missing_extra(extra: str) -> str | None:
+    """Return the command that installs an extra, None where it is there."""
+    return None if find_spec(_MODULES[extra]) else f"pip install 'odf-node[{extra}]'"

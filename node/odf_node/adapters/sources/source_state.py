@@ -1,9 +1,10 @@
-"""What a source said about its version, as it is kept in AddData blocks.
+"""What a source said about its version, or how far a table was read, as it is kept in AddData blocks.
 
-Source: ODF "SourceState" (kinds ``odf/etag`` and ``odf/last-modified``).
+Source: ODF "SourceState" (kinds ``odf/etag``, ``odf/last-modified``); clauses ING-30 and ING-31 in ``spec/ingest.md``.
 """
 
-from typing import Final
+import json
+from typing import Any, Final
 
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import ETAG, LAST_MODIFIED, SourceState
@@ -43,3 +44,35 @@ def is_same_version(new: SourceState | None, state: SourceState | None) -> bool:
     if find_etag(new) is not None:
         return find_etag(new) == find_etag(state)
     return find_last_modified(new) is not None and find_last_modified(new) == find_last_modified(state)
+
+
+CURSOR: Final = "odf-node/table-cursor"
+"""The kind of a source state: how far a table was read. Other nodes do not know it, and read the rows all the same."""
+
+_USUAL_ROWS: Final = "100000"  # guess: a batch of some megabytes
+_MOST_ROWS: Final = 10_000_000  # guess: as many as one ingest should have
+
+
+def cursor_state(place: dict[str, str], last: Any) -> SourceState:
+    """Make the state after a batch; ``place`` names the table and the column, ``last`` is a number or a text."""
+    value = json.dumps({**place, "last": last}, ensure_ascii=False)
+    return SourceState(source_name="default", kind=CURSOR, value=value)
+
+
+def find_last_value(state: SourceState | None, place: dict[str, str]) -> Any:
+    """Read how far a table was read; another table, or another column, was not read at all: None."""
+    if state is None or state.kind != CURSOR:
+        return None
+    try:
+        found = json.loads(state.value)
+        last = found.pop("last")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return last if found == place and isinstance(last, str | int | float) else None
+
+
+def read_limit(options: dict[str, str]) -> int | None:
+    """Read how many rows a batch has, unless more share its last value; None: that is no such number."""
+    text = options.get("limit", _USUAL_ROWS)
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_ROWS))
+    return int(text) if is_number and 1 <= int(text) <= _MOST_ROWS else None

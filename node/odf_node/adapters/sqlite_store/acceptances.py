@@ -1,10 +1,10 @@
-"""Why chains were accepted."""
+"""Why chains were accepted, and the histories that others replaced: kept as they were (ACCEPT-10)."""
 
 import json
 import sqlite3
 
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, as_text
-from odf_node.ports.commits import Acceptance, Grounds
+from odf_node.ports.commits import Acceptance, Commit, Grounds
 from odf_protocol.errors import MalformedError
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
@@ -69,3 +69,30 @@ def _decode_grounds(raw: bytes) -> Grounds:
         raise MalformedError(
             "acceptances.detail", expected="the grounds of an acceptance", found=repr(error)
         ) from error
+
+
+def move_aside(connection: sqlite3.Connection, key: int, old: Head, commit: Commit) -> None:
+    """Move the blocks that a commit replaces out of the chain, inside its transaction."""
+    assert commit.replaces_after is not None
+    assert commit.acceptance is not None
+    new = commit.new_head
+    cursor = connection.execute(
+        "INSERT INTO replaced_histories (dataset, replaced_at, source_url, after, head_sequence_number, head_hash,"
+        " new_sequence_number, new_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            key,
+            str(commit.acceptance.accepted_at),
+            commit.acceptance.source_url,
+            commit.replaces_after,
+            old.sequence_number,
+            old.hash.to_bytes(),
+            new.sequence_number,
+            new.hash.to_bytes(),
+        ),
+    )
+    connection.execute(
+        "INSERT INTO replaced_blocks (history, sequence_number, hash, raw, signature)"
+        " SELECT ?, sequence_number, hash, raw, signature FROM blocks WHERE dataset = ? AND sequence_number > ?",
+        (cursor.lastrowid, key, commit.replaces_after),
+    )
+    connection.execute("DELETE FROM blocks WHERE dataset = ? AND sequence_number > ?", (key, commit.replaces_after))

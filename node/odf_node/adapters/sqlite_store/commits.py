@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from odf_node.adapters.sqlite_store.acceptances import insert_acceptance, read_acceptance
+from odf_node.adapters.sqlite_store.acceptances import insert_acceptance, move_aside, read_acceptance
 from odf_node.adapters.sqlite_store.database import SqlitePort
+from odf_node.adapters.sqlite_store.documents import insert_key_events, require_key_events
 from odf_node.adapters.sqlite_store.evidence import insert_attestation
 from odf_node.adapters.sqlite_store.ingests import insert_answer, replace_merge_state
-from odf_node.adapters.sqlite_store.key_events import insert_key_events, require_key_events
 from odf_node.adapters.sqlite_store.object_names import note_present
 from odf_node.adapters.sqlite_store.quarantine import insert_quarantine, insert_settlement
-from odf_node.adapters.sqlite_store.replacements import move_aside
 from odf_node.adapters.sqlite_store.rows import (
     DATASET_COLUMNS,
     as_bytes,

@@ -1,13 +1,12 @@
-"""Signed documents about datasets, in order of arrival."""
+"""Signed documents about datasets, in order of arrival; key events are added with a compare of what was known."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
-from odf_node.adapters.sqlite_store.key_events import insert_key_events, require_key_events
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
 from odf_node.ports.datasets import SignedHead
-from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError, HeadMovedError
+from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError, HeadMovedError, KeyLogMovedError
 from odf_node.ports.evidence import DocumentKind, EvidenceDocument, KeyLogChange, SeenHead
 from odf_protocol.did import DatasetId
 from odf_protocol.head import Head
@@ -156,3 +155,32 @@ def _require_head(connection: sqlite3.Connection, change: KeyLogChange) -> None:
     found = Multihash.decode(as_bytes(row[0]))
     if found != change.expected_head:
         raise HeadMovedError(change.dataset_id, change.expected_head, found)
+
+
+def require_key_events(connection: sqlite3.Connection, dataset_id: DatasetId, known: int) -> None:
+    """Check inside a transaction that a dataset has as many key events as somebody read before."""
+    row = connection.execute(
+        "SELECT count(*) FROM documents WHERE dataset_id = ? AND kind = ?",
+        (dataset_id.to_bytes(), DocumentKind.KEY_EVENT.value),
+    ).fetchone()
+    if as_int(row[0]) != known:
+        raise KeyLogMovedError(dataset_id, known, as_int(row[0]))
+
+
+def insert_key_events(
+    connection: sqlite3.Connection, dataset_id: DatasetId, raws: Iterable[bytes], received_at: Timestamp
+) -> None:
+    """Add events inside a transaction; one that is there stays."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO documents (id, kind, dataset_id, raw, received_at) VALUES (?, ?, ?, ?, ?)",
+        (
+            (
+                Multihash.of_sha3_256(raw).to_bytes(),
+                DocumentKind.KEY_EVENT.value,
+                dataset_id.to_bytes(),
+                raw,
+                str(received_at),
+            )
+            for raw in raws
+        ),
+    )

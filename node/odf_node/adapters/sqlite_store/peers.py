@@ -1,13 +1,16 @@
-"""Other nodes with their pinned keys."""
+"""Other nodes: their pinned keys, where datasets are pulled from and pushed to, what others said and is passed on."""
 
 import sqlite3
 from collections.abc import Iterable
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
-from odf_node.adapters.sqlite_store.rows import as_bytes
+from odf_node.adapters.sqlite_store.rows import as_bytes, get_dataset_key
+from odf_node.ports.datasets import Remote, RemoteDirection, Repository
 from odf_node.ports.errors import PeerKeyChangedError
+from odf_node.ports.gossip import KeptItem
 from odf_node.ports.peers import Peer
-from odf_protocol.did import DidKey
+from odf_node.ports.subscriptions import Subscription
+from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.timestamp import Timestamp
 
 
@@ -83,3 +86,100 @@ def _read_peer(connection: sqlite3.Connection, row: tuple[object, ...]) -> Peer:
         publisher_keys=tuple(DidKey.decode(as_bytes(key)) for (key,) in keys),
         first_seen=Timestamp.parse(str(first_seen)),
     )
+
+
+class SqliteRemotes(SqlitePort):
+    """``RemoteStore`` on SQLite."""
+
+    def put_remote(self, remote: Remote) -> None:
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO remotes (dataset, direction, url) VALUES (?, ?, ?)",
+                (get_dataset_key(connection, remote.dataset_id), remote.direction.value, remote.url),
+            )
+
+    def delete_remote(self, remote: Remote) -> None:
+        with self._database.writing() as connection:
+            connection.execute(
+                "DELETE FROM remotes WHERE dataset = ? AND direction = ? AND url = ?",
+                (get_dataset_key(connection, remote.dataset_id), remote.direction.value, remote.url),
+            )
+
+    def list_remotes(self, dataset_id: DatasetId, direction: RemoteDirection) -> tuple[Remote, ...]:
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT url FROM remotes WHERE dataset = ? AND direction = ? ORDER BY id",
+                (get_dataset_key(connection, dataset_id), direction.value),
+            )
+            return tuple(Remote(dataset_id, direction, str(url)) for (url,) in rows)
+
+    def put_repository(self, repository: Repository) -> None:
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO repositories (name, url) VALUES (?, ?)", (repository.name, repository.url)
+            )
+
+    def find_repository(self, name: str) -> Repository | None:
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT name, url FROM repositories WHERE name = ?", (name,)).fetchone()
+            return None if row is None else Repository(str(row[0]), str(row[1]))
+
+    def list_repositories(self) -> tuple[Repository, ...]:
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT name, url FROM repositories ORDER BY name").fetchall()
+            return tuple(Repository(str(name), str(url)) for name, url in rows)
+
+    def delete_repository(self, name: str) -> None:
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM repositories WHERE name = ?", (name,))
+
+
+class SqliteSubscriptions(SqlitePort):
+    """``SubscriptionStore`` on SQLite."""
+
+    def put_subscription(self, subscription: Subscription) -> None:
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO subscriptions (dataset_id, name, url, since) VALUES (?, ?, ?, ?)",
+                (
+                    subscription.dataset_id.to_bytes(),
+                    subscription.name,
+                    subscription.url,
+                    str(subscription.since),
+                ),
+            )
+
+    def delete_subscription(self, dataset_id: DatasetId) -> bool:
+        with self._database.writing() as connection:
+            deleted = connection.execute("DELETE FROM subscriptions WHERE dataset_id = ?", (dataset_id.to_bytes(),))
+            return deleted.rowcount > 0
+
+    def list_subscriptions(self) -> tuple[Subscription, ...]:
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT dataset_id, name, url, since FROM subscriptions ORDER BY name").fetchall()
+            return tuple(
+                Subscription(
+                    dataset_id=DatasetId.decode(as_bytes(dataset_id)),
+                    name=str(name),
+                    url=None if url is None else str(url),
+                    since=Timestamp.parse(str(since)),
+                )
+                for dataset_id, name, url, since in rows
+            )
+
+
+class SqliteGossipItems(SqlitePort):
+    """``GossipItems`` on SQLite."""
+
+    def change_gossip_items(self, added: Iterable[KeptItem], removed: Iterable[bytes]) -> None:
+        with self._database.writing() as connection:
+            connection.executemany(
+                "INSERT OR IGNORE INTO gossip_items (id, kind, raw) VALUES (?, ?, ?)",
+                ((item.id, item.kind, item.raw) for item in added),
+            )
+            connection.executemany("DELETE FROM gossip_items WHERE id = ?", ((id_,) for id_ in removed))
+
+    def list_gossip_items(self) -> tuple[KeptItem, ...]:
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT id, kind, raw FROM gossip_items ORDER BY arrival").fetchall()
+        return tuple(KeptItem(as_bytes(id_), str(kind), as_bytes(raw)) for id_, kind, raw in rows)

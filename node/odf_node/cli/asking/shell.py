@@ -1,19 +1,25 @@
 """The shell of ``odf-node sql``: questions and answers on a terminal, until Ctrl-D (QUERY-10).
 
-The prompt, its history and its keys are a library's, which only this module and ``words`` load. Between two questions
-the session of the engine stays.
+The prompt, its history and its keys are a library's, which only this module loads. Between two questions the session of
+the engine stays.
 """
 
 import io
 import os
+import re
+import shlex
 import shutil
 import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -22,9 +28,7 @@ from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]  # it s
 
 from odf_engines.errors import InvalidQueryError
 from odf_node.cli.asking.dots import HELP, OFF, USUAL, DotCommands, Manner
-from odf_node.cli.asking.pager import find_pager, page
 from odf_node.cli.asking.question import Asker
-from odf_node.cli.asking.words import WordCompleter
 from odf_node.cli.console import Console
 from odf_node.cli.rows import FORMATS, write_rows
 from odf_node.cli.run import tell_failure
@@ -33,6 +37,110 @@ from odf_protocol.errors import OdfError
 
 if TYPE_CHECKING:
     from odf_node.datasets.queries import Answer
+
+PAGERS: Final = ("less", "more")
+LESS_OPTIONS: Final = "FSX"
+"""End where all fits on the screen, do not fold lines, leave the answer on the screen (less(1))."""
+
+
+def find_pager(environment: "os._Environ[str]") -> list[str] | None:
+    """Find what ``$PAGER`` names (nothing, where it is empty or ``cat``), else what is usual; None: there is none."""
+    named = environment.get("PAGER")
+    if named is not None:
+        words = shlex.split(named)
+        return words if words and words[0] != "cat" and shutil.which(words[0]) else None
+    found = next(filter(shutil.which, PAGERS), None)
+    return None if found is None else [found]
+
+
+def page(text: str, pager: list[str], environment: "os._Environ[str]") -> None:
+    """Show a text until its reader has seen enough."""
+    settings = {**environment, "LESS": environment.get("LESS", LESS_OPTIONS)}
+    process = subprocess.Popen(pager, stdin=subprocess.PIPE, env=settings, text=True)
+    try:
+        process.communicate(text)
+    except KeyboardInterrupt:
+        # The pager has heard it too, and says what it means there.
+        process.wait()
+
+
+_KEYWORDS: Final = """
+    ALL AND AS ASC BETWEEN BY CASE CAST COUNT CROSS DESC DISTINCT ELSE END EXISTS FROM FULL GROUP HAVING IN INNER IS
+    JOIN LEFT LIKE LIMIT MAX MIN NOT NULL ON OR ORDER OVER PARTITION RIGHT SELECT SUM THEN UNION WHEN WHERE WITH
+"""
+KEYWORDS: Final = tuple(_KEYWORDS.split())
+STATE: Final = "__state"
+
+# Names have dots and hyphens; what is quoted is completed as well.
+_WORD: Final = re.compile(r"[\w.\-`]+$")
+_QUOTE: Final = "`"
+
+Tables = Mapping[str, tuple[str, ...]]
+"""Columns by table."""
+
+
+class WordCompleter(Completer):
+    """Completes the word before the cursor.
+
+    Args:
+        tables: Gives the tables as they are now.
+        commands: What a line may begin with, each with its dot, and what may follow each.
+    """
+
+    def __init__(self, tables: Callable[[], Tables], commands: Mapping[str, tuple[str, ...]]) -> None:
+        self._tables = tables
+        self._commands = commands
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Yield what the word may become, best first."""
+        del complete_event  # whether a key asked or the typing makes no difference
+        found = _WORD.search(document.text_before_cursor)
+        word = "" if found is None else found[0]
+        for each in self._iter_words(document, word):
+            yield Completion(each, start_position=-len(word))
+
+    def _iter_words(self, document: Document, word: str) -> Iterator[str]:
+        line = document.text_before_cursor
+        if line.startswith("."):
+            command, _, behind = line.partition(" ")
+            if not behind and line == command:
+                yield from (each for each in self._commands if each.startswith(line))
+                return
+            choices = (*self._commands.get(command, ()), *(self._tables() if command == ".schema" else ()))
+            yield from (each for each in choices if each.startswith(word))
+            return
+        yield from complete_word(word, document.text, self._tables())
+
+
+def complete_word(word: str, text: str, tables: Tables) -> Iterator[str]:
+    """Yield the names and words that begin as ``word`` does, whatever the case.
+
+    Args:
+        word: Before the cursor; a quote before it is kept.
+        text: The whole question: columns are those of the tables that it names.
+        tables: All there are.
+    """
+    quote = _QUOTE if word.startswith(_QUOTE) else ""
+    bare = word.removeprefix(_QUOTE)
+    before, dot, last = bare.rpartition(".")
+    named = [columns for name, columns in tables.items() if name.lower() in text.lower()]
+    columns = sorted({column for each in named for column in each})
+    if not quote and not dot:
+        yield from _beginning(columns, bare)
+    names = [form for name in tables for form in (name, name + STATE)]
+    yield from (f"{quote}{name}{quote}" for name in _beginning(names, bare) if bare or quote)
+    # Behind a name and a dot, or behind an alias.
+    if dot and not quote:
+        yield from (f"{before}.{column}" for column in _beginning(columns, last))
+    if bare and not quote and not dot:
+        yield from (each.lower() if bare.islower() else each for each in _beginning(KEYWORDS, bare))
+    elif not bare and not quote and not columns:
+        yield from tables
+
+
+def _beginning(words: "tuple[str, ...] | list[str]", start: str) -> Iterator[str]:
+    return (word for word in words if word.lower().startswith(start.lower()))
+
 
 PROMPT: Final = "odf> "
 CONTINUED: Final = "...> "

@@ -4,7 +4,7 @@ import argparse
 from typing import Final
 
 from odf_node.cli.context import Context
-from odf_node.cli.inspections import definition, files, histories, node, trust
+from odf_node.cli.inspections import definition, files, node, trust
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
@@ -63,7 +63,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         "query": definition.show_query,
         "lineage": definition.show_lineage,
         "trust": trust.show_trust,
-        "histories": histories.show_histories,
+        "histories": trust.show_histories,
     }
     match arguments.kind:
         case "node":

@@ -89,3 +89,28 @@ def _tell_trust(context: Context, grounds: TrustGrounds) -> None:
 
 def _span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first} to {last}"
+
+
+def show_histories(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
+    """Show each, with its blocks, and what it was replaced by."""
+    commits, console = context.node.commits, context.console
+    found: list[dict[str, Any]] = [
+        {
+            "replacedAt": str(history.replaced_at),
+            "by": history.source_url,
+            "after": history.after,
+            "head": str(history.head.hash),
+            "replacedBy": str(history.replaced_by.hash),
+            "blocks": [str(block.hash) for block in commits.iter_replaced_blocks(history)],
+        }
+        for history in commits.list_replaced_histories(record.id)
+    ]
+    if as_json:
+        console.json(found)
+        return
+    if not found:
+        console.text(f"{record.name}: no history was replaced")
+    for entry in found:
+        console.text(f"{entry['replacedAt']}  replaced behind block {entry['after']} by what {entry['by']} offered")
+        console.text(f"  now      {entry['replacedBy']}")
+        console.text("\n".join(f"  replaced {block}" for block in reversed(entry["blocks"])))

@@ -9,26 +9,18 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, Final
 
-from odf_protocol.errors import shown
+from odf_node.adapters.source_readers import SourceError, fault
 
 _MODIFIED: Final = re.compile(r"213 ([0-9]{14})(?:\.([0-9]{1,9}))?")
 _CHUNK_BYTES: Final = 64 * 1024
 _NO_FILE: Final = "550"  # Source: RFC 959 section 4.2.2
 
 
-class _SourceError(Exception):
-    """What is wrong, and its kind in the words of ``reader_process``."""
-
-    def __init__(self, kind: str, reason: str) -> None:
-        super().__init__(reason)
-        self.kind = kind
-
-
 def answer(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
     """Write a file that is newer than is known, and return when it was changed, in milliseconds; or what is wrong."""
     try:
         return _read_file(request, content)
-    except _SourceError as error:
+    except SourceError as error:
         kind, reason = error.kind, str(error)
     except ftplib.error_perm as error:
         kind, reason = "not-found" if str(error).startswith(_NO_FILE) else "unavailable", str(error)
@@ -36,11 +28,7 @@ def answer(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
         kind, reason = "unavailable", "its answer does not end"
     except (ftplib.Error, OSError, EOFError, UnicodeError) as error:
         kind, reason = "unavailable", str(error) or type(error).__name__
-    text = " ".join(reason.split())
-    # Where it was told the password, a server may repeat it.
-    if request["password"]:
-        text = text.replace(request["password"], "...")
-    return {"error": {"kind": kind, "found": shown(text), "expected": ""}}
+    return fault(kind, reason, [request["password"]])
 
 
 def _read_file(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
@@ -61,14 +49,14 @@ def _read_file(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
             return {"is_new": False, "modified_ms": modified_ms}
         size_bytes = _find_size(server, path)
         if size_bytes is not None and size_bytes > request["size_bytes"]:
-            raise _SourceError("too-large", "")
+            raise SourceError("too-large", "")
         server.retrbinary(f"RETR {path}", write, blocksize=_CHUNK_BYTES)
         if (modified_ms, size_bytes) != (_find_modified_ms(server, path), _find_size(server, path)):
-            raise _SourceError("unavailable", "the file changed while it was read; try again when it is complete")
+            raise SourceError("unavailable", "the file changed while it was read; try again when it is complete")
         with suppress(ftplib.Error, OSError, EOFError):
             server.quit()
     if size_bytes is not None and written_bytes != size_bytes:
-        raise _SourceError("unavailable", f"{written_bytes} bytes came of {size_bytes}")
+        raise SourceError("unavailable", f"{written_bytes} bytes came of {size_bytes}")
     return {"is_new": True, "modified_ms": modified_ms}
 
 

@@ -1,4 +1,6 @@
-"""Rows that are sent to the daemon, taken in as ``odf-node ingest`` does; loaded when the first come."""
+"""What takes pushes and rows for the daemon, loaded when the first come: it takes longer than all the rest."""
+
+import asyncio
 
 from odf_engines.errors import InvalidSourceError, LimitExceededError
 from odf_node import ingest
@@ -6,10 +8,33 @@ from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UsageError
+from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import DatasetNotFoundError
+from odf_node.ports.peer_client import PeerHead
+from odf_node.ports.pushes import UploadedDataset
 from odf_node.ports.row_intake import NoRowsTakenError, RowFormatError, SentRows, TakenRows
 from odf_node.wording import count_of
+
+
+class LatePushJudge:
+    """``PushReceiver`` of a node; the daemon is ready before it is loaded."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    async def consider(self, offered: PeerHead, *, actor: str, reads: ReadGrants) -> None:
+        """See ``PushReceiver``."""
+        judge = await asyncio.to_thread(lambda: self._node.push_judge)
+        await judge.consider(offered, actor=actor, reads=reads)
+
+    async def receive(
+        self, offered: UploadedDataset, *, actor: str, reads: ReadGrants, published: bool = True, force: bool = False
+    ) -> DatasetRecord:
+        """See ``PushReceiver``."""
+        judge = await asyncio.to_thread(lambda: self._node.push_judge)
+        return await judge.receive(offered, actor=actor, reads=reads, published=published, force=force)
+
 
 _SHOWN_AS = "the rows that were sent"
 

@@ -13,7 +13,7 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.reasoncodes import ReasonCode
 
-from odf_protocol.errors import shown
+from odf_node.adapters.source_readers import SourceError, fault
 
 _KEEPALIVE_S: Final = 60  # as the library
 _LOOK_S: Final = 0.01  # guess: so long nothing comes when a broker waits to hear that messages have arrived
@@ -23,23 +23,16 @@ _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 """In JSON they stand between values only, where a space is the same."""
 
 
-class _SourceError(Exception):
-    """The broker does not answer, or not so that its messages could be read."""
-
-
-def answer(request: dict[str, Any]) -> dict[str, Any]:
+def answer(request: dict[str, Any], _content: BinaryIO) -> dict[str, Any]:
     """Append messages to the file that a request names; return whether there are more, or what is wrong."""
     try:
         with Path(request["path"]).open("ab") as file:
             return {"has_more": _Session(request, file).read()}
-    except (_SourceError, OSError, ValueError) as error:
-        text = " ".join((str(error) or type(error).__name__).split())
+    except (SourceError, OSError, ValueError) as error:
+        reason = str(error) or type(error).__name__
     except MemoryError:
-        text = "a message that does not fit into memory"
-    # Where it was told the password, a server may repeat it.
-    if request["password"]:
-        text = text.replace(request["password"], "...")
-    return {"error": {"kind": "unavailable", "found": shown(text), "expected": ""}}
+        reason = "a message that does not fit into memory"
+    return fault("unavailable", reason, [request["password"]])
 
 
 class _Session:
@@ -114,7 +107,7 @@ class _Session:
     def _await(self, asked: tuple[MQTTErrorCode, int | None]) -> None:
         code, mid = asked
         if code != mqtt.MQTT_ERR_SUCCESS or mid is None:
-            raise _SourceError(mqtt.error_string(code))
+            raise SourceError("unavailable", mqtt.error_string(code))
         self._awaited.add(mid)
 
     def _wait(self, is_done: Callable[[], bool]) -> None:
@@ -122,15 +115,15 @@ class _Session:
         while not is_done():
             self._look()
             if time.monotonic() > give_up_at:
-                raise _SourceError(f"no answer within {self._request['wait_s']:g} s")
+                raise SourceError("unavailable", f"no answer within {self._request['wait_s']:g} s")
 
     def _look(self) -> None:
         code = self._client.loop(_LOOK_S)
         if self._refusal is not None:
-            raise _SourceError(self._refusal)
+            raise SourceError("unavailable", self._refusal)
         if code != mqtt.MQTT_ERR_SUCCESS:
             self._keep()
-            raise _SourceError(mqtt.error_string(code))
+            raise SourceError("unavailable", mqtt.error_string(code))
 
     def _keep(self) -> None:
         """Bring what was received to the disk, and then say so to the broker, which forgets it."""

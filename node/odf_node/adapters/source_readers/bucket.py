@@ -15,7 +15,8 @@ from pyarrow.fs import FileSelector, FileType, S3FileSystem
 
 from odf_node.adapters.bucket_client import BucketAddress, BucketKeys, Trouble, connect_bucket, judge
 from odf_node.adapters.next_match import choose_next
-from odf_protocol.errors import MalformedError, shown
+from odf_node.adapters.source_readers import SourceError, fault
+from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
 
 WILDCARDS: Final = "*?["
@@ -30,20 +31,12 @@ _KINDS: Final = {
 }
 
 
-class _SourceError(Exception):
-    """What is wrong, and its kind in the words of ``reader_process``."""
-
-    def __init__(self, kind: str, reason: str) -> None:
-        super().__init__(reason)
-        self.kind = kind
-
-
 def answer(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
     """Write an object that is not known yet, and return what names this version of it; or what is wrong."""
     expected = ""
     try:
         return _read(request, content)
-    except _SourceError as error:
+    except SourceError as error:
         kind, reason = error.kind, str(error)
     except MalformedError as error:
         kind, reason, expected = "malformed", str(error.found), str(error.expected)
@@ -58,11 +51,7 @@ def answer(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
             reason = f"{request['advice']} ({reason})"
     except (ArrowException, ValueError) as error:
         kind, reason = "unavailable", str(error) or type(error).__name__
-    text = " ".join(reason.split())
-    # A server may repeat what it was told.
-    for secret in request["keys"] or ():
-        text = text.replace(secret, "...")
-    return {"error": {"kind": kind, "found": shown(text), "expected": expected}}
+    return fault(kind, reason, request["keys"] or (), expected)
 
 
 def _read(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
@@ -79,7 +68,7 @@ def _read(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
     if request["is_pattern"]:
         found = list(_iter_matches(files, address.bucket, address.prefix.split("/")))
         if not found:
-            raise _SourceError("not-found", "no object matches")
+            raise SourceError("not-found", "no object matches")
         following, has_more = choose_next(found, request["last_name"], address.prefix)
         if following is None:
             return {"is_new": False}
@@ -96,12 +85,12 @@ def _read_object(files: S3FileSystem, path: str, request: dict[str, Any], conten
     if request["known"] is not None and request["known"] in (version["etag"], version["modified_ms"]):
         return None
     if version["size_bytes"] > request["size_bytes"]:
-        raise _SourceError("too-large", "")
+        raise SourceError("too-large", "")
     with files.open_input_file(path) as file:
         for position in range(0, version["size_bytes"], _CHUNK_BYTES):
             content.write(_read_chunk(file, position, min(_CHUNK_BYTES, version["size_bytes"] - position)))
     if _find_version(files, path) != version:
-        raise _SourceError("unavailable", "the object changed while it was read; try again when it is complete")
+        raise SourceError("unavailable", "the object changed while it was read; try again when it is complete")
     return version
 
 
@@ -117,7 +106,7 @@ def _read_chunk(file: NativeFile, position: int, size_bytes: int) -> bytearray:
         file.seek(position)
         if file.readinto(chunk) == size_bytes and chunk[-1] != before:
             return chunk
-    raise _SourceError("unavailable", "fewer bytes came than were announced")
+    raise SourceError("unavailable", "fewer bytes came than were announced")
 
 
 def _find_version(files: S3FileSystem, path: str) -> dict[str, Any]:

@@ -1,16 +1,99 @@
 """Rows of a table or query, asked of a server in one read-only transaction.
 
-Source: clause ING-31 in ``spec/ingest.md``.
+Source: clause ING-31 in ``spec/ingest.md``; OIDs from PostgreSQL's ``pg_type.dat``, which do not change.
 """
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 import psycopg
 
-from odf_node.adapters.postgres_reader.types import INFINITE, PostgresType, find_type
-from odf_protocol.errors import MalformedError, shown
+from odf_node.adapters.source_readers import fault
+from odf_protocol.errors import MalformedError
+
+INFINITE: Final = frozenset({"NaN", "Infinity", "infinity"})
+"""Values behind which nothing follows, as PostgreSQL orders and writes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresType:
+    """A type that is read.
+
+    ``is_ordered``: a table can be followed by it. ``has_infinity``: some value is greater than all others.
+    """
+
+    name: str
+    is_ordered: bool = False
+    has_infinity: bool = False
+
+    def text_of(self, column: str) -> str:
+        """Return the SQL of a column's text; ``column`` is quoted."""
+        match self.name:
+            case "bytea":
+                return f"pg_catalog.encode({column}, 'hex')"
+            case "array":
+                return f"pg_catalog.to_json({column})::pg_catalog.text"
+        return f"{column}::pg_catalog.text"
+
+    def mend(self, text: str | None) -> str | None:
+        """Write a time in UTC as RFC 3339 does."""
+        if self.name == "timestamptz" and text is not None and text.endswith("+00"):
+            return text[:-3] + "Z"
+        return text
+
+
+_PLAIN: Final = {
+    16: PostgresType("bool"),
+    17: PostgresType("bytea"),
+    19: PostgresType("name", is_ordered=True),
+    20: PostgresType("int8", is_ordered=True),
+    21: PostgresType("int2", is_ordered=True),
+    23: PostgresType("int4", is_ordered=True),
+    25: PostgresType("text", is_ordered=True),
+    26: PostgresType("oid", is_ordered=True),
+    114: PostgresType("json"),
+    142: PostgresType("xml"),
+    650: PostgresType("cidr"),
+    700: PostgresType("float4", is_ordered=True, has_infinity=True),
+    701: PostgresType("float8", is_ordered=True, has_infinity=True),
+    774: PostgresType("macaddr8"),
+    829: PostgresType("macaddr"),
+    869: PostgresType("inet"),
+    1042: PostgresType("bpchar", is_ordered=True),
+    1043: PostgresType("varchar", is_ordered=True),
+    1082: PostgresType("date", is_ordered=True, has_infinity=True),
+    1083: PostgresType("time", is_ordered=True),
+    1114: PostgresType("timestamp", is_ordered=True, has_infinity=True),
+    1184: PostgresType("timestamptz", is_ordered=True, has_infinity=True),
+    1186: PostgresType("interval"),
+    1560: PostgresType("bit"),
+    1562: PostgresType("varbit"),
+    1700: PostgresType("numeric", is_ordered=True, has_infinity=True),
+    2950: PostgresType("uuid", is_ordered=True),
+    3220: PostgresType("pg_lsn", is_ordered=True),
+    3802: PostgresType("jsonb"),
+    5069: PostgresType("xid8", is_ordered=True),
+}
+
+
+def find_type(column: str, oid: int, kind: Sequence[str]) -> PostgresType:
+    """Find how a column's values are written; ``kind``: name, type and category in ``pg_type``.
+
+    Raises:
+        MalformedError: They have no text that says them whole.
+    """
+    name, type_of_type, category = kind
+    if oid in _PLAIN:
+        return _PLAIN[oid]
+    if type_of_type == "e":
+        return PostgresType("enum")
+    if category == "A":
+        return PostgresType("array")
+    expected = "columns of types that are read; 'query' can convert others or leave them out"
+    raise MalformedError("table", expected=expected, found=f"{column} of the type {name}")
+
 
 _MOST_ROW_BYTES: Final = 16 * 1024**2  # as a record of CSV (ING-2)
 _UNAVAILABLE: Final = frozenset({"", "08", "28", "40", "53", "55", "57", "58", "XX"})
@@ -28,27 +111,20 @@ _SETTINGS: Final = {
 
 def answer(request: dict[str, Any], rows: BinaryIO) -> dict[str, Any]:
     """Write the rows that a request asks for, as lines of JSON; return how far they go, or what is wrong."""
+    secrets = [request["settings"].get("password")]
     try:
         return _read_rows(request, rows)
     except MalformedError as error:
-        return _fault("malformed", request, error.found, error.expected)
+        return fault("malformed", error.found, secrets, error.expected)
     except psycopg.Error as error:
         is_unavailable = (error.sqlstate or "")[:2] in _UNAVAILABLE
         text = error.diag.message_primary or str(error) or type(error).__name__
         wrong = "a table or query of the database that this user may read, with this column"
-        return _fault("unavailable" if is_unavailable else "malformed", request, text, wrong)
+        return fault("unavailable" if is_unavailable else "malformed", text, secrets, wrong)
     except UnicodeDecodeError:
-        return _fault("malformed", request, "bytes that are none", "texts in UTF-8")
+        return fault("malformed", "bytes that are none", secrets, "texts in UTF-8")
     except MemoryError:
-        return _fault("malformed", request, "one that does not fit into memory", "rows of at most 16 MiB")
-
-
-def _fault(kind: str, request: dict[str, Any], found: object, expected: object) -> dict[str, Any]:
-    """Say what is wrong in one line; a server that was told the password may repeat it."""
-    text = " ".join(str(found).split())
-    if password := request["settings"].get("password"):
-        text = text.replace(password, "...")
-    return {"error": {"kind": kind, "found": shown(text), "expected": str(expected)}}
+        return fault("malformed", "one that does not fit into memory", secrets, "rows of at most 16 MiB")
 
 
 def _read_rows(request: dict[str, Any], rows: BinaryIO) -> dict[str, Any]:
