@@ -16,8 +16,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odf_engines.bad_rows import MAX_CODES, MAX_REASONS, QuarantineReason, ValidatorCall
-from odf_engines.conversion.call import ConverterCall
 from odf_engines.errors import (
     EngineError,
     EngineFailureError,
@@ -30,8 +28,8 @@ from odf_engines.errors import (
 )
 from odf_engines.limits import Limits
 from odf_engines.lookback import Lookback
+from odf_engines.plug_in_calls import MAX_CODES, MAX_REASONS, ConverterCall, QuarantineReason, ReaderCall, ValidatorCall
 from odf_engines.prepared_rows import PreparedRows
-from odf_engines.readers.call import ReaderCall
 from odf_engines.records.referenced_rows import ReferencedRows
 from odf_engines.stage_figures import StageFigures
 from odf_protocol.events import DataSchema, MergeStrategy, OffsetInterval, ReadStep, TransformSql

@@ -2,9 +2,10 @@
 
 Engines are found by the entry point group ``odf_engines``: each names a function without arguments that returns an
 ``Engine``. A package on its own can so bring another engine. An entry point that names extras counts where what these
-bring is installed; where it is not, who asks for the engine is told how to install it.
+bring is installed; where it is not, who asks for the engine is told how to install it. Nothing is run on another engine
+in the place of the one that is named.
 
-Source: clauses ENGINE-2, ENGINE-14 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
+Source: spec/ingest.md ING-7; clauses ENGINE-2, ENGINE-14 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
 """
 
 from importlib.metadata import EntryPoint, entry_points
@@ -84,3 +85,21 @@ def _list_lacking(point: EntryPoint) -> list[str]:
     if not point.extras or point.dist is None:
         return []
     return [extra for extra in point.extras if list_lacking(point.dist.name, extra)]
+
+
+def find_preprocess_engine(name: str, ingest: str) -> str:
+    """Return the engine that runs a preprocess step.
+
+    Args:
+        name: As the step names it; case does not matter.
+        ingest: The engine that ingests, and runs queries of its own kind; it may not be here.
+
+    Raises:
+        EngineMissingError: It is none of those that are here.
+    """
+    own = {each for each in installed_engines() if each.lower() == ingest.lower()}
+    here = tuple(sorted({*engines_offering(Offer.PREPROCESS), *own}))
+    for each in here:
+        if each.lower() == name.lower():
+            return each
+    raise EngineMissingError(name, here, purpose="preprocess", remedy=find_remedy(name))

@@ -53,7 +53,7 @@ def find_remote_names(sql: str, engine: str) -> list[RemoteName]:
         return []
     from sqlglot.tokens import TokenType
 
-    tokens = _split(sql, engine)
+    tokens = dialects.queries.tokens_of(sql, engine)
     quoted = [each for each in tokens if sql[each.start] in {'"', "`"} and "/" in each.text]
     starts = _find_table_starts(tokens)
     tables = {each.text for each in quoted if each.start in starts}
@@ -62,16 +62,6 @@ def find_remote_names(sql: str, engine: str) -> list[RemoteName]:
         for each in quoted
         if each.start in starts or (each.text in tables and each.token_type == TokenType.IDENTIFIER)
     ]
-
-
-def _split(sql: str, engine: str) -> "list[Token]":
-    from sqlglot.errors import TokenError
-
-    try:
-        tokens: list[Token] = dialects.translation.dialect_of(engine.lower()).tokenize(sql)
-    except TokenError as error:
-        raise InvalidQueryError("a quoted text or name does not end") from error
-    return tokens
 
 
 def _find_table_starts(tokens: "Sequence[Token]") -> set[int]:
@@ -99,7 +89,7 @@ def require_undefined(name: str, sql: str, engine: str) -> None:
     """Reject a question whose ``WITH`` may define the name of a dataset, as that would answer in its place."""
     from sqlglot.tokens import TokenType
 
-    tokens = _split(sql, engine)
+    tokens = dialects.queries.tokens_of(sql, engine)
     names = {each.text.lower().removesuffix(STATE_SUFFIX) for each in tokens}
     if name.lower() in names and any(each.token_type is TokenType.WITH for each in tokens):
         raise InvalidQueryError(
@@ -111,5 +101,5 @@ def quote_name(name: str, engine: str) -> str:
     """Write a name as an engine's SQL quotes it."""
     from sqlglot.expressions import to_identifier
 
-    quoted: str = to_identifier(name, quoted=True).sql(dialect=dialects.translation.dialect_of(engine.lower()))
+    quoted: str = to_identifier(name, quoted=True).sql(dialect=dialects.queries.dialect_of(engine.lower()))
     return quoted

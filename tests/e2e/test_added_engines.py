@@ -15,8 +15,7 @@ import pytest
 
 from odf_engines.added.content import digest_of_contents
 from odf_engines.added.description import EngineDescription, EngineStart, Form
-from odf_engines.added.engine import AddedEngine
-from odf_engines.added.runtime import RootRuntime, find_runtime
+from odf_engines.added.engine import AddedEngine, RootRuntime, find_runtime
 from odf_engines.contract import GradeLevel, Limits, QueryTable, TransformRequest
 from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError

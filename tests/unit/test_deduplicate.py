@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_engines.conversion.call import ConverterCall
 from odf_engines.conversion.contract import ParameterError, Selection
 from odf_engines.conversion.converted_rows import make_converter
 from odf_engines.conversion.stages import FailedSelectionError
+from odf_engines.plug_in_calls import ConverterCall
 from unit.test_converters import bad, call, good, run
 
 NAN = float("nan")

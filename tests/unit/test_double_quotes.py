@@ -2,7 +2,7 @@
 
 import pytest
 
-from odf_engines.dialects.double_quotes import find_double_quoted_texts
+from odf_engines.dialects.queries import find_double_quoted_texts
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 
 from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest.plug_in_records import make_reader, read_with
+from odf_engines.plug_in_calls import ReaderCall
 from odf_engines.plug_in_names import READERS
-from odf_engines.readers.call import ReaderCall
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
 from odf_engines.records.source_records import SourceRecords
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema

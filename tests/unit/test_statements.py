@@ -2,7 +2,7 @@
 
 import pytest
 
-from odf_engines.dialects.statements import split_statements
+from odf_engines.dialects.queries import split_statements
 from odf_engines.errors import InvalidQueryError
 
 TEXTS = {

@@ -5,8 +5,7 @@ took from a file. It answers ODF's contract at a port. Inside its sandbox, whose
 loopback, a small program of ours (``worker``) starts it, asks it, and speaks for it to the host. So bytes of the engine
 are first read where they can do no harm, and what leaves the sandbox is checked as any guest's answer is.
 
-Outside the sandbox run ``description``, ``content``, ``engine``, ``runtime`` and ``session``; ``worker``, ``program``
-and ``requests`` run inside.
+Outside the sandbox run ``content`` and ``engine``; ``worker``, ``program`` and ``requests`` run inside.
 
 Source: clauses ADDED-1 to ADDED-12 in ``spec/extensions/added-engines.md``.
 """

@@ -1,6 +1,6 @@
-"""What is kept about an added engine beside its files.
+"""What is kept about an added engine beside its files, and where things stand inside its sandbox.
 
-Source: clauses ADDED-1 and ADDED-5 in ``spec/extensions/added-engines.md``.
+Source: clauses ADDED-1, ADDED-5, ADDED-6 and ADDED-15 in ``spec/extensions/added-engines.md``.
 """
 
 import re
@@ -11,6 +11,18 @@ from typing import Final
 import msgspec
 
 from odf_protocol.errors import MalformedError
+
+PROGRAM = "/opt/engine/program"
+"""An engine that is one file."""
+
+INPUTS = "/opt/engine/in"
+OUTPUTS = "/opt/engine/out"
+
+OWN_PLACES = frozenset({"exchange", "runtime", "scratch"})
+"""Folders at the top that are the node's; an archive that has one is refused."""
+
+MOUNT_POINTS = ("opt/engine/in/", "opt/engine/out/", "etc/passwd", "etc/group", "etc/hosts", "etc/nsswitch.conf")
+"""What has to be in a root folder, since nothing can be made in it later; those that end with a slash are folders."""
 
 CONTRACT_PORT: Final = 2884
 """At which engines of the reference implementation answer; the text of the specification says 5544."""

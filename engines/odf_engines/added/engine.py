@@ -3,24 +3,167 @@
 Source: clauses ENGINE-1 and ADDED-1 to ADDED-7 in ``spec/extensions``.
 """
 
+import dataclasses
+import importlib.util
+import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 
 from odf_engines.added.content import digest_of_contents
-from odf_engines.added.description import EngineDescription
-from odf_engines.added.runtime import RootRuntime, find_runtime
-from odf_engines.added.session import AddedSession
-from odf_engines.contract import Limits
+from odf_engines.added.description import INPUTS, OUTPUTS, OWN_PLACES, PROGRAM, EngineDescription
+from odf_engines.contract import Limits, TransformRequest, TransformResponse
 from odf_engines.engine import EngineSession, MachineNeed, Offer
-from odf_engines.errors import EngineError, EngineFailureError
+from odf_engines.errors import EngineError, EngineFailureError, SandboxUnavailableError
+from odf_engines.host import runtime
 from odf_engines.host.cache_shelf import user_cache
 from odf_engines.host.guest import Guest
 from odf_engines.host.python_program import compile_packages
-from odf_engines.host.session import open_session
+from odf_engines.host.session import HostSession, open_session
+from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.sandbox.profile import Mount, Profile
+from odf_engines.sandbox.root_folder import show_root
 from odf_protocol.multihash import Multihash
+
+
+class AddedSession(HostSession):
+    """See ``HostSession``; slices are shown under their hashes, as another implementation calls them.
+
+    Raises:
+        SandboxUnavailableError: There is no sandbox of our own, which the operator may do without for our engines only.
+    """
+
+    def __init__(
+        self,
+        guest: Guest,
+        workspace: Path,
+        limits: Limits,
+        *,
+        process: type[SandboxedProcess] = SandboxedProcess,
+        has_filter: bool = True,
+    ) -> None:
+        if not process.is_sandbox:
+            raise SandboxUnavailableError(f"engine {guest.name} was added from a file and runs in no other sandbox")
+        super().__init__(guest, workspace, limits, process=process, has_filter=has_filter)
+        self._hashes: dict[Path, str] = {}
+
+    def transform(self, request: TransformRequest) -> TransformResponse:
+        named = [zip(each.slices, each.hashes, strict=False) for each in request.inputs]
+        self._hashes = {path: str(each) for pairs in named for path, each in pairs}
+        return super().transform(request)
+
+    def show_input(self, path: Path) -> str:
+        """See ``HostSession``: a slice under its hash, and all of it below the contract's folder."""
+        shown = self.link_input(path, self._hashes.get(path))
+        return f"{INPUTS}/{shown.relative_to(self.folder / 'in')}"
+
+    def profile(self) -> Profile:
+        profile = super().profile()
+        shown = (Mount(self.folder / "in", INPUTS), Mount(self.folder / "out", OUTPUTS, is_writable=True))
+        return dataclasses.replace(profile, mounts=(*profile.mounts, *shown))
+
+
+_PACKAGES = ("flatbuffers", "grpc", "msgspec", "numpy", "pyarrow")
+_MODULE = "typing_extensions"  # one file, which grpc imports
+_SYSTEM = "/runtime/system"
+_PT_INTERP = 3  # elf(5): the segment that names the loader
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramRuntime(runtime.Runtime):
+    """The engine is one file, and runs on the libraries of this machine.
+
+    Attributes:
+        program: The file.
+    """
+
+    program: Path
+
+    def parts(self) -> tuple[Mount, ...]:
+        return (Mount(self.program, PROGRAM), _module_mount())
+
+
+@dataclass(frozen=True, kw_only=True)
+class RootRuntime(runtime.Runtime):
+    """The engine has a root folder of its own.
+
+    Attributes:
+        root: It.
+    """
+
+    root: Path
+
+    def mounts(self) -> tuple[Mount, ...]:
+        shown = [*show_root(self.root, OWN_PLACES)[0]]
+        for each in (*super().mounts(), _module_mount()):
+            if each.target.startswith("/usr/"):
+                shown.append(Mount(each.source, f"{_SYSTEM}/{each.target.removeprefix('/usr/')}"))
+            elif not each.target.startswith("/etc/"):
+                shown.append(each)
+        return tuple(shown)
+
+    def links(self) -> dict[str, str]:
+        return show_root(self.root, OWN_PLACES)[1]
+
+    def launcher(self) -> tuple[str, ...]:
+        """Return what stands before the command of our program: this machine's loader, at its place.
+
+        Raises:
+            SandboxUnavailableError: This Python has none, or one outside of the folders of libraries.
+        """
+        loader = _loader_of(self.python)
+        try:
+            place = f"{_SYSTEM}/{loader.relative_to('/usr')}"
+        except ValueError as error:
+            raise SandboxUnavailableError(f"the loader {loader} is not below /usr") from error
+        # Its own first: this machine may have another Python of this version.
+        folders = ("/runtime/python/lib", str(Path(place).parent), f"{_SYSTEM}/lib", f"{_SYSTEM}/lib64")
+        return (place, "--inhibit-cache", "--library-path", ":".join(folders))
+
+
+def find_runtime(files: Path) -> ProgramRuntime | RootRuntime:
+    """Locate everything; nothing is imported.
+
+    Args:
+        files: The program, or the root folder.
+
+    Raises:
+        SandboxUnavailableError: A package is missing.
+    """
+    try:
+        parts = {
+            "python": runtime.find_python(),
+            "python_library": runtime.find_python_library(),
+            "packages": runtime.find_packages(_PACKAGES),
+            "ours": runtime.find_own_packages(),
+        }
+    except SandboxUnavailableError as error:
+        raise SandboxUnavailableError(
+            f"{error.reason}; added engines need the extra grpc: pip install 'odf-node[grpc]'"
+        ) from error
+    return RootRuntime(root=files, **parts) if files.is_dir() else ProgramRuntime(program=files, **parts)  # type: ignore[arg-type]  # as named
+
+
+def _module_mount() -> Mount:
+    module = importlib.util.find_spec(_MODULE)
+    if module is None or module.origin is None:
+        raise SandboxUnavailableError(f"the package {_MODULE} is not installed")
+    return Mount(Path(module.origin).resolve(), f"/runtime/site/{_MODULE}.py")
+
+
+def _loader_of(program: Path) -> Path:
+    """Read which loader a program of 64 bits asks for, and follow its links (elf(5))."""
+    raw = program.read_bytes()
+    table, size, count = *struct.unpack_from("<Q", raw, 32), *struct.unpack_from("<HH", raw, 54)
+    for number in range(count):
+        kind, _flags, position, _address, _physical, length = struct.unpack_from("<IIQQQQ", raw, table + number * size)
+        if kind == _PT_INTERP:
+            return Path(raw[position : position + length].rstrip(b"\0").decode()).resolve()
+    raise SandboxUnavailableError(f"{program} names no loader, so it cannot run beside another root folder")
+
 
 _PROGRAM = "odf_engines.added.worker"
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines import contract
-from odf_engines.added.places import OUTPUTS
+from odf_engines.added.description import OUTPUTS
 from odf_engines.contract import QueryTable
 from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_engines.host.messages import schema_text

@@ -15,8 +15,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 import msgspec
 
-from odf_engines.archive.byte_streams import Section
-from odf_engines.archive.tar_entries import EntryKind, TarEntry
+from odf_engines.archive.tar_entries import EntryKind, Section, TarEntry
 from odf_protocol.errors import MalformedError, UnsupportedError
 
 _MOST_DOCUMENT_BYTES: Final = 4 * 1024 * 1024  # as registries allow for a manifest

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from odf_engines.archive.byte_streams import BoundedStream, Section, magic_of, unpacked
 from odf_engines.archive.image import Image, ImageLayer, find_image
-from odf_engines.archive.layers import put_layer
-from odf_engines.archive.root_tree import FileNode, FolderNode, LinkNode, RootTree
-from odf_engines.archive.tar_entries import TarEntry, iter_entries
+from odf_engines.archive.root_tree import FileNode, FolderNode, LinkNode, RootTree, put_layer
+from odf_engines.archive.tar_entries import BoundedStream, Section, TarEntry, iter_entries, magic_of, unpacked
 from odf_engines.sandbox.root_folder import MADE_ANEW
 from odf_protocol.errors import MalformedError
 

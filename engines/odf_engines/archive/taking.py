@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from odf_engines.added.description import CONTRACT_PORT, EngineStart, Form
-from odf_engines.added.places import MOUNT_POINTS, OWN_PLACES, PROGRAM
-from odf_engines.archive.byte_streams import magic_of
+from odf_engines.added.description import CONTRACT_PORT, MOUNT_POINTS, OWN_PLACES, PROGRAM, EngineStart, Form
 from odf_engines.archive.image import Image
 from odf_engines.archive.root_folder import MOST_FILE_BYTES, Places, opened_archive
+from odf_engines.archive.tar_entries import magic_of
 from odf_protocol.errors import MalformedError
 
 _PROGRAMS: Final = (b"\x7fELF", b"#!")

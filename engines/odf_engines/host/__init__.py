@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING
 from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
-    from odf_engines.host import first_rows as first_rows
     from odf_engines.host import ingest_receive as ingest_receive
-    from odf_engines.host import preprocess_receive as preprocess_receive
     from odf_engines.host import python_program as python_program
-    from odf_engines.host import query_receive as query_receive
     from odf_engines.host import receive as receive
     from odf_engines.host import slice_file as slice_file
     from odf_engines.host import step_parts as step_parts

@@ -1,28 +1,33 @@
-"""Check the answer to an ingest request, on the host.
+"""Check the answer to an ingest request, or to its halves where another engine runs its query, on the host.
 
 What the engine says about bad rows and state cannot be checked against anything but itself; the slice can.
 
-Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``; spec/ingest.md ING-13.
+Source: clauses ENGINE-5, ENGINE-6 and ENGINE-19 in ``spec/extensions/engine-contract.md``; spec/ingest.md ING-7, ING-13
+and ING-25.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odf_engines.contract import (
     MAX_CODES,
     MAX_REASONS,
     IngestRequest,
     IngestResponse,
+    Limits,
+    PreparedRows,
     QuarantineReason,
+    QueryResponse,
     Statistics,
 )
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
-from odf_engines.host.first_rows import read_first_rows
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
-from odf_engines.host.receive import find_instant, slice_check
-from odf_engines.row_samples import SampledStage
+from odf_engines.host.receive import find_instant, receive_result, slice_check
+from odf_engines.row_samples import MOST_SAMPLE_ROWS, SampledStage
 from odf_engines.stage_figures import StageFigures, read_stage_figures
 from odf_engines.stage_names import names_of
 from odf_engines.validation.running_name import CONVERTER, READER, VALIDATOR, find_running
@@ -152,3 +157,38 @@ def _reason(found: object) -> QuarantineReason:
         record=answer.find_number("record"),
         line=answer.find_number("line"),
     )
+
+
+def receive_converted(request: IngestRequest, answer: Answer, outputs: OutputFolder) -> PreparedRows:
+    """Take over the rows that an engine converted, and those that it could not.
+
+    Raises:
+        EngineFailureError: The answer names no rows.
+        LimitExceededError: A file is too large.
+    """
+    rows = outputs.find(answer, "rows")
+    if rows is None:
+        raise EngineFailureError("answer.rows: expected a file")
+    outputs.check(rows, SizeCheck(most_decoded_bytes=request.limits.decoded_bytes))
+    quarantine = outputs.find(answer, "quarantine")
+    if quarantine is not None:
+        # Shown to people, who read it whole.
+        outputs.check(quarantine, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
+    stages = find_stages(request, answer)
+    records, left_out = answer.get_count("records"), answer.get_count("left_out")
+    samples = find_samples(request, answer, outputs)
+    return PreparedRows(
+        rows=rows, quarantine=quarantine, records=records, left_out=left_out, stages=stages, samples=samples
+    )
+
+
+def receive_preprocessed(_request: Any, answer: Answer, outputs: OutputFolder, *, limits: Limits) -> QueryResponse:
+    """Take over what a query made of them; errors as ``receive_query``."""
+    return receive_result(answer, outputs, limits, most_decoded_bytes=limits.decoded_bytes)
+
+
+def read_first_rows(path: Path) -> pa.Table:
+    """Read a few rows, and no more of the file."""
+    with pq.ParquetFile(path) as file:
+        first = next(file.iter_batches(batch_size=MOST_SAMPLE_ROWS), None)
+        return file.schema_arrow.empty_table() if first is None else pa.Table.from_batches([first])

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from odf_engines import host
-from odf_engines.bad_rows import conditions_of
 from odf_engines.contract import (
     Grade,
     IngestRequest,
@@ -42,6 +41,7 @@ from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.python_program import python_command
 from odf_engines.host.query_bounds import check_query_bounds, check_transform_bounds
+from odf_engines.plug_in_calls import conditions_of
 from odf_engines.progress import receive_answer
 from odf_engines.sandbox.caller import CallerConfinedProcess
 from odf_engines.sandbox.disk import remove_tree
@@ -134,14 +134,14 @@ class HostSession:
             "convert",
             request,
             request.limits,
-            host.preprocess_receive.receive_converted,
+            host.ingest_receive.receive_converted,
             blame=partial(host.ingest_receive.blame_plug_in, request),
         )
 
     def preprocess(self, transform: TransformSql, rows: Path) -> QueryResponse:
         """See ``EngineSession``."""
         check_transform_bounds(transform, has_escapes=self.guest.has_escapes)
-        receive = partial(host.preprocess_receive.receive_preprocessed, limits=self._limits)
+        receive = partial(host.ingest_receive.receive_preprocessed, limits=self._limits)
         return self._ask("preprocess", {"transform": transform, "rows": rows}, self._limits, receive)
 
     def query(self, request: QueryRequest) -> QueryResponse:
@@ -149,7 +149,7 @@ class HostSession:
         if request.dialect not in {None, self.guest.name}:
             raise UnsuitableQueryError(f"the SQL of {request.dialect}")
         check_query_bounds(request.sql, has_escapes=self.guest.has_escapes)
-        return self._ask("query", request, request.limits, host.query_receive.receive_query)
+        return self._ask("query", request, request.limits, host.receive.receive_query)
 
     def check(
         self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None

@@ -12,7 +12,7 @@ from odf_engines.ingest.declared_columns import check_merge_columns
 from odf_engines.ingest.read_options import UnsupportedOptionError, check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.source_schema import find_declared
 from odf_engines.ingest.text_forms import text_form_of
-from odf_engines.preprocess_engines import find_preprocess_engine
+from odf_engines.registry import find_preprocess_engine
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     AddPushSource,

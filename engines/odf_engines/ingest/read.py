@@ -33,7 +33,7 @@ from odf_engines.ingest.source_schema import (
     text_schema,
 )
 from odf_engines.ingest.source_text import InvalidTextError
-from odf_engines.readers.call import ReaderCall
+from odf_engines.plug_in_calls import ReaderCall
 from odf_engines.records.source_records import SourceRecords
 from odf_engines.row_samples import SampledStage
 from odf_engines.stage_figures import IngestStage

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from odf_engines.bad_rows import ValidatorCall
 from odf_engines.errors import EngineError
+from odf_engines.plug_in_calls import ValidatorCall
 from odf_engines.validation.contract import Context, ParameterError, Validator
 
 

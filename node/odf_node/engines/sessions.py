@@ -32,8 +32,7 @@ from odf_engines.errors import (
     UnsuitableQueryError,
     UnsuitableSourceError,
 )
-from odf_engines.preprocess_engines import find_preprocess_engine
-from odf_engines.registry import engines_offering, get_ingest_engine
+from odf_engines.registry import engines_offering, find_preprocess_engine, get_ingest_engine
 from odf_engines.row_samples import SampledStage
 from odf_engines.stage_figures import IngestStage, StageClock, merge_stages
 from odf_node.configuration.declaration import Engines
@@ -164,7 +163,7 @@ class EngineHost:
             sums.count(rows_out=made.rows)
         samples = dict(read.samples)
         if request.has_samples:
-            samples[SampledStage.QUERIED] = host.first_rows.read_first_rows(made.result_path)
+            samples[SampledStage.QUERIED] = host.ingest_receive.read_first_rows(made.result_path)
         read = replace(read, rows=made.result_path, quarantine=kept, samples={})
         prepared = replace(request, converters=(), has_samples=False, prepared=read)
         response = self._ask_to_ingest(lambda session: session.ingest(prepared))

@@ -60,9 +60,7 @@ class Asker:
         if '"' not in sql:
             return
 
-        texts = dialects.double_quotes.find_double_quoted_texts(
-            sql, self.engine or self.context.node.engine_roles.query
-        )
+        texts = dialects.queries.find_double_quoted_texts(sql, self.engine or self.context.node.engine_roles.query)
         if not texts:
             return
         tables = self.context.node.queries.list_tables()
@@ -95,7 +93,7 @@ class Asker:
         Raises:
             InvalidQueryError: A quote does not end.
         """
-        found = dialects.statements.split_statements(text, self.engine or self.context.node.engine_roles.query)
+        found = dialects.queries.split_statements(text, self.engine or self.context.node.engine_roles.query)
         return found.ended, found.rest
 
     def write(self, answer: "Answer", output_format: str, path: Path | None) -> None:

@@ -1,11 +1,12 @@
-"""What the contract of ingests says about bad rows: who looks for them, and what is told of them.
+"""What the contract of ingests says about readers, converters and validators, and what is told of rows they refuse.
 
-Source: clause VALID-1 in ``spec/validation.md``; ING-6 and ING-15 in ``spec/ingest.md``.
+Source: READ-1 in ``spec/readers.md``; CONV-1, CONV-6 and CONV-8 in ``spec/conversion.md``; VALID-1 in
+``spec/validation.md``; ING-6 and ING-15 in ``spec/ingest.md``.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from odf_engines.records.referenced_rows import ReferencedRows
 
@@ -17,22 +18,49 @@ MAX_CODES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidatorCall:
-    """A validator that rows have to pass.
+class PlugInCall:
+    """A plug-in of an ingest.
 
     Attributes:
         name: As manifests call it.
         module: Where its class is: the module,
         attribute: and the class.
         parameters: As they were declared, JSON: an object of texts, and of lists and objects of them.
-        is_warning: Rows with its faults are taken all the same.
-        rows: Of the dataset that its parameter ``dataset`` names; None where it has none, or nothing is known of it.
     """
 
     name: str
     module: str
     attribute: str
     parameters: str = "{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderCall(PlugInCall):
+    """A reader that takes a source apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConverterCall(PlugInCall):
+    """A converter that rows go through.
+
+    Attributes:
+        secret: What its parameter ``secret`` names, of this node; None where it has none.
+        rows: Of the dataset that its parameter ``dataset`` names; None where it has none, or nothing is known of it.
+    """
+
+    secret: str | None = field(default=None, repr=False)
+    rows: ReferencedRows | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidatorCall(PlugInCall):
+    """A validator that rows have to pass.
+
+    Attributes:
+        is_warning: Rows with its faults are taken all the same.
+        rows: As of a converter.
+    """
+
     is_warning: bool = False
     rows: ReferencedRows | None = None
 
