@@ -32,8 +32,7 @@ from odf_engines.sandbox.profile import Profile, build_command
 from odf_engines.sandbox.resources import usage_of
 from odf_engines.spark.class_data import find_class_data
 from odf_engines.spark.engine import SparkEngine
-from odf_engines.spark.guest import spark_guest
-from odf_engines.spark.runtime import find_runtime
+from odf_engines.spark.runtime import find_runtime, spark_guest
 from support.transforms import orders_input, transform_request
 
 GOAL = 1.05

@@ -11,8 +11,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from odf_engines.contract import TransformInput, TransformRequest
-from odf_engines.spark.gate.group_columns import GroupColumns
-from odf_engines.spark.gate.view_class import ViewQuery
+from odf_engines.spark.gate.view_class import GroupColumns, ViewQuery
 from odf_engines.spark.known_transforms import KnownView
 from odf_engines.spark.small_inputs import RowsRead, Work
 from odf_engines.spark.touched_rows import keep_touched

@@ -20,8 +20,7 @@ from pathlib import Path
 import msgspec
 
 from odf_engines.errors import EngineFailureError
-from odf_engines.host.digest import hash_file
-from odf_engines.host.file_facts import FileFacts
+from odf_engines.host.digest import FileFacts, hash_file
 from odf_protocol.multihash import SHA3_256, Multihash
 
 PROGRAM_PLACE = "program"

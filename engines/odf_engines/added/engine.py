@@ -20,12 +20,11 @@ from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError, EngineFailureError, SandboxUnavailableError
 from odf_engines.host import runtime
 from odf_engines.host.cache_shelf import user_cache
-from odf_engines.host.guest import Guest
 from odf_engines.host.python_program import compile_packages
+from odf_engines.host.runtime import Guest
 from odf_engines.host.session import HostSession, open_session
 from odf_engines.sandbox.process import SandboxedProcess
-from odf_engines.sandbox.profile import Mount, Profile
-from odf_engines.sandbox.root_folder import show_root
+from odf_engines.sandbox.profile import Mount, Profile, show_root
 from odf_protocol.multihash import Multihash
 
 

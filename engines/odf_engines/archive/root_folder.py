@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 from odf_engines.archive.image import Image, ImageLayer, find_image
 from odf_engines.archive.root_tree import FileNode, FolderNode, LinkNode, RootTree, put_layer
 from odf_engines.archive.tar_entries import BoundedStream, Section, TarEntry, iter_entries, magic_of, unpacked
-from odf_engines.sandbox.root_folder import MADE_ANEW
+from odf_engines.sandbox.profile import MADE_ANEW
 from odf_protocol.errors import MalformedError
 
 MOST_FILE_BYTES: Final = 8 * 1024**3  # guess: images of Spark and Flink have 1 to 2 GiB

@@ -17,8 +17,8 @@ from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.host.cache_shelf import user_cache
 from odf_engines.host.datafusion_runtime import find_runtime, iter_engine_files
 from odf_engines.host.digest import content_digest
-from odf_engines.host.guest import Guest
 from odf_engines.host.plug_in_mounts import plug_in_mounts
+from odf_engines.host.runtime import Guest
 from odf_engines.host.session import open_session
 from odf_protocol.events import (
     AddPushSource,

@@ -10,9 +10,8 @@ from typing import Any
 from odf_engines.contract import GradeLevel
 from odf_engines.datafusion.context import make_context
 from odf_engines.datafusion.gate import find_limits
-from odf_engines.datafusion.output import check_columns, in_slice_types, output_schema
+from odf_engines.datafusion.output import Result, check_columns, in_slice_types, output_schema
 from odf_engines.datafusion.relations import empty_rows
-from odf_engines.datafusion.result import Result
 from odf_engines.datafusion.steps import plan_transform
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.messages import schema_text

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from odf_engines.contract import TransformRequest
 from odf_engines.datafusion.context import make_context
-from odf_engines.datafusion.output import check_columns, in_slice_types, output_schema
+from odf_engines.datafusion.output import Result, check_columns, in_slice_types, output_schema
 from odf_engines.datafusion.relations import count_rows, input_rows
-from odf_engines.datafusion.result import Result
 from odf_engines.datafusion.steps import plan_transform
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.messages import schema_text

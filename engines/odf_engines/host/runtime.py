@@ -1,16 +1,18 @@
-"""The parts of the machine that a guest runs on, and where the sandbox shows them.
+"""What an engine brings into the sandbox: its program, and the parts of the machine that it runs on.
+
+The host knows of an engine what stands here and nothing else. How a guest's program behaves is in ``worker``.
 
 Everything appears at the same path on every machine, so that no result, and nothing made once per machine, can depend
 on where a node is installed. A guest that runs on more than Python adds its own parts in a subclass.
 
-Source: clauses SANDBOX-3 and ENGINE-10 in ``spec/extensions``.
+Source: clauses SANDBOX-3, ENGINE-3, ENGINE-4, ENGINE-10 and ENGINE-24 in ``spec/extensions``.
 """
 
 import importlib.util
 import sys
 import sysconfig
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -124,3 +126,40 @@ def package_folder(name: str) -> Path:
     if found is None or not found.submodule_search_locations:
         raise SandboxUnavailableError(f"the package {name} is not installed")
     return Path(next(iter(found.submodule_search_locations))).resolve()
+
+
+_MIB = 1024 * 1024
+_SCRATCH_BYTES = 64 * _MIB  # guess: connection files and the like; what is large is written to the output folder
+_TEMPORARY_BYTES = 128 * _MIB  # guess: native libraries that archives unpack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """One engine's part of a session.
+
+    Attributes:
+        name: Of the engine, for names of folders.
+        runtime: What its program runs on.
+        program: Module of ours that is started in the sandbox. Its one argument is JSON: ``limits`` for the kernel,
+            ``memory_bytes`` of the session, and ``arguments``.
+        launcher: What stands before the command of the program, where Python cannot be started as it is.
+        arguments: Plain values for the program.
+        environment: Variables beside those that every guest has.
+        mounts: What it is shown beside its runtime.
+        counts_rows: Whether it says of every input which rows it read (ENGINE-27).
+        has_escapes: Whether a backslash in a quoted text of its SQL takes its meaning from the next character.
+        scratch_bytes: Of its home folder, which lives in memory.
+        temporary_bytes: Of its folder for temporary files, which lives in memory.
+    """
+
+    name: str
+    runtime: Runtime
+    program: str
+    launcher: tuple[str, ...] = ()
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
+    counts_rows: bool = True
+    has_escapes: bool = False
+    scratch_bytes: int = _SCRATCH_BYTES
+    temporary_bytes: int = _TEMPORARY_BYTES

@@ -35,12 +35,12 @@ from odf_engines.contract import (
     TransformResponse,
 )
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError, UnsuitableQueryError
-from odf_engines.host.guest import Guest
 from odf_engines.host.messages import encode_message, error_from_fields, error_of_start
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.python_program import python_command
 from odf_engines.host.query_bounds import check_query_bounds, check_transform_bounds
+from odf_engines.host.runtime import Guest
 from odf_engines.plug_in_calls import conditions_of
 from odf_engines.progress import receive_answer
 from odf_engines.sandbox.caller import CallerConfinedProcess

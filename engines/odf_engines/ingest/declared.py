@@ -5,22 +5,17 @@ The checks are those that an ingest makes; here they name the field at fault. Ru
 Source: spec/ingest.md ING-18.
 """
 
+import pyarrow as pa
+
 from odf_engines.dialects.translation import DIALECTS
 from odf_engines.errors import EngineMissingError
-from odf_engines.ingest.columns import rename_reserved
-from odf_engines.ingest.declared_columns import check_merge_columns
+from odf_engines.ingest.columns import InvalidColumnsError, columns_of, rename_reserved
 from odf_engines.ingest.read_options import UnsupportedOptionError, check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.source_schema import find_declared
 from odf_engines.ingest.text_forms import text_form_of
 from odf_engines.registry import find_preprocess_engine
 from odf_protocol.errors import UnsupportedError
-from odf_protocol.events import (
-    AddPushSource,
-    ReadStepCsv,
-    ReadStepParquet,
-    SetPollingSource,
-    Transform,
-)
+from odf_protocol.events import AddPushSource, MergeStrategy, ReadStepCsv, ReadStepParquet, SetPollingSource, Transform
 from odf_protocol.manifest.errors import At
 from odf_protocol.vocabulary import Vocabulary
 
@@ -74,3 +69,29 @@ def _check_preprocess(transform: Transform, preprocessed_by: str, at: At) -> Non
         elif error.engine.lower() in DIALECTS:
             expected += "; add --as-spark translates it"
         (at / "engine").reject(expected, error.engine, error.installed)
+
+
+_COLUMN_LISTS = {"primary_key": "primaryKey", "compare_columns": "compareColumns"}
+
+
+def check_merge_columns(columns: pa.Schema, merge: MergeStrategy, vocabulary: Vocabulary, at: At) -> None:
+    """Refuse a source whose rows lack a column that its merge strategy names, or cannot be rows of a dataset.
+
+    Args:
+        columns: Of the rows that are merged.
+        merge: How.
+        vocabulary: Names of the dataset's system columns.
+        at: Where the source stands in its manifest.
+
+    Raises:
+        SnapshotError: What is wrong first, with its place.
+    """
+    names = [*columns.names, *({vocabulary.event_time} - set(columns.names))]
+    for attribute, option in _COLUMN_LISTS.items():
+        for index, name in enumerate(getattr(merge, attribute, None) or ()):
+            if name not in names:
+                (at / "merge" / option / index).reject(f"a column of the source ({', '.join(names)})", name, names)
+    try:
+        columns_of(columns, merge, vocabulary, None)
+    except InvalidColumnsError as error:
+        (at / "read").reject("columns that the dataset can have", str(error))

@@ -4,9 +4,10 @@ Source: clauses SANDBOX-3 to SANDBOX-5 in ``spec/extensions/sandbox.md``.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from odf_engines.sandbox.bubblewrap import CGROUP_NAMESPACE, HOST_NAME, NAMESPACES, NETWORK_NAMESPACE, Bubblewrap
 
@@ -129,3 +130,19 @@ def write_accounts(folder: Path) -> tuple[Mount, ...]:
     for name, text in texts.items():
         (folder / name).write_text(text)
     return tuple(Mount(folder / name, f"/etc/{name}") for name in texts)
+
+
+MADE_ANEW: Final = frozenset({"dev", "proc", "sys", "tmp"})
+"""Folders at the top that every sandbox makes for itself, or does without, whatever an archive has there."""
+
+
+def show_root(root: Path, own: Collection[str] = ()) -> tuple[tuple[Mount, ...], dict[str, str]]:
+    """Return what is at the top of a root folder as mounts, read only, and links, target by place.
+
+    Args:
+        root: The root folder.
+        own: Names at the top that are the node's.
+    """
+    shown = [path for path in sorted(root.iterdir()) if path.name not in MADE_ANEW | frozenset(own)]
+    mounts = tuple(Mount(path, f"/{path.name}") for path in shown if not path.is_symlink())
+    return mounts, {f"/{path.name}": str(path.readlink()) for path in shown if path.is_symlink()}

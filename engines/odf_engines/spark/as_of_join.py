@@ -6,10 +6,13 @@ alone, whichever of them came first. So the answers for all probes that can be a
 and a step gives the difference between those after it and those before it: what is retracted or corrected among the
 probes, however late, is retracted or corrected in the output.
 
-Source: clauses ASOF-3 to ASOF-8 in ``spec/extensions/as-of-joins.md``.
+These answers are a function of the chains of the inputs, as rows in force are. So groups, further joins and anything
+else above or below such a join make a view like any other, whose results after and before the step are compared.
+
+Source: clauses ASOF-2 to ASOF-9 in ``spec/extensions/as-of-joins.md``.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,15 +32,67 @@ from odf_engines.spark.arrivals import (
     rising,
     unix_us,
 )
-from odf_engines.spark.folded_rows import folded_rows, order_by_content
+from odf_engines.spark.folded_rows import folded_rows, order_by_content, with_versions
 from odf_engines.spark.gate.temporal_joins import FROM, UNTIL
-from odf_engines.spark.known_transforms import KnownAsOf
-from odf_engines.spark.maintained_view import changes_between, iter_operations, make_ready
+from odf_engines.spark.known_transforms import KnownAsOf, KnownAsOfView
+from odf_engines.spark.maintained_view import changes_between, iter_differences, iter_operations, make_ready
 from odf_engines.spark.small_inputs import Work
-from odf_engines.spark.steps import compute_steps
-from odf_engines.spark.versions import with_versions
+from odf_engines.spark.steps import ParsedStep, compute_steps, reach_steps
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
+
+
+def iter_answer_changes(
+    spark: SparkSession, request: TransformRequest, known: KnownAsOfView, work: Work, piece_rows: int
+) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
+    """Yield the rows of one step, in their order, and the operation of each.
+
+    Args:
+        spark: A session of this request's own.
+        request: With the earlier slices and watermarks of all inputs.
+        known: The view.
+        work: Of this request.
+        piece_rows: Rows of a table at most.
+
+    Raises:
+        PySparkException, LimitExceededError: See ``iter_changes`` of maintained views.
+    """
+    parsed: dict[tuple[int | None, ...], tuple[ParsedStep, ...]] = {}
+
+    def compute(inputs: Sequence[TransformInput], ends: Sequence[int | None]) -> DataFrame:
+        reached = {each.alias: _reached(each) for each in inputs if each.alias in known.tables}
+        rows = {
+            each.alias: _rows(spark, known, each, end, reached, work) for each, end in zip(inputs, ends, strict=True)
+        }
+        # What is reached stands in the plan, so that a step with a watermark has another one before it and after it.
+        times = tuple(reached.values())
+        if times not in parsed:
+            parsed[times] = reach_steps(spark, request.transform, known.view.steps, rows, reached)
+        return compute_steps(spark, parsed[times], rows)
+
+    yield from iter_differences(spark, request, known.view, work, piece_rows, compute)
+
+
+def _rows(
+    spark: SparkSession,
+    known: KnownAsOfView,
+    each: TransformInput,
+    end: int | None,
+    reached: Mapping[str, int | None],
+    work: Work,
+) -> DataFrame:
+    in_order = known.view.depends_on_order
+    if each.alias not in known.tables:
+        return folded_rows(spark, each, end, in_content_order=in_order, work=work)
+    last_us = reached[each.alias]
+    times = LEAST_US, LEAST_US if last_us is None else last_us
+    return versions_at(spark, each, known.tables[each.alias], times, work, in_content_order=in_order)
+
+
+def _reached(table: TransformInput) -> int | None:
+    newest = highest_watermark(table)
+    return None if newest is None else unix_us(newest)
+
 
 _COUNT = "\0count"
 

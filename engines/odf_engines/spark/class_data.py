@@ -25,9 +25,8 @@ from odf_engines.host.python_program import python_command
 from odf_engines.host.session import HostSession
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.spark.digest import class_data_key
-from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.launch import SHORT_LIVED
-from odf_engines.spark.runtime import Runtime
+from odf_engines.spark.runtime import Runtime, spark_guest
 from odf_protocol.events import DataField, DataSchema, DataTypeInt64, DataTypeString, OffsetInterval, TransformSql
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp

@@ -17,12 +17,11 @@ from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError
 from odf_engines.host.cache_shelf import user_cache
-from odf_engines.host.guest import Guest
+from odf_engines.host.runtime import Guest
 from odf_engines.host.session import open_session
-from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.launch import SETTINGS, SHORT_LIVED
-from odf_engines.spark.runtime import find_runtime
-from odf_engines.spark.session import SparkHostSession
+from odf_engines.spark.runtime import find_runtime, spark_guest
+from odf_engines.spark.session import SparkHostSession, open_on_cluster
 from odf_protocol.events import AddPushSource, MergeStrategy, SetPollingSource
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
@@ -86,8 +85,6 @@ class SparkEngine:
 
     def open_on_cluster(self, cluster: Cluster, workspace: Path, limits: Limits) -> EngineSession:
         """See ``ClusterEngine``."""
-        from odf_engines.spark.cluster.session import open_on_cluster
-
         return open_on_cluster(partial(self._guest, cluster.cores), cluster, workspace, limits)
 
     def _guest(self, cores: int | None = None) -> Guest:

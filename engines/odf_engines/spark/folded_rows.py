@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast, expr
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql.functions import broadcast, col, expr, lead
 
 from odf_engines.contract import TransformInput
 from odf_engines.spark.changelog import APPEND, CORRECT_TO
-from odf_engines.spark.java_classes import java_class, scala_sequence
-from odf_engines.spark.plans import java_session, rows_of
+from odf_engines.spark.gate.temporal_joins import FROM, UNTIL
+from odf_engines.spark.java_side import java_class, java_session, rows_of, scala_sequence
 from odf_engines.spark.relations import empty_rows, list_columns, stated_columns, struct_of
 from odf_engines.spark.small_inputs import Work, write_folded
 from odf_protocol.events import DataSchema
@@ -195,3 +195,17 @@ def take_rows(slices: Sequence[Path], op: str) -> bool:
                 if np.any(np.asarray(rows.column(0).fill_null(-1)) != APPEND):
                     return True
     return False
+
+
+def with_versions(rows: DataFrame, event_time: str, key: Sequence[str]) -> DataFrame:
+    """Add to the rows of a temporal table from when and until when each is the newest of its key.
+
+    Args:
+        rows: The last column is ``OFFSET``, which is taken away.
+        event_time: Name of its event time.
+        key: Names of the columns of its primary key.
+    """
+    time = col(quote_spark_name(event_time)).cast("timestamp")
+    # Of versions of one time, all but the one given last are in force for no time at all.
+    in_order = Window.partitionBy(*(quote_spark_name(each) for each in key)).orderBy(time, f"`{OFFSET}`")
+    return rows.withColumns({FROM: time, UNTIL: lead(time).over(in_order)}).drop(OFFSET)

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from odf_engines.contract import Finding, QueryTable, TransformRequest
 from odf_engines.errors import InvalidQueryError
-from odf_engines.spark.folded_rows import OFFSET, data_schema
+from odf_engines.spark.folded_rows import OFFSET, data_schema, with_versions
 from odf_engines.spark.gate.event_windows import EventSessions, EventWindow, find_event_window
 from odf_engines.spark.gate.map_class import MapQuery, NoMapError, check_map
 from odf_engines.spark.gate.stages import list_stages
@@ -26,7 +26,6 @@ from odf_engines.spark.map_plan import MapPlan, plan_map
 from odf_engines.spark.relations import empty_rows, list_columns, stated_columns, struct_of
 from odf_engines.spark.slices import output_schema
 from odf_engines.spark.steps import Analysis, ParsedStep, analyse_transform
-from odf_engines.spark.versions import with_versions
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 

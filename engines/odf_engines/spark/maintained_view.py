@@ -25,9 +25,9 @@ from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRAC
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.trees import iter_plan, simple_name
+from odf_engines.spark.java_side import analysed_plan
 from odf_engines.spark.known_transforms import KnownView
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, fit_in_memory, store_pieces
-from odf_engines.spark.plans import analysed_plan
 from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.sorted_runs import find_runs, has_plain_columns
 from odf_engines.spark.steps import analyse_transform, compute_steps

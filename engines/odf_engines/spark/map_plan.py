@@ -14,8 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.spark.gate.trees import items, simple_name, view_name
-from odf_engines.spark.java_classes import java_class, scala_sequence
-from odf_engines.spark.plans import analysed_plan, rows_of_plan
+from odf_engines.spark.java_side import analysed_plan, java_class, rows_of_plan, scala_sequence
 from odf_protocol.vocabulary import Vocabulary
 
 # No name in a query can start with a NUL character, so these cannot meet a column of the user's.

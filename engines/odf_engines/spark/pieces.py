@@ -27,8 +27,7 @@ from pyspark.sql.types import StructType
 from pyspark.util import _load_from_socket
 
 from odf_engines.errors import LimitExceededError
-from odf_engines.spark.java_classes import java_class
-from odf_engines.spark.plans import tasks_at_once
+from odf_engines.spark.java_side import java_class, tasks_at_once
 
 _Result = TypeVar("_Result")
 

@@ -23,13 +23,12 @@ from odf_engines.host.messages import schema_text
 from odf_engines.host.query_names import quote_dotted_names, tell_apart
 from odf_engines.ingest.slice_writer import iter_groups
 from odf_engines.records.carriers import TIMESTAMP, carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
-from odf_engines.spark.canonical_order import in_canonical_order
-from odf_engines.spark.fixed_order import depends_on_order, in_one_partition, unspilled
+from odf_engines.spark.fixed_order import depends_on_order, in_canonical_order, in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.preprocess import run_query
 from odf_engines.spark.relations import one_after_another
-from odf_engines.spark.slice_footers import check_footers
+from odf_engines.spark.slices import check_footers
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.timestamp import Timestamp

@@ -10,8 +10,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.errors import InvalidQueryError
-from odf_engines.spark.java_classes import java_class, scala_object, scala_sequence
-from odf_engines.spark.plans import analysed_plan, java_session, rows_of, rows_of_plan
+from odf_engines.spark.java_side import (
+    analysed_plan,
+    java_class,
+    java_session,
+    rows_of,
+    rows_of_plan,
+    scala_object,
+    scala_sequence,
+)
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema, DataTypeOption, OffsetInterval
 from odf_protocol.schema_spark import quote_spark_name, spark_columns_of

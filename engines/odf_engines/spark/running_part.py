@@ -20,7 +20,7 @@ from py4j.protocol import Py4JError
 
 from odf_engines.errors import LimitExceededError
 from odf_engines.host.step_parts import told_part
-from odf_engines.spark.java_classes import java_class
+from odf_engines.spark.java_side import java_class
 from odf_engines.spark.steps import ParsedStep
 from odf_engines.validation.running_name import RunningName
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.spark.changelog import APPEND, CORRECT_TO
-from odf_engines.spark.slice_footers import check_footers
+from odf_engines.spark.slices import check_footers
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     DataSchema,

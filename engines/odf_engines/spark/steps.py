@@ -13,12 +13,12 @@ from odf_engines.contract import Finding
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.query_names import quote_dotted_names
 from odf_engines.host.steps import OUTPUT, steps_of
+from odf_engines.spark.gate.pinning import find_written
 from odf_engines.spark.gate.purity import check_purity
 from odf_engines.spark.gate.row_order import find_order_dependence
 from odf_engines.spark.gate.statement import ParsedQuery, analyse_query, parse_again, parse_query
 from odf_engines.spark.gate.trees import items, iter_plan, simple_name
-from odf_engines.spark.gate.written import find_written
-from odf_engines.spark.plans import analysed_plan, rows_of
+from odf_engines.spark.java_side import analysed_plan, rows_of
 from odf_engines.spark.relations import register
 from odf_protocol.events import TransformSql
 from odf_protocol.schema_spark import quote_spark_name

@@ -25,7 +25,7 @@ from odf_engines.errors import InvalidQueryError
 from odf_engines.host.messages import schema_text
 from odf_engines.host.slices import write_slice
 from odf_engines.spark import as_of_join, closed_sessions
-from odf_engines.spark.as_of_view import iter_answer_changes
+from odf_engines.spark.as_of_join import iter_answer_changes
 from odf_engines.spark.changelog import mend_tables
 from odf_engines.spark.closed_windows import count_late_rows, iter_closed, promised_watermark
 from odf_engines.spark.gate.statement import invalid_query

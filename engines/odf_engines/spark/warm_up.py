@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable
 from threading import Thread
 
-from odf_engines.spark.java_classes import java_class
+from odf_engines.spark.java_side import java_class
 
 _COLUMNS = "`a` BIGINT NOT NULL, `b` STRING, `c` TIMESTAMP NOT NULL, `d` DECIMAL(10, 2)"
 

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from odf_engines.errors import EngineError
 
 OPERATIONS = {
-    "check": "odf_engines.spark.check",
-    "convert": "odf_engines.spark.ingest.conversion",
-    "ingest": "odf_engines.spark.ingest.operation",
-    "query": "odf_engines.spark.query",
-    "transform": "odf_engines.spark.transform",
+    "check": "odf_engines.spark.check.run",
+    "convert": "odf_engines.spark.ingest.operation.run_conversion",
+    "ingest": "odf_engines.spark.ingest.operation.run",
+    "query": "odf_engines.spark.query.run",
+    "transform": "odf_engines.spark.transform.run",
 }
 
 _OUT_OF_MEMORY = 3  # exit code of Java under -XX:+ExitOnOutOfMemoryError
@@ -80,7 +80,7 @@ def main(arguments: dict[str, Any]) -> None:
     answers = take_answers()
     preload()
     if settings:
-        from odf_engines.spark.cluster.driver import connect_cluster
+        from odf_engines.spark.cluster import connect_cluster
 
         try:
             root = connect_cluster(java, arguments, output_folder())
@@ -113,8 +113,9 @@ def main(arguments: dict[str, Any]) -> None:
 
 
 def _run(root: "SparkSession", operation: str, request: Any, folder: Path) -> dict[str, object]:
-    module = importlib.import_module(OPERATIONS[operation])
-    result: dict[str, object] = module.run(_fresh_session(root), request, folder)
+    module, _, function = OPERATIONS[operation].rpartition(".")
+    run = getattr(importlib.import_module(module), function)
+    result: dict[str, object] = run(_fresh_session(root), request, folder)
     return result
 
 

@@ -22,7 +22,7 @@ from odf_engines.spark.gate.trees import (
 )
 from odf_engines.spark.gate.view_class import find_groups
 from odf_engines.spark.gate.window_inputs import InputBelow, UnboundedError, defined_tables, find_inputs_below
-from odf_engines.spark.java_classes import java_class
+from odf_engines.spark.java_side import java_class
 from odf_protocol.vocabulary import Vocabulary
 
 _PLANS = frozenset(

@@ -1,7 +1,8 @@
-"""What in an analysed query rests on the engine's build: casts, patterns, letters and texts, judged by their types.
+"""What in a query rests on the engine's build: named functions and time zones as written, the rest by its types.
 
-Names of functions are judged as they are written (``written``); here is what follows from the types that a function is
-given, and what is written with no name at all: casts, ``ILIKE``, ``RLIKE``. Collations are refused (``purity``).
+Names of functions, and literals that name a time zone, are judged as they are written. In the analysed query is judged
+what follows from the types that a function is given, and what is written with no name at all: casts, ``ILIKE``,
+``RLIKE``. Collations are refused (``purity``).
 
 Source: clause GATE-17; each was measured against a live engine.
 """
@@ -13,8 +14,33 @@ from functools import lru_cache
 from typing import Any, Final
 
 from odf_engines.contract import Finding
+from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
+from odf_engines.spark.gate.statement import ParsedQuery
 from odf_engines.spark.gate.trees import items, shown, simple_name
-from odf_engines.spark.gate.written import PIN, ZONE, names_a_zone
+
+PIN = "pin the engine's digest"
+ZONE = "it uses the table of time zones"
+
+_QUOTED = re.compile(r"""(?s)['"](.*)['"]""")
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_FIXED_ZONES = frozenset({"UTC", "GMT", "UT"})
+
+
+def find_written(query: ParsedQuery) -> Iterator[Finding]:
+    """Yield what is right only under one engine digest."""
+    for name in sorted(query.functions):
+        grade = FUNCTIONS[name]
+        if grade.use is FunctionUse.PINNED:
+            yield Finding(expression=name, reason=grade.reason, rewrite=PIN)
+    for written in query.times:
+        if (quoted := _QUOTED.search(written)) is None or names_a_zone(quoted[1]):
+            yield Finding(expression=written, reason=ZONE, rewrite="the time in UTC, with Z at its end")
+
+
+def names_a_zone(text: str) -> bool:
+    """Whether the text of a time names a zone, whose offset a table says; escapes could hide one."""
+    return "\\" in text or any(word.upper() not in _FIXED_ZONES for word in _WORD.findall(text))
+
 
 _DIGITS: Final = "how many digits a floating-point number is written with depends on the version of Java"
 _DECIMALS: Final = (

@@ -13,11 +13,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from odf_engines.errors import InvalidQueryError
-from odf_engines.spark.gate.asked_times import take_times
 from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
-from odf_engines.spark.gate.temporal_joins import put_versions
+from odf_engines.spark.gate.temporal_joins import put_versions, take_times
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
-from odf_engines.spark.plans import java_session, resolve_plan
+from odf_engines.spark.java_side import java_session, resolve_plan
 
 # Plans that only compute rows from rows. Everything else is a command, a script, a setting, or new and not looked at.
 _QUERY_PLAN_NAMES = """

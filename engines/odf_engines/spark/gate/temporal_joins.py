@@ -2,21 +2,61 @@
 
 A temporal table stands for its versions, each of which says from when and until when it was the newest one of its key.
 So a join with it is a join like any other, whose condition says besides that the version was in force at that time: the
-words are taken out of the parsed plan, and what they mean is put into the condition.
+words are taken out, and what they mean is put into the condition.
+
+Spark's parser takes fixed times only, so the words are taken out of the text: the table gets a name that no query can
+write, under which its time is remembered until the plan is parsed. Quoted text and comments stay as they are.
 
 Source: clauses ASOF-1 and ASOF-2 in ``spec/extensions/as-of-joins.md``.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from odf_engines.errors import InvalidQueryError, NotReplayableError
-from odf_engines.spark.gate.asked_times import AskedTime
+from odf_engines.host.query_names import OPAQUE
 from odf_engines.spark.gate.map_class import SUBQUERIES, column_definitions
 from odf_engines.spark.gate.trees import items, iter_expression, iter_plan, leads_to, shown, simple_name, view_name
-from odf_engines.spark.java_classes import java_class, scala_object, scala_sequence
+from odf_engines.spark.java_side import java_class, scala_object, scala_sequence
 from odf_protocol.vocabulary import Vocabulary
+
+_NAME = r"(?:[A-Za-z_]\w*|`(?:[^`]|``)+`)"
+_TRAVEL = rf"""
+    (?P<table>{_NAME}) \s+ (?:FOR\s+)? (?:SYSTEM_TIME|TIMESTAMP) \s+ AS \s+ OF \s+
+    (?P<time>{_NAME}(?:\s*\.\s*{_NAME})*) (?![\w.]) (?!\s*['"(+*/-])
+"""
+_TOKEN = re.compile(rf"{_TRAVEL} | {OPAQUE} | [A-Za-z_]\w*", re.VERBOSE | re.DOTALL | re.IGNORECASE)
+_PART = re.compile(_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTime:
+    """A table, and the parts of the name of the column as of which it is asked."""
+
+    table: str
+    time: tuple[str, ...]
+
+
+def take_times(sql: str) -> tuple[str, Mapping[str, AskedTime]]:
+    """Return a query without its times, and what stands in it for a table as of a time."""
+    asked: dict[str, AskedTime] = {}
+
+    def take(found: re.Match[str]) -> str:
+        if not found["table"]:
+            return found[0]
+        name = f"\0{len(asked)}"
+        parts = tuple(map(_plain, _PART.findall(found["time"])))
+        asked[name] = AskedTime(_plain(found["table"]), parts)
+        return f"`{name}`"
+
+    return _TOKEN.sub(take, sql), asked
+
+
+def _plain(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
 
 __all__ = ["FROM", "UNTIL", "AsOfQuery", "find_as_of", "find_asked_times", "put_versions"]
 

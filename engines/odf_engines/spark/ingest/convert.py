@@ -1,28 +1,33 @@
 """Convert records of text to the types of the schema; note everything that is wrong with those that do not convert.
 
 The result has the columns `record`, `errors` (null for a good row, else a list) and one per field of the schema, named
-by position (`v0`, `v1`, …), in carrier types.
+by position (`v0`, `v1`, …), in carrier types. What is wrong is said as Spark SQL, inside lists and structs by element;
+only records that did not convert are asked, so it may take its time.
 
-Source: spec/ingest.md ING-4, ING-6.
+Source: spec/ingest.md ING-4, ING-6; VALID-5 in ``spec/validation.md``.
 """
 
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
-from odf_engines.ingest.text_forms import text_form_of
+from odf_engines.ingest.text_forms import TextForm, text_form_of
 from odf_engines.records.carriers import carrier_of, quoted, spark_name_of
+from odf_engines.records.converted_texts import NOTHING, SHOWN_CHARACTERS, type_name_of
 from odf_engines.records.source_records import (
     ERRORS,
     ERRORS_TYPE,
+    FORM,
+    MISFIT,
+    NULL,
     RECORD,
     SourceRecords,
     physical_name,
     value_name,
 )
 from odf_engines.records.time_patterns import TimePatterns
-from odf_engines.spark.ingest.text_faults import faults_of
 
 
 def convert_records(spark: Any, records: SourceRecords, target: pa.Schema, times: TimePatterns) -> Any:
@@ -65,3 +70,81 @@ def _verdicts(names: tuple[str, ...], target: pa.Schema, times: TimePatterns) ->
     listed = f"flatten(array_compact(array({', '.join(errors)})))"
     verdict = f"CASE WHEN NOT ({' AND '.join(good)}) THEN {listed} END AS {quoted(ERRORS)}"
     return [RECORD, verdict, *(value_name(index) for index in range(len(target)))]
+
+
+_MOST_FAULTS: Final = 100  # guess: of one value; who mends that many looks at the record
+
+
+def faults_of(
+    text: str, field: pa.Field, times: TimePatterns, place: str | None = None, names: "count[int] | None" = None
+) -> str:
+    """Give SQL of the list of what is wrong with a text that denotes no value.
+
+    Args:
+        text: SQL of the text; it is repeated in the result.
+        field: Name, type and nullability of the column or element.
+        times: How dates and timestamps are written.
+        place: SQL of its path; None: it is a column, and its name is the path.
+        names: Source of numbers for variables.
+    """
+    names = names or count()
+    place = place or literal(field.name)
+    form = text_form_of(text, field.type, times, names)
+    whole = f"array({_fault(text, field, form, place)})"
+    inner = _inner_faults(text, field.type, times, place, names)
+    if inner is None:
+        return whole
+    # What is wrong with no element, such as their number, is said of the whole. The variable stands for a long text.
+    found = f"found{next(names)}"
+    inside = f"CASE WHEN size({found}) > 0 THEN slice({found}, 1, {_MOST_FAULTS}) ELSE {whole} END"
+    return f"CASE WHEN {form.has_form} THEN transform(array({inner}), {found} -> {inside})[0] ELSE {whole} END"
+
+
+def literal(text: str) -> str:
+    """Write a text as SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _inner_faults(text: str, kind: pa.DataType, times: TimePatterns, place: str, names: "count[int]") -> str | None:
+    """Give SQL of what is wrong with the elements; None for a type that has none."""
+    types = pa.types
+    if types.is_list(kind) or types.is_fixed_size_list(kind):
+        number = next(names)
+        item, at = f"element{number}", f"place{number}"
+        of_item = _element_faults(item, kind.value_field, times, f"concat({place}, '[', {at}, ']')", names)
+        parsed = f"from_json({text}, 'ARRAY<STRING>')"
+        return f"flatten(array_compact(transform({parsed}, ({item}, {at}) -> {of_item})))"
+    if types.is_struct(kind):
+        schema = ", ".join(f"{quoted(member.name)}: STRING" for member in kind)
+        parsed = f"from_json({text}, {literal(f'STRUCT<{schema}>')})"
+        faults = [
+            _element_faults(
+                f"{parsed}.{quoted(member.name)}",
+                member,
+                times,
+                f"concat({place}, {literal(f'.{member.name}')})",
+                names,
+            )
+            for member in kind
+        ]
+        return f"flatten(array_compact(array({', '.join(faults)})))"
+    return None
+
+
+def _element_faults(text: str, field: pa.Field, times: TimePatterns, place: str, names: "count[int]") -> str:
+    """Give SQL of the list of what is wrong with an element; null where nothing is."""
+    is_bad = f"({text_form_of(text, field.type, times, names).value}) IS NULL"
+    if field.nullable:
+        is_bad = f"{text} IS NOT NULL AND {is_bad}"
+    return f"CASE WHEN {is_bad} THEN {faults_of(text, field, times, place, names)} END"
+
+
+def _fault(text: str, field: pa.Field, form: TextForm, place: str) -> str:
+    message = f"CASE WHEN {text} IS NULL THEN {literal(NOTHING)} WHEN {form.has_form} THEN '{form.misfit}'"
+    message += f" ELSE {literal(f'not {form.expected}')} END"
+    code = f"CASE WHEN {text} IS NULL THEN '{NULL}' WHEN {form.has_form} THEN '{MISFIT}' ELSE '{FORM}' END"
+    return (
+        f"named_struct('message', {message}, 'column', {place},"
+        f" 'value', left({text}, {SHOWN_CHARACTERS}), 'expected', {literal(type_name_of(field))}, 'code', {code})"
+    )

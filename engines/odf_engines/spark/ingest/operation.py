@@ -8,8 +8,7 @@ from typing import Any
 from odf_engines.contract import IngestRequest
 from odf_engines.ingest.result import Folders, answer_of, name_samples
 from odf_engines.spark.ingest.pipeline import convert, ingest
-from odf_engines.spark.java_classes import java_class
-from odf_engines.spark.plans import java_session
+from odf_engines.spark.java_side import java_class, java_session
 
 
 def run(spark: Any, request: IngestRequest, folder: Path) -> dict[str, object]:

@@ -33,10 +33,9 @@ from odf_engines.spark.ingest.handover import Handover, handover_for
 from odf_engines.spark.ingest.merge import keeps_state, merge_rows
 from odf_engines.spark.ingest.preprocess import run_preprocess
 from odf_engines.spark.ingest.refused_rows import iter_refused, iter_unconverted
-from odf_engines.spark.ingest.staging import schema_of_query, stage_converted, stage_preprocessed
-from odf_engines.spark.ingest.state_rows import load_state
+from odf_engines.spark.ingest.staging import load_state, schema_of_query, stage_converted, stage_preprocessed
 from odf_engines.spark.ingest.validating import validate_staged
-from odf_engines.spark.plans import is_on_cluster, tasks_at_once
+from odf_engines.spark.java_side import is_on_cluster, tasks_at_once
 from odf_engines.stage_figures import IngestStage
 from odf_engines.stage_names import name_strategy
 from odf_protocol.errors import MalformedError, UnsupportedError

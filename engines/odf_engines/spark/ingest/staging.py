@@ -1,4 +1,4 @@
-"""Rows ready to be merged: typed, preprocessed, numbered in their order, as data frames.
+"""Rows ready to be merged, as data frames: the new ones, typed, preprocessed and numbered, and the projected state.
 
 Staged rows have the columns `ord` (ascending in input order; the number of the record if there was no preprocess step)
 and one per column, named by position (`v0`, …), in carrier types.
@@ -6,14 +6,18 @@ and one per column, named by position (`v0`, …), in carrier types.
 Source: ODF ingest, preprocess step; spec/ingest.md ING-7.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.functions import col
 from pyspark.sql.pandas.types import to_arrow_type
 
 from odf_engines.ingest.columns import ORD, Columns
-from odf_engines.records.carriers import carrier_of, slice_field_of, spark_name_of
+from odf_engines.ingest.state import open_state, state_indexes
+from odf_engines.records.carriers import carrier_of, quoted, slice_field_of, spark_name_of
 from odf_engines.records.source_records import ERRORS, RECORD, value_name
+from odf_protocol.events import MergeStrategy
 
 
 def stage_converted(converted: Any, columns: Columns) -> Any:
@@ -53,3 +57,17 @@ def _staged(index: int, columns: Columns, value: str) -> str:
     elif pa.types.is_timestamp(field.type):
         value = f"date_trunc('MILLISECOND', CAST({value} AS TIMESTAMP))"
     return f"{value} AS `{value_name(index)}`"
+
+
+def load_state(spark: Any, path: Path, merge: MergeStrategy, columns: Columns, next_offset: int) -> Any:
+    """Read a state file as a data frame of value columns.
+
+    Raises:
+        EngineFailureError: It belongs to another strategy, key or offset, or lacks a column.
+    """
+    indexes = state_indexes(merge, columns)
+    names = [columns.schema.field(i).name for i in indexes]
+    known = open_state(path, merge, names, next_offset)
+    types = ", ".join(f"{quoted(name)} {spark_name_of(known.field(name).type)}" for name in names)
+    rows = spark.read.schema(types).parquet(str(path))
+    return rows.select(*[col(quoted(name)).alias(value_name(i)) for name, i in zip(names, indexes, strict=True)])

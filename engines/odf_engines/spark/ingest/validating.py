@@ -20,7 +20,7 @@ from odf_engines.records.carriers import quoted
 from odf_engines.records.source_records import value_name
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.preprocess import run_query
-from odf_engines.spark.plans import java_session
+from odf_engines.spark.java_side import java_session
 from odf_engines.stage_figures import IngestStage
 from odf_engines.validation.validated_rows import verdict_name
 

@@ -18,8 +18,7 @@ from typing import Final
 
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.disk import remove_tree
-from odf_engines.sandbox.profile import Mount, Profile, build_command, open_environment
-from odf_engines.sandbox.root_folder import show_root
+from odf_engines.sandbox.profile import Mount, Profile, build_command, open_environment, show_root
 from odf_engines.sandbox.system_calls import open_filter
 from odf_node.adapters.sources.commands import wait_watched
 from odf_node.adapters.sources.limits import BoundedFile, SourceLimits

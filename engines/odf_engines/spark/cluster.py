@@ -17,9 +17,8 @@ from pyspark.errors import PySparkException
 
 from odf_engines.cluster import parse_masters
 from odf_engines.errors import ClusterUnavailableError
-from odf_engines.spark.java_classes import java_class, scala_object, scala_sequence
+from odf_engines.spark.java_side import analysed_plan, java_class, rows_of_plan, scala_object, scala_sequence
 from odf_engines.spark.launch import connect_java, start_spark
-from odf_engines.spark.plans import analysed_plan, rows_of_plan
 
 if TYPE_CHECKING:
     import subprocess

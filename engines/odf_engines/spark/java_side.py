@@ -1,16 +1,43 @@
-"""Plans of Spark and what they were made for: where its Python names have no way in, and ours go around them.
+"""Spark's Java side: classes by name, and plans, where Spark's Python names have no way in and ours go around them.
 
 A plan, analysed, is an object of Java's that says what a query means; rows are a data frame of Python's. The gate and
 the order of rows are decisions about plans, so one is made of the other here and there, and only here.
 """
 
 import os
+from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as JavaDataFrame
 
-from odf_engines.spark.java_classes import java_class
+
+@cache
+def java_class(name: str) -> Any:
+    """Return a Java class by its full name, looked up once: every dot costs a question to Java.
+
+    Call it to make an object, or call its static methods.
+    """
+    found: Any = SparkContext._jvm  # noqa: SLF001 - has no public name
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def scala_object(name: str) -> Any:
+    """Return the one instance of an object of Scala, which stands in a field of its class; the name ends in ``$``."""
+    return getattr(java_class(name), "MODULE$")
+
+
+def scala_sequence(values: Iterable[Any]) -> Any:
+    """Return values as a sequence of Scala's."""
+    joined = java_class("java.util.ArrayList")()
+    for value in values:
+        joined.add(value)
+    return java_class("org.apache.spark.api.python.PythonUtils").toSeq(joined)
+
 
 _CLUSTER_CORES = "spark.cores.max"  # which is set for clusters alone
 
