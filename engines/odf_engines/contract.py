@@ -26,10 +26,17 @@ from odf_engines.errors import (
     NotReplayableError,
     SandboxUnavailableError,
 )
+from odf_engines.ingest_parts import (
+    MAX_CODES,
+    MAX_REASONS,
+    ConverterCall,
+    PreparedRows,
+    QuarantineReason,
+    ReaderCall,
+    ValidatorCall,
+)
 from odf_engines.limits import Limits
 from odf_engines.lookback import Lookback
-from odf_engines.plug_in_calls import MAX_CODES, MAX_REASONS, ConverterCall, QuarantineReason, ReaderCall, ValidatorCall
-from odf_engines.prepared_rows import PreparedRows
 from odf_engines.records.referenced_rows import ReferencedRows
 from odf_engines.stage_figures import StageFigures
 from odf_protocol.events import DataSchema, MergeStrategy, OffsetInterval, ReadStep, TransformSql

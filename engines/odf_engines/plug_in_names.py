@@ -64,7 +64,7 @@ READERS_LIBRARIES: Final = ("et_xmlfile", "fastavro", "openpyxl")
 CONVERTERS: Final = PlugInNames(
     "odf_converters",
     {
-        "Cast": ("odf_engines.conversion.cast", "Cast"),
+        "Cast": ("odf_engines.conversion.value_converters", "Cast"),
         "Compute": ("odf_engines.datafusion.compute", "Compute"),
         "Deduplicate": ("odf_engines.conversion.deduplicate", "Deduplicate"),
         "Hash": ("odf_engines.conversion.personal_data", "Hash"),
@@ -76,7 +76,7 @@ CONVERTERS: Final = PlugInNames(
         "Replace": ("odf_engines.conversion.value_converters", "Replace"),
         "Split": ("odf_engines.conversion.column_converters", "Split"),
         "Trim": ("odf_engines.conversion.value_converters", "Trim"),
-        "Units": ("odf_engines.conversion.units", "Units"),
+        "Units": ("odf_engines.conversion.value_converters", "Units"),
     },
 )
 

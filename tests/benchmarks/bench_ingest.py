@@ -37,7 +37,7 @@ from odf_engines.engine import EngineSession
 from odf_engines.ingest import leaving
 from odf_engines.ingest.appending import append_source
 from odf_engines.ingest.result import Folders
-from odf_engines.plug_in_calls import ValidatorCall
+from odf_engines.ingest_parts import ValidatorCall
 from odf_engines.plug_in_names import VALIDATORS as BUILT_IN
 from odf_engines.records.ahead import cores
 from odf_engines.registry import get_engine

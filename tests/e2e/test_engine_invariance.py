@@ -29,10 +29,9 @@ from odf_engines.records.source_records import ROW_GROUP_ROWS
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import usage_of
 from odf_engines.spark.class_data import find_class_data
-from odf_engines.spark.digest import iter_engine_files
 from odf_engines.spark.ingest.handover import _SMALL_BYTES
 from odf_engines.spark.launch import SHORT_LIVED
-from odf_engines.spark.runtime import find_runtime, spark_guest
+from odf_engines.spark.runtime import find_runtime, iter_engine_files, spark_guest
 from odf_node.rows.slices import logical_hash_of
 from odf_protocol.events import (
     DatasetKind,

@@ -11,7 +11,7 @@ from odf_engines import plug_in_names
 from odf_engines.arrow.engine import ArrowEngine
 from odf_engines.contract import IngestRequest, IngestResponse, Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError, UnsuitableSourceError
-from odf_engines.plug_in_calls import ValidatorCall
+from odf_engines.ingest_parts import ValidatorCall
 from odf_engines.plug_in_names import VALIDATORS
 from odf_protocol.events import (
     DataTypeDate,

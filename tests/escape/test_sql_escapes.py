@@ -17,7 +17,7 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import InvalidQueryError
-from odf_engines.host.python_program import python_command
+from odf_engines.host.runtime import python_command
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.profile import build_command
 from odf_engines.sandbox.system_calls import open_filter

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from odf_engines.contract import IngestRequest
 from odf_engines.ingest.appending import append_source
 from odf_engines.ingest.result import Folders
-from odf_engines.plug_in_calls import ReaderCall
+from odf_engines.ingest_parts import ReaderCall
 from odf_protocol.events import (
     DataTypeInt8,
     DataTypeString,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_engines.host.cache_shelf import CacheShelf
+from odf_engines.spark.class_data import CacheShelf
 
 MOST = 8
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from odf_engines.conversion.contract import Converted, Converter, Fault, ParameterError
 from odf_engines.conversion.converted_rows import ConvertedRows, convert, make_converter
-from odf_engines.plug_in_calls import ConverterCall
+from odf_engines.ingest_parts import ConverterCall
 from odf_engines.plug_in_names import CONVERTERS
 from odf_engines.records.carriers import to_carrier
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, typed_schema, value_name

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from odf_engines.conversion.contract import ParameterError, Selection
 from odf_engines.conversion.converted_rows import make_converter
 from odf_engines.conversion.stages import FailedSelectionError
-from odf_engines.plug_in_calls import ConverterCall
+from odf_engines.ingest_parts import ConverterCall
 from unit.test_converters import bad, call, good, run
 
 NAN = float("nan")

@@ -8,8 +8,7 @@ import pytest
 
 from odf_engines.spark import launch
 from odf_engines.spark.class_data import find_class_data
-from odf_engines.spark.digest import class_data_key, engine_digest, iter_engine_files
-from odf_engines.spark.runtime import Runtime, find_runtime
+from odf_engines.spark.runtime import Runtime, class_data_key, engine_digest, find_runtime, iter_engine_files
 
 FILES = {
     "java/lib/modules": b"java",

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from odf_engines.ingest.json_types import guess_columns
+from odf_engines.ingest.source_schema import guess_columns
 
 LONG, DOUBLE, TEXT = pa.int64(), pa.float64(), pa.string()
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from odf_engines.conversion.contract import ColumnsUnknownError, ConverterContext, ParameterError
 from odf_engines.conversion.converted_rows import make_converter
 from odf_engines.conversion.lookup import Lookup
-from odf_engines.plug_in_calls import ConverterCall
+from odf_engines.ingest_parts import ConverterCall
 from odf_engines.records.referenced_rows import ReferencedRows
 from odf_protocol.block_notes import LOOKUPS, LookedUp, list_lookups, note_lookups
 from odf_protocol.events import AddData

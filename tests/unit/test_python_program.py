@@ -10,8 +10,7 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError
-from odf_engines.host.python_program import compile_packages, python_command
-from odf_engines.host.runtime import Runtime, find_runtime
+from odf_engines.host.runtime import Runtime, compile_packages, find_runtime, python_command
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Profile
 

@@ -1,6 +1,6 @@
 import pytest
 
-from odf_engines.host.query_names import quote_dotted_names
+from odf_engines.host.queries import quote_dotted_names
 
 NAMES = ["countries.daily", "countries.daily__state", "plain", "a.b.c", "Sales.2020", "net-sales.q4", "2020.5"]
 

@@ -13,7 +13,7 @@ import pytest
 
 from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest.plug_in_records import make_reader, read_with
-from odf_engines.plug_in_calls import ReaderCall
+from odf_engines.ingest_parts import ReaderCall
 from odf_engines.plug_in_names import READERS
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
 from odf_engines.records.source_records import SourceRecords

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odf_engines.host.slice_file import open_slice_file
+from odf_engines.host.slices import open_slice_file
 
 TIME = pa.timestamp("ms", "UTC")
 ROWS = {

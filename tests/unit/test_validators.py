@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_engines.plug_in_calls import ValidatorCall
+from odf_engines.ingest_parts import ValidatorCall
 from odf_engines.plug_in_names import VALIDATORS
 from odf_engines.records.carriers import TIMESTAMP, to_carrier
 from odf_engines.validation.contract import Fault, ParameterError, Validator

@@ -4,7 +4,6 @@ Source: clauses ENGINE-1 and ADDED-1 to ADDED-7 in ``spec/extensions``.
 """
 
 import dataclasses
-import importlib.util
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +18,8 @@ from odf_engines.contract import Limits, TransformRequest, TransformResponse
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError, EngineFailureError, SandboxUnavailableError
 from odf_engines.host import runtime
-from odf_engines.host.cache_shelf import user_cache
-from odf_engines.host.python_program import compile_packages
-from odf_engines.host.runtime import Guest
+from odf_engines.host.digest import user_cache
+from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import HostSession, open_session
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, show_root
@@ -133,24 +131,18 @@ def find_runtime(files: Path) -> ProgramRuntime | RootRuntime:
         SandboxUnavailableError: A package is missing.
     """
     try:
-        parts = {
-            "python": runtime.find_python(),
-            "python_library": runtime.find_python_library(),
-            "packages": runtime.find_packages(_PACKAGES),
-            "ours": runtime.find_own_packages(),
-        }
+        packages = runtime.find_packages(_PACKAGES)
     except SandboxUnavailableError as error:
         raise SandboxUnavailableError(
             f"{error.reason}; added engines need the extra grpc: pip install 'odf-node[grpc]'"
         ) from error
-    return RootRuntime(root=files, **parts) if files.is_dir() else ProgramRuntime(program=files, **parts)  # type: ignore[arg-type]  # as named
+    if files.is_dir():
+        return RootRuntime(root=files, packages=packages)
+    return ProgramRuntime(program=files, packages=packages)
 
 
 def _module_mount() -> Mount:
-    module = importlib.util.find_spec(_MODULE)
-    if module is None or module.origin is None:
-        raise SandboxUnavailableError(f"the package {_MODULE} is not installed")
-    return Mount(Path(module.origin).resolve(), f"/runtime/site/{_MODULE}.py")
+    return Mount(runtime.find_module_file(_MODULE), f"/runtime/site/{_MODULE}.py")
 
 
 def _loader_of(program: Path) -> Path:

@@ -11,14 +11,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odf_engines import host, ingest
+from odf_engines import ingest
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
-from odf_engines.host.cache_shelf import user_cache
 from odf_engines.host.datafusion_runtime import find_runtime, iter_engine_files
-from odf_engines.host.digest import content_digest
+from odf_engines.host.digest import content_digest, user_cache
 from odf_engines.host.plug_in_mounts import plug_in_mounts
-from odf_engines.host.runtime import Guest
+from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import open_session
 from odf_protocol.events import (
     AddPushSource,
@@ -86,7 +85,7 @@ class ArrowEngine:
         )
 
     def prepare(self) -> None:
-        host.python_program.compile_packages(find_runtime())
+        compile_packages(find_runtime())
 
     def examine(self) -> Sequence[MachineNeed]:
         """See ``Engine``: nothing beside its packages."""

@@ -3,16 +3,19 @@
 Each batch is looked at with the row before it, all its rows at once: whether a row's key is that of the row before says
 whether it is new, changed, equal, or one of several with its key.
 
-Source: ODF "Merge strategies"; spec/ingest.md ING-9 to ING-11.
+Source: ODF "Merge strategies"; spec/ingest.md ING-9 to ING-11; ENGINE-16 in ``spec/extensions/engine-contract.md``.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.ipc
 
 from odf_engines.ingest.outcome import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 
@@ -172,3 +175,38 @@ def _same(one: pa.Array, other: pa.Array) -> Mask:
     if pa.types.is_floating(one.type):
         same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
     return np.asarray(same)
+
+
+class KeptRows:
+    """A file of batches, written within a ``with`` and read afterwards.
+
+    Args:
+        path: Of a file that is not there yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        if self._writer is None:
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            self._writer = pa.ipc.new_stream(str(self._path), batch.schema, options=options)
+        if batch.num_rows:
+            self._writer.write_batch(batch)
+
+    def iter_batches(self) -> Iterator[pa.RecordBatch]:
+        """Give them back."""
+        if self._path.exists():
+            with pa.ipc.open_stream(str(self._path)) as reader:
+                yield from reader

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datafusion import col, lit
 
-from odf_engines.arrow.kept_rows import KeptRows
-from odf_engines.arrow.keyed_rows import ORD, SIDE, Decided, KeyedRows
+from odf_engines.arrow.keyed_rows import ORD, SIDE, Decided, KeptRows, KeyedRows
 from odf_engines.arrow.refused_rows import RefusedRows
 from odf_engines.arrow.sorting import iter_ordered, iter_regrouped, make_context, quoted, rows_of_batch
 from odf_engines.contract import IngestRequest

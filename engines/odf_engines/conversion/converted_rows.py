@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from odf_engines.conversion.contract import Converter, ConverterContext, Selection
 from odf_engines.conversion.stages import Stage, run_stage, select
-from odf_engines.plug_in_calls import ConverterCall
+from odf_engines.ingest_parts import ConverterCall
 from odf_engines.records.carriers import slice_field_of
 from odf_engines.records.source_records import FieldError
 from odf_engines.stage_figures import IngestStage, StageClock

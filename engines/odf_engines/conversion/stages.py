@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.conversion.contract import Converted, Converter, Fault, Selection
-from odf_engines.plug_in_calls import ConverterCall
+from odf_engines.ingest_parts import ConverterCall
 from odf_engines.records.carriers import carrier_of, from_carrier, slice_field_of, slice_type_of, to_carrier
 from odf_engines.records.source_records import ERRORS_TYPE, ROW_GROUP_ROWS, typed_schema, value_name
 from odf_engines.stage_figures import IngestStage, StageClock

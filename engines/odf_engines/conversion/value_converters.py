@@ -1,11 +1,14 @@
 """Converters of single values, wherever they stand: in columns, members of structs, elements of lists.
 
+New values are put in the place of others, which is the way back of ``validation.columns``.
+
 Source: clauses CONV-4 and CONV-5 in ``spec/conversion.md``.
 """
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,7 @@ import pyarrow.compute as pc
 
 from odf_engines.conversion.contract import Converted, Converter, ConverterContext, ParameterError
 from odf_engines.validation.columns import ColumnPath
-from odf_engines.validation.text_values import Bad, Judged, judge_each
+from odf_engines.validation.text_values import Bad, Judged, find_judge, find_value_type, judge_each
 
 
 def type_with(outer: pa.DataType, steps: Sequence[str], inner: pa.DataType) -> pa.DataType:
@@ -160,3 +163,93 @@ class Replace(TextConverter):
     def _replace(self, text: str) -> Any:
         others = {"Keep": text, "Null": None, "Refuse": Bad("enumeration")}
         return self.parameters.values.get(text, others[self.parameters.others])
+
+
+class Cast(TextConverter):
+    """Makes numbers, days, times and truth values of texts."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Parameters:
+        """What is made, and how it is written.
+
+        ``column``; ``type`` as in ``ddlSchema`` (``DECIMAL(10,2)``); of numbers ``decimal`` and ``thousands``, the
+        marks; of days and times ``formats``, patterns that are tried in order; of ``BOOLEAN`` the words for ``true``
+        and ``false``.
+        """
+
+        column: str
+        type: str
+        decimal: str = "."
+        thousands: str | None = None
+        formats: list[str] = field(default_factory=list)
+        true: list[str] = field(default_factory=list)
+        false: list[str] = field(default_factory=list)
+
+    def __init__(self, parameters: Any, context: ConverterContext) -> None:
+        self.parameters = parameters
+        self._type = find_value_type(parameters.type)
+        self._judge, self._faults = find_judge(parameters, self._type)
+        super().__init__(parameters, context)
+
+    @property
+    def type(self) -> pa.DataType:
+        return self._type
+
+    def judge(self, texts: pa.Array) -> Judged:
+        return judge_each(texts, self._type, self._judge, self._faults)
+
+
+class Units(Converter):
+    """Gives figures in one unit, by a table of factors; the column with the unit of each row goes."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Parameters:
+        """``column`` of numbers; ``unit``: the column that says theirs; ``factors`` by unit: ``{kg: 1, g: 0.001}``."""
+
+        column: str
+        unit: str
+        factors: dict[str, str]
+
+    def __init__(self, parameters: Any, context: ConverterContext) -> None:
+        super().__init__(parameters, context)
+        schema = context.schema
+        path, unit = ColumnPath.find(schema, parameters.column), text_at(schema, parameters.unit, parameter="unit")
+        types = pa.types
+        if not (types.is_integer(path.type) or types.is_floating(path.type) or types.is_decimal(path.type)):
+            raise ParameterError("column", expected="numbers (Cast makes them of texts)", found=str(path.type))
+        for name, found in (("column", path), ("unit", unit)):
+            if found.steps:
+                raise ParameterError(name, expected="a whole column, not values inside it", found=found.text)
+        self._factors = {name: _read_factor(text) for name, text in parameters.factors.items()}
+        self._index = schema.get_field_index(parameters.column)
+        fields = [field for field in schema if field.name != parameters.unit]
+        number = pa.field(parameters.column, pa.float64())
+        self._schema = pa.schema([number if field.name == parameters.column else field for field in fields])
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def convert(self, rows: pa.RecordBatch) -> Converted:
+        units = pc.fill_null(rows.column(self.parameters.unit), "")
+        factors = pa.array(self._factors.values(), pa.float64())
+        factor = factors.take(pc.index_in(units, pa.array(self._factors.keys(), pa.string())))
+        figures = rows.column(self._index)
+        numbers = pc.multiply(figures.cast(pa.float64()), factor)
+        is_bad = pc.and_(figures.is_valid(), factor.is_null())
+        arrays = {name: rows.column(name) for name in self._schema.names} | {self.parameters.column: numbers}
+        table = pa.Table.from_batches([rows])
+        fault = ColumnPath.find(rows.schema, self.parameters.unit).read(table).fault(
+            is_bad, code="unit", message=f"expected a unit among {', '.join(self._factors)}"
+        )  # fmt: skip
+        return Converted(pa.RecordBatch.from_arrays([*arrays.values()], schema=self._schema), (fault,))
+
+
+def _read_factor(text: str) -> float:
+    try:
+        number = Decimal(text)
+    except ArithmeticError:
+        number = Decimal("NaN")
+    if not number.is_finite() or number <= 0:
+        raise ParameterError("factors", expected="numbers above 0", found=text)
+    return float(number)

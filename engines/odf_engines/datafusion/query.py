@@ -1,14 +1,15 @@
-"""The operation ``query``: one read-only question over datasets.
+"""The operations ``query``, one read-only question over datasets, and ``preprocess``, the queries of an ingest.
 
 Each dataset is a table under its name, dots and all: the whole changelog, system columns included. Beside it stands
 ``<name>__state``, the rows in force.
 
-Source: spec/query.md QUERY-1 to QUERY-6; clause FUSION-9 in ``spec/extensions/engine-contract.md``.
+Source: spec/query.md QUERY-1 to QUERY-6; ING-7 in spec/ingest.md; clauses FUSION-9 and FUSION-11 in
+``spec/extensions/engine-contract.md``.
 """
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,15 +17,17 @@ from datafusion import col, literal
 
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.datafusion.context import make_context, plan_query, query_errors, quoted
-from odf_engines.datafusion.gate import check_query
+from odf_engines.datafusion.gate import check_query, has_union
 from odf_engines.datafusion.output import free_name, plain_schema
 from odf_engines.datafusion.relations import empty_rows, read_files, register
+from odf_engines.errors import InvalidQueryError
 from odf_engines.host.messages import schema_text
-from odf_engines.host.query_names import quote_dotted_names
+from odf_engines.host.queries import quote_dotted_names, steps_of
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
+
 
 STATE_SUFFIX = "__state"
 
@@ -102,3 +105,49 @@ def write_rows(answer: "DataFrame", target: Path) -> tuple[int, pa.Schema]:
             writer.write_table(table)
             count += table.num_rows
     return count, schema
+
+
+_INPUT: Final = "input"
+
+
+def run_preprocess(request: dict[str, Any], folder: Path, memory_bytes: int) -> dict[str, object]:
+    """Run the queries over the rows of a file; see ``host.worker`` for what goes in and out.
+
+    Raises:
+        InvalidQueryError: One is no query over ``input`` and the steps before it, or fails on a value.
+    """
+    work = folder / "work"
+    try:
+        context = make_context(memory_bytes, is_repeatable=False)
+        register(context, _INPUT, read_files(context, [request["rows"]], work))
+        known, result = {_INPUT}, None
+        for step in steps_of(request["transform"]):
+            result = plan_query(context, step.query)
+            check_query(result)
+            if step.alias is not None:
+                if step.alias in known:
+                    raise InvalidQueryError(f"two steps, or a step and the input, are called {step.alias}")
+                register(context, step.alias, result)
+                known.add(step.alias)
+        assert result is not None
+        _check_columns(result.schema())
+        count, schema = write_rows(_in_one_order(result), folder / "result.parquet")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return {"result": "result.parquet", "rows": count, "schema": schema_text(schema)}
+
+
+def _in_one_order(rows: "DataFrame") -> "DataFrame":
+    """Order the rows of a union, whose parts come as they are computed; others have the order of their plan."""
+    if not has_union(rows):
+        return rows
+    with query_errors():
+        return rows.sort(*(col(quoted(each)).sort(ascending=True, nulls_first=True) for each in rows.schema().names))
+
+
+def _check_columns(found: pa.Schema) -> None:
+    if len(set(found.names)) != len(found.names):
+        raise InvalidQueryError(f"the result has two columns of one name: {', '.join(found.names)}")
+    for field in found:
+        if pa.types.is_null(field.type):
+            raise InvalidQueryError(f"the column {field.name!r} has no type: cast its NULL to one")

@@ -10,7 +10,7 @@ from odf_engines.datafusion.context import plan_query
 from odf_engines.datafusion.gate import check_plan
 from odf_engines.datafusion.relations import register
 from odf_engines.errors import InvalidQueryError
-from odf_engines.host.steps import OUTPUT, steps_of
+from odf_engines.host.queries import OUTPUT, steps_of
 from odf_protocol.events import TransformSql
 
 if TYPE_CHECKING:

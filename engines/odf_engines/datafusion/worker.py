@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 OPERATIONS = {
-    "check": "odf_engines.datafusion.check",
-    "preprocess": "odf_engines.datafusion.preprocess",
-    "query": "odf_engines.datafusion.query",
-    "transform": "odf_engines.datafusion.transform",
+    "check": "odf_engines.datafusion.check.run",
+    "preprocess": "odf_engines.datafusion.query.run_preprocess",
+    "query": "odf_engines.datafusion.query.run",
+    "transform": "odf_engines.datafusion.transform.run",
 }
 
 
@@ -36,8 +36,8 @@ def main(arguments: dict[str, Any]) -> None:
     memory_bytes: int = arguments["memory_bytes"]
 
     def run(operation: str, request: Any, folder: Path) -> dict[str, object]:
-        module = importlib.import_module(OPERATIONS[operation])
-        result: dict[str, object] = module.run(request, folder, memory_bytes)
+        module, _, function = OPERATIONS[operation].rpartition(".")
+        result: dict[str, object] = getattr(importlib.import_module(module), function)(request, folder, memory_bytes)
         return result
 
     serve(answers, run, memory_bytes)

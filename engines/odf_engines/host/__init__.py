@@ -11,9 +11,8 @@ from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
     from odf_engines.host import ingest_receive as ingest_receive
-    from odf_engines.host import python_program as python_program
     from odf_engines.host import receive as receive
-    from odf_engines.host import slice_file as slice_file
+    from odf_engines.host import slices as slices
     from odf_engines.host import step_parts as step_parts
 else:
     __getattr__ = late_modules(__name__)

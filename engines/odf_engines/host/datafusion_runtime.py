@@ -3,14 +3,12 @@
 Source: clauses SANDBOX-3, ENGINE-10 and FUSION-1 in ``spec/extensions``.
 """
 
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from odf_engines.errors import SandboxUnavailableError
 from odf_engines.host import runtime
 from odf_engines.host.digest import iter_runtime_files
 from odf_engines.sandbox.profile import Mount
@@ -43,17 +41,14 @@ def find_runtime() -> Runtime:
         SandboxUnavailableError: A package is missing.
     """
     packages = runtime.find_packages(_PACKAGES)
-    module = importlib.util.find_spec(_MODULE)
-    if module is None or module.origin is None:
-        raise SandboxUnavailableError(f"the package {_MODULE} is not installed")
     # The package asks the installation for its own version when it is imported.
     named = f"datafusion-{version('datafusion')}.dist-info/METADATA"
     return Runtime(
-        files=((named, dict(packages)["datafusion"].parent / named), (f"{_MODULE}.py", Path(module.origin).resolve())),
-        python=runtime.find_python(),
-        python_library=runtime.find_python_library(),
+        files=(
+            (named, dict(packages)["datafusion"].parent / named),
+            (f"{_MODULE}.py", runtime.find_module_file(_MODULE)),
+        ),
         packages=packages,
-        ours=runtime.find_own_packages(),
     )
 
 

@@ -16,8 +16,7 @@ from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.messages import error_from_fields
 from odf_engines.host.output_rows import OPERATIONS, RowsCheck, RowsFound, SizeCheck
-from odf_engines.host.python_program import profile_of_reader, python_command
-from odf_engines.host.runtime import find_runtime
+from odf_engines.host.runtime import find_runtime, profile_of_reader, python_command
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import kernel_limits

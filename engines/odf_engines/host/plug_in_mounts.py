@@ -6,12 +6,10 @@ Source: clause VALID-3 in ``spec/validation.md``.
 """
 
 from contextlib import suppress
-from importlib.util import find_spec
-from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
 from odf_engines.host import datafusion_runtime
-from odf_engines.host.runtime import package_folder
+from odf_engines.host.runtime import find_module_file, package_folder
 from odf_engines.plug_in_names import CONVERTERS, READERS, READERS_LIBRARIES, VALIDATORS
 from odf_engines.sandbox.profile import Mount
 
@@ -39,7 +37,7 @@ def plug_in_mounts() -> tuple[Mount, ...]:
 
 def shapefile_mounts(folder: str) -> tuple[Mount, ...]:
     """Return how the sandbox shows what reads Shapefiles, in this folder; nothing where it is not installed."""
-    module = find_spec(_SHAPES)
-    if module is None or module.origin is None:
+    try:
+        return (Mount(find_module_file(_SHAPES), f"{folder}/{_SHAPES}.py"),)
+    except SandboxUnavailableError:
         return ()
-    return (Mount(Path(module.origin).resolve(), f"{folder}/{_SHAPES}.py"),)

@@ -2,12 +2,17 @@
 
 The host knows of an engine what stands here and nothing else. How a guest's program behaves is in ``worker``.
 
+A program is one in Python, compiled beforehand: the sandbox can keep no compiled Python, so every start would compile
+hundreds of modules again, and not all installers compile what they install. What is compiled lies where Python keeps
+it, beside the sources, and is taken only with the size and time of change of its source: it is no part of the digest.
+
 Everything appears at the same path on every machine, so that no result, and nothing made once per machine, can depend
 on where a node is installed. A guest that runs on more than Python adds its own parts in a subclass.
 
 Source: clauses SANDBOX-3, ENGINE-3, ENGINE-4, ENGINE-10 and ENGINE-24 in ``spec/extensions``.
 """
 
+import compileall
 import importlib.util
 import sys
 import sysconfig
@@ -17,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
-from odf_engines.sandbox.profile import Mount
+from odf_engines.sandbox.profile import Mount, Profile
 
 _OURS = ("odf_engines", "odf_protocol")
 
@@ -25,21 +30,73 @@ _SYSTEM_LIBRARIES = Path("/usr/lib")
 _LOADER_CACHE = Path("/etc/ld.so.cache")
 
 
+def package_folder(name: str) -> Path:
+    """Return the folder of an installed package.
+
+    Raises:
+        SandboxUnavailableError: It is missing.
+    """
+    found = importlib.util.find_spec(name)
+    if found is None or not found.submodule_search_locations:
+        raise SandboxUnavailableError(f"the package {name} is not installed")
+    return Path(next(iter(found.submodule_search_locations))).resolve()
+
+
+def find_module_file(name: str) -> Path:
+    """Return the file of an installed module that is no package.
+
+    Raises:
+        SandboxUnavailableError: It is missing.
+    """
+    found = importlib.util.find_spec(name)
+    if found is None or found.origin is None:
+        raise SandboxUnavailableError(f"the package {name} is not installed")
+    return Path(found.origin).resolve()
+
+
+def find_packages(names: Iterable[str]) -> tuple[tuple[str, Path], ...]:
+    """Return name and folder of installed packages, and of the shared libraries that wheels put beside them, sorted.
+
+    Raises:
+        SandboxUnavailableError: One is missing.
+    """
+    packages = []
+    for name in names:
+        folder = package_folder(name)
+        packages.append((name, folder))
+        libraries = folder.parent / f"{name}.libs"
+        if libraries.is_dir():
+            packages.append((libraries.name, libraries))
+    return tuple(sorted(packages))
+
+
+def _find_python() -> Path:
+    return Path(sys._base_executable).resolve()  # type: ignore[attr-defined]  # noqa: SLF001 - has no public name
+
+
+def _find_python_library() -> Path:
+    return Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix})).resolve()
+
+
+def _find_own_packages() -> tuple[tuple[str, Path], ...]:
+    return tuple((name, package_folder(name)) for name in _OURS)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
     """Folders and files of this machine that make up a guest.
 
     Attributes:
+        packages: Import name and folder of what the guest needs beside Python, sorted.
         python: The interpreter, without the links of a virtual environment.
         python_library: Its standard library.
-        packages: Import name and folder of what the guest needs beside it, sorted.
-        ours: The same for the node's own packages.
+        ours: As ``packages``, of the node's own.
     """
 
-    python: Path
-    python_library: Path
     packages: tuple[tuple[str, Path], ...]
-    ours: tuple[tuple[str, Path], ...]
+    python: Path = field(default_factory=_find_python)
+    python_library: Path = field(default_factory=_find_python_library)
+    ours: tuple[tuple[str, Path], ...] = field(default_factory=_find_own_packages)
 
     def parts(self) -> tuple[Mount, ...]:
         """Return how the sandbox shows what this guest alone has."""
@@ -77,55 +134,7 @@ def find_runtime(packages: tuple[str, ...]) -> Runtime:
     Raises:
         SandboxUnavailableError: A package is missing.
     """
-    return Runtime(
-        python=find_python(),
-        python_library=find_python_library(),
-        packages=find_packages(packages),
-        ours=find_own_packages(),
-    )
-
-
-def find_python() -> Path:
-    """Return the interpreter itself."""
-    return Path(sys._base_executable).resolve()  # type: ignore[attr-defined]  # noqa: SLF001 - has no public name
-
-
-def find_python_library() -> Path:
-    """Return the folder of its standard library."""
-    return Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix})).resolve()
-
-
-def find_own_packages() -> tuple[tuple[str, Path], ...]:
-    """Return name and folder of what a sandbox needs of our own."""
-    return tuple((name, package_folder(name)) for name in _OURS)
-
-
-def find_packages(names: Iterable[str]) -> tuple[tuple[str, Path], ...]:
-    """Return name and folder of installed packages, and of the shared libraries that wheels put beside them, sorted.
-
-    Raises:
-        SandboxUnavailableError: One is missing.
-    """
-    packages = []
-    for name in names:
-        folder = package_folder(name)
-        packages.append((name, folder))
-        libraries = folder.parent / f"{name}.libs"
-        if libraries.is_dir():
-            packages.append((libraries.name, libraries))
-    return tuple(sorted(packages))
-
-
-def package_folder(name: str) -> Path:
-    """Return the folder of an installed package.
-
-    Raises:
-        SandboxUnavailableError: It is missing.
-    """
-    found = importlib.util.find_spec(name)
-    if found is None or not found.submodule_search_locations:
-        raise SandboxUnavailableError(f"the package {name} is not installed")
-    return Path(next(iter(found.submodule_search_locations))).resolve()
+    return Runtime(packages=find_packages(packages))
 
 
 _MIB = 1024 * 1024
@@ -163,3 +172,44 @@ class Guest:
     has_escapes: bool = False
     scratch_bytes: int = _SCRATCH_BYTES
     temporary_bytes: int = _TEMPORARY_BYTES
+
+
+_OWN_CODE = Path("/runtime/ours")
+
+
+def python_command(program: str) -> list[str]:
+    """Return how a module of ours is started inside the sandbox; nothing of the machine's Python settings counts."""
+    return ["/runtime/python/bin/python3", "-I", "-S", "-B", f"{_OWN_CODE / program.replace('.', '/')}.py"]
+
+
+def profile_of_reader(runtime: Runtime, given: Mount, *, has_filter: bool) -> Profile:
+    """Return what the sandbox of a program of ours contains that reads what others wrote, and writes no file.
+
+    Args:
+        runtime: Of the program.
+        given: What it reads.
+        has_filter: See ``Profile``.
+    """
+    return Profile(
+        mounts=(*runtime.mounts(), given),
+        links=runtime.links(),
+        environment={
+            # Other allocators of Arrow's reserve more memory than they use, which the limit would count.
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
+            "LANG": "C.UTF-8",
+            "LD_LIBRARY_PATH": "/runtime/python/lib",
+            "MALLOC_ARENA_MAX": "2",
+            "OMP_NUM_THREADS": "1",
+            "TZ": "UTC",
+        },
+        has_filter=has_filter,
+    )
+
+
+def compile_packages(runtime: Runtime) -> None:
+    """Compile what a guest can import, where that is not done yet: seconds once, then a look at each file.
+
+    Folders that cannot be written are left as they are: their modules are compiled at every start.
+    """
+    for _, folder in (*runtime.packages, *runtime.ours):
+        compileall.compile_dir(folder, quiet=2)

@@ -38,10 +38,9 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.host.messages import encode_message, error_from_fields, error_of_start
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
-from odf_engines.host.python_program import python_command
 from odf_engines.host.query_bounds import check_query_bounds, check_transform_bounds
-from odf_engines.host.runtime import Guest
-from odf_engines.plug_in_calls import conditions_of
+from odf_engines.host.runtime import Guest, python_command
+from odf_engines.ingest_parts import conditions_of
 from odf_engines.progress import receive_answer
 from odf_engines.sandbox.caller import CallerConfinedProcess
 from odf_engines.sandbox.disk import remove_tree

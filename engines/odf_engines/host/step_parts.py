@@ -10,7 +10,7 @@ from typing import Final
 
 from odf_engines.contract import TransformRequest
 from odf_engines.errors import EngineError, LimitExceededError
-from odf_engines.host.steps import steps_of
+from odf_engines.host.queries import steps_of
 from odf_engines.validation.running_name import read_running
 from odf_protocol.errors import shown
 

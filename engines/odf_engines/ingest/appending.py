@@ -18,7 +18,7 @@ from odf_engines.ingest.quarantined_rows import BadRows, list_unread
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema
 from odf_engines.ingest.validated import validate_rows
-from odf_engines.plug_in_calls import conditions_of
+from odf_engines.ingest_parts import conditions_of
 from odf_engines.records.source_records import RECORD
 from odf_engines.stage_figures import IngestStage
 from odf_engines.stage_names import name_strategy

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from odf_engines.errors import InvalidSourceError
-from odf_engines.plug_in_calls import ReaderCall
+from odf_engines.ingest_parts import ReaderCall
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, Reader
 from odf_engines.records.record_writer import RecordWriter
 from odf_engines.records.source_records import FieldError, OriginalRecord, SourceRecords, split_each

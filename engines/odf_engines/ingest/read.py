@@ -16,7 +16,6 @@ from odf_engines.errors import InvalidQueryError, InvalidSourceError
 from odf_engines.ingest import csv_records, json_records
 from odf_engines.ingest.columnar_files import is_stream
 from odf_engines.ingest.columns import rename_reserved
-from odf_engines.ingest.json_types import guess_columns
 from odf_engines.ingest.parquet_records import read_parquet
 from odf_engines.ingest.plug_in_records import NEEDED_STEP, read_with
 from odf_engines.ingest.read_options import check_encoding, parse_dialect, parse_times
@@ -29,11 +28,12 @@ from odf_engines.ingest.source_schema import (
     check_columns,
     check_distinct,
     find_declared,
+    guess_columns,
     guess_schema,
     text_schema,
 )
 from odf_engines.ingest.source_text import InvalidTextError
-from odf_engines.plug_in_calls import ReaderCall
+from odf_engines.ingest_parts import ReaderCall
 from odf_engines.records.source_records import SourceRecords
 from odf_engines.row_samples import SampledStage
 from odf_engines.stage_figures import IngestStage

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odf_engines.host.slice_file import open_slice_file
+from odf_engines.host.slices import open_slice_file
 from odf_engines.ingest.columns import Columns, InvalidColumnsError
 from odf_engines.ingest.outcome import OP
 from odf_engines.records.ahead import iter_ahead

@@ -15,8 +15,7 @@ import msgspec
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError
 from odf_engines.host.plug_in_mounts import shapefile_mounts
-from odf_engines.host.python_program import profile_of_reader, python_command
-from odf_engines.host.runtime import find_runtime
+from odf_engines.host.runtime import find_runtime, profile_of_reader, python_command
 from odf_engines.plug_in_names import READERS_LIBRARIES
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.process import SandboxedProcess

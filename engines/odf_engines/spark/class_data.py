@@ -4,14 +4,21 @@ Made in two steps, both in the sandbox: a worker answers small requests while Ja
 dumps them. The archive is a picture of memory that Java trusts, so it is only ever made by us, from a query of ours,
 and appears in the cache folder at once and whole, under a name that says what it was made for.
 
+Archives stand on a shelf of the machine's cache, each under a name that says what it was made for. Several processes
+may want one at the same time; all but one wait. Nothing on a shelf is needed: it can be deleted at any time.
+
 It changes how fast an engine starts and never a result, so it is no part of the digest.
 
 Source: clause ENGINE-13 in ``spec/extensions/engine-contract.md``.
 """
 
 import contextlib
+import fcntl
 import os
 import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,18 +26,85 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import Limits, QueryRequest, QueryTable, TransformInput, TransformRequest
 from odf_engines.errors import EngineError, EngineFailureError
-from odf_engines.host.cache_shelf import CacheShelf
 from odf_engines.host.outputs import OutputFolder
-from odf_engines.host.python_program import python_command
+from odf_engines.host.runtime import python_command
 from odf_engines.host.session import HostSession
 from odf_engines.sandbox.process import SandboxedProcess
-from odf_engines.spark.digest import class_data_key
 from odf_engines.spark.launch import SHORT_LIVED
-from odf_engines.spark.runtime import Runtime, spark_guest
+from odf_engines.spark.runtime import Runtime, class_data_key, spark_guest
 from odf_protocol.events import DataField, DataSchema, DataTypeInt64, DataTypeString, OffsetInterval, TransformSql
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary, system_fields
+
+_MOST_KEPT = 8  # guess: so many checkouts one user works in at a time; archives of them all take about a gigabyte
+
+
+@dataclass(frozen=True, slots=True)
+class CacheShelf:
+    """One folder of such files.
+
+    Attributes:
+        folder: Made if need be.
+        suffix: How their names end.
+    """
+
+    folder: Path
+    suffix: str
+
+    def find(self, name: str, *, is_good: Callable[[Path], bool]) -> Path | None:
+        """Return a good thing if there is one, and count it as used now."""
+        path = self._path(name)
+        if not is_good(path):
+            return None
+        with contextlib.suppress(OSError):  # it may go meanwhile, and belong to somebody else
+            os.utime(path)
+        return path
+
+    def make(self, name: str, make: Callable[[Path], Path], *, is_good: Callable[[Path], bool]) -> Path:
+        """Return a good thing, making it if need be; those that were used least of late go.
+
+        Args:
+            name: Says what it is made for.
+            make: Makes it somewhere in the folder it is given, and returns where; the folder is removed afterwards.
+            is_good: Whether what stands at a path, if anything does, is whole and up to date.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with self._locked(name):
+            if (found := self.find(name, is_good=is_good)) is not None:
+                return found
+            path = self._path(name)
+            with tempfile.TemporaryDirectory(dir=self.folder, prefix=".making-") as folder:
+                make(Path(folder)).replace(path)
+            self._forget()
+        return path
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}{self.suffix}"
+
+    @contextlib.contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        with (self.folder / f"{name}.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _forget(self) -> None:
+        for old in sorted(self._iter_kept(), key=_used_ns, reverse=True)[_MOST_KEPT:]:
+            old.unlink(missing_ok=True)
+
+    def _iter_kept(self) -> Iterator[Path]:
+        """Yield what stands here, without what is being made and without locks."""
+        for path in self.folder.iterdir():
+            if not path.name.startswith(".") and path.suffix == self.suffix:
+                yield path
+
+
+def _used_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0  # it went meanwhile
+
 
 _LIMITS = Limits(memory_bytes=2 * 1024**3, wall_s=300.0, output_bytes=1024**3)  # guess: takes 30 s and 200 MB
 _CLASS_LIST = "classes.txt"

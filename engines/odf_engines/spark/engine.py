@@ -11,16 +11,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odf_engines import host, ingest, spark
+from odf_engines import ingest, spark
 from odf_engines.cluster import Cluster
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError
-from odf_engines.host.cache_shelf import user_cache
-from odf_engines.host.runtime import Guest
+from odf_engines.host.digest import user_cache
+from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import open_session
 from odf_engines.spark.launch import SETTINGS, SHORT_LIVED
-from odf_engines.spark.runtime import find_runtime, spark_guest
+from odf_engines.spark.runtime import engine_digest, find_runtime, spark_guest
 from odf_engines.spark.session import SparkHostSession, open_on_cluster
 from odf_protocol.events import AddPushSource, MergeStrategy, SetPollingSource
 from odf_protocol.multihash import Multihash
@@ -71,7 +71,7 @@ class SparkEngine:
 
     def digest(self) -> Multihash:
         """See ``Engine``."""
-        return spark.digest.engine_digest(find_runtime(), self.cache)
+        return engine_digest(find_runtime(), self.cache)
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         """See ``Engine``."""
@@ -98,7 +98,7 @@ class SparkEngine:
         Raises:
             EngineError: It cannot be made; sessions start without it, only slower.
         """
-        host.python_program.compile_packages(find_runtime())
+        compile_packages(find_runtime())
         spark.class_data.make_class_data(find_runtime(), self.cache)
 
     def examine(self) -> Sequence[MachineNeed]:

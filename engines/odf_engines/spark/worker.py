@@ -1,6 +1,6 @@
 """The program inside the sandbox: starts Spark once, then answers requests, one JSON line each way.
 
-How to add an operation: write a module inside ``odf_engines.spark`` with a function
+How to add an operation: write a function in a module inside ``odf_engines.spark``
 
     def run(spark: SparkSession, request: SomeRequest, folder: Path) -> dict[str, object]
 
@@ -36,6 +36,14 @@ OPERATIONS = {
     "query": "odf_engines.spark.query.run",
     "transform": "odf_engines.spark.transform.run",
 }
+
+# What a transform imports in the end, imported while Java starts; a name that is missing costs time in a first request.
+_PRELOADED = (
+    "encodings.idna", "ssl",  # by py4j when it connects
+    "numpy.ma", "pyarrow.compute", "pyarrow.parquet",
+    "pyspark.sql.classic.column", "pyspark.sql.classic.dataframe", "pyspark.sql.pandas.map_ops",
+    "odf_engines.spark.transform",
+)  # fmt: skip
 
 _OUT_OF_MEMORY = 3  # exit code of Java under -XX:+ExitOnOutOfMemoryError
 # How Spark says that memory is not enough for a sort or a join, or a row not for one buffer of Java (2 GiB).
@@ -75,10 +83,10 @@ def main(arguments: dict[str, Any]) -> None:
     from odf_engines.errors import ClusterUnavailableError, LimitExceededError
     from odf_engines.host.messages import error_to_fields
     from odf_engines.host.worker import READY, answer_line, take_answers
-    from odf_engines.spark.preload import preload
 
     answers = take_answers()
-    preload()
+    for name in _PRELOADED:
+        importlib.import_module(name)
     if settings:
         from odf_engines.spark.cluster import connect_cluster
 

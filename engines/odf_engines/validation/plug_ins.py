@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from odf_engines.errors import EngineError
-from odf_engines.plug_in_calls import ValidatorCall
+from odf_engines.ingest_parts import ValidatorCall
 from odf_engines.validation.contract import Context, ParameterError, Validator
 
 

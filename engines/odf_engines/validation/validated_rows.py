@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odf_engines.plug_in_calls import ValidatorCall
+from odf_engines.ingest_parts import ValidatorCall
 from odf_engines.records.carriers import carrier_of, from_carrier
 from odf_engines.records.source_records import ROW_GROUP_ROWS, FieldError, value_name
 from odf_engines.stage_figures import IngestStage, StageClock

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from odf_engines.plug_in_calls import QuarantineReason
+from odf_engines.ingest_parts import QuarantineReason
 from odf_node.http.addressed import get_followed
 from odf_node.http.bodies import too_large
 from odf_node.http.callers import get_token

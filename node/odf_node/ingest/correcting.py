@@ -152,7 +152,7 @@ class Correcting:
             stack.enter_context(self.objects.writing())
             folder = stack.enter_context(TemporaryDirectory(dir=self.scratch, prefix="source-"))
             path = Path(folder, "correction.parquet")
-            with host.slice_file.open_slice_file(path, rows.schema) as file:
+            with host.slices.open_slice_file(path, rows.schema) as file:
                 file.write_table(rows)
             outputs = StagedOutputs(self.objects, stack)
             new_data = outputs.stage_slice(path, interval, None)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from odf_engines.plug_in_calls import QuarantineReason
+from odf_engines.ingest_parts import QuarantineReason
 from odf_node.ports.datasets import DatasetRecord
 from odf_protocol.errors import OdfError, UnsupportedError
 from odf_protocol.timestamp import Timestamp

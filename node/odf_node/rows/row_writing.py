@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines.host.slice_file import open_slice_file
+from odf_engines.host.slices import open_slice_file
 from odf_node.rows.slices import check_slice
 from odf_protocol.events import DataSchema, DataSlice
 from odf_protocol.schema_arrow import rows_schema_of

@@ -16,7 +16,7 @@ from odf_engines.datafusion.spark_questions.selects import PLACE, STATE_SUFFIX, 
 from odf_engines.datafusion.spark_questions.terms import term_of
 from odf_engines.datafusion.spark_questions.values import Term, cast, only, orderly
 from odf_engines.errors import UnsuitableQueryError
-from odf_engines.host.query_names import quote_dotted_names, tell_apart
+from odf_engines.host.queries import quote_dotted_names, tell_apart
 
 # What the parser reads otherwise than Spark does: escapes, comments inside of comments, pipes.
 _READ_OTHERWISE = ("\\", "/*", "|>", "{", "$")

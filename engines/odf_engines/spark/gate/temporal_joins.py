@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from odf_engines.errors import InvalidQueryError, NotReplayableError
-from odf_engines.host.query_names import OPAQUE
+from odf_engines.host.queries import OPAQUE
 from odf_engines.spark.gate.map_class import SUBQUERIES, column_definitions
 from odf_engines.spark.gate.trees import items, iter_expression, iter_plan, leads_to, shown, simple_name, view_name
 from odf_engines.spark.java_side import java_class, scala_object, scala_sequence

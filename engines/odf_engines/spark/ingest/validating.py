@@ -15,7 +15,7 @@ from odf_engines.errors import InvalidQueryError, InvalidSourceError
 from odf_engines.ingest.columns import ORD, Columns
 from odf_engines.ingest.result import Folders
 from odf_engines.ingest.validated import Validated, validate_rows
-from odf_engines.plug_in_calls import PREDICATE, conditions_of
+from odf_engines.ingest_parts import PREDICATE, conditions_of
 from odf_engines.records.carriers import quoted
 from odf_engines.records.source_records import value_name
 from odf_engines.spark.gate.statement import invalid_query

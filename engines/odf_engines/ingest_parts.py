@@ -1,14 +1,21 @@
-"""What the contract of ingests says about readers, converters and validators, and what is told of rows they refuse.
+"""Parts of the contract of ingests: calls of plug-ins, what is told of refused rows, and rows between two engines.
 
 Source: READ-1 in ``spec/readers.md``; CONV-1, CONV-6 and CONV-8 in ``spec/conversion.md``; VALID-1 in
-``spec/validation.md``; ING-6 and ING-15 in ``spec/ingest.md``.
+``spec/validation.md``; ING-6, ING-7 and ING-15 in ``spec/ingest.md``.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odf_engines.records.referenced_rows import ReferencedRows
+from odf_engines.stage_figures import StageFigures
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 MAX_REASONS = 5
 """Kinds of errors of an ingest that are told; its quarantine file has all of them.  # guess: as many as people read"""
@@ -93,3 +100,24 @@ class QuarantineReason:
     value: str | None = None
     record: int | None = None
     line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRows:
+    """Rows of a source on their way through a query that another engine runs (ING-7).
+
+    Attributes:
+        rows: Parquet: those that were read and converted; later, what the query made of them.
+        quarantine: Records that could not be taken, with their errors, Parquet; None: all could.
+        records: How many the source has.
+        left_out: How many of them a converter left out (CONV-7).
+        stages: What was done so far (STAGE-1).
+        samples: As in ``IngestResponse``.
+    """
+
+    rows: Path
+    quarantine: Path | None
+    records: int
+    left_out: int = 0
+    stages: tuple[StageFigures, ...] = ()
+    samples: "Mapping[str, pa.Table]" = field(default_factory=dict)

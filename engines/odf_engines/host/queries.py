@@ -1,12 +1,17 @@
-"""Names in queries and answers: dataset names have dots, which SQL reads as a path; answers name a column once.
+"""The queries of a transform, and names in queries and answers.
+
+Dataset names have dots, which SQL reads as a path; answers name a column once.
 
 `SELECT * FROM countries.daily` becomes ``SELECT * FROM `countries.daily` ``. Quoted text and comments stay as they are.
 
-Source: spec/query.md QUERY-2, QUERY-5.
+Source: spec/query.md QUERY-2, QUERY-5; ODF "TransformSql", clause GATE-1.
 """
 
 import re
 from collections.abc import Iterable, Sequence
+
+from odf_engines.errors import InvalidQueryError
+from odf_protocol.events import SqlQueryStep, TransformSql
 
 OPAQUE = r"""
         [rR]?'(?:[^'\\]|\\.|'')*'      # text
@@ -48,3 +53,23 @@ def tell_apart(names: Sequence[str]) -> list[str]:
             candidate = f"{name}_{number}"
         found.append(candidate)
     return found
+
+
+OUTPUT = "__output__"  # how other engines name the result of the last step
+
+
+def steps_of(transform: TransformSql) -> tuple[SqlQueryStep, ...]:
+    """Return the queries in order.
+
+    Raises:
+        InvalidQueryError: None, or one that later steps cannot name.
+    """
+    steps = transform.queries or ()
+    if transform.query is not None:
+        steps = (*steps, SqlQueryStep(query=transform.query))
+    if not steps:
+        raise InvalidQueryError("a transform has at least one query")
+    for step in steps[:-1]:
+        if step.alias is None:
+            raise InvalidQueryError("only the last query may be without an alias")
+    return steps
