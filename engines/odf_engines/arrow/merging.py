@@ -47,13 +47,6 @@ def merge_records(
 ) -> Merged | None:
     """Merge a file of converted records as the request says.
 
-    Args:
-        request: Of the ingest.
-        records: Parquet file, by number.
-        columns: Of the rows.
-        scratch: Folder for what memory cannot hold.
-        memory_bytes: Of the session.
-
     Returns:
         None where columns have types that are compared elsewhere.
 

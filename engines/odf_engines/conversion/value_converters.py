@@ -21,13 +21,7 @@ from odf_engines.validation.text_values import Bad, Judged, find_judge, find_val
 
 
 def type_with(outer: pa.DataType, steps: Sequence[str], inner: pa.DataType) -> pa.DataType:
-    """Return the type of a column whose values at a path get another type.
-
-    Args:
-        outer: Of the column.
-        steps: See ``ColumnPath``.
-        inner: Of the values.
-    """
+    """Return the type of a column whose values at a path get another type."""
     if not steps:
         return inner
     step, *rest = steps

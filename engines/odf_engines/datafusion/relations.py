@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 def input_rows(context: "SessionContext", source: TransformInput, folder: Path) -> "DataFrame":
     """Return an input's new rows of a step.
 
-    Args:
-        context: Of the request.
-        source: The input.
-        folder: Made for this input.
-
     Raises:
         InvalidQueryError: It has a type that Arrow does not know.
         EngineFailureError: A file cannot be read.

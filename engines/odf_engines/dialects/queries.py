@@ -69,12 +69,7 @@ def tokens_of(sql: str, engine: str) -> list[Token]:
 
 
 def find_double_quoted_texts(sql: str, engine: str) -> list[str]:
-    """Find what stands in double quotes and is a text to the engine, each once; somebody may have meant a column.
-
-    Args:
-        sql: A question that the engine answered.
-        engine: Whose SQL it is.
-    """
+    """Find what stands in double quotes and is a text to the engine, each once; somebody may have meant a column."""
     try:
         tokens = tokens_of(sql, engine)
     except InvalidQueryError:
@@ -98,10 +93,6 @@ class Statements:
 
 def split_statements(text: str, engine: str) -> Statements:
     """Split a text at its semicolons, told by the tokens of the engine's dialect: those inside of quotes end nothing.
-
-    Args:
-        text: Any number of statements.
-        engine: Whose SQL it is.
 
     Raises:
         InvalidQueryError: A quote does not end.

@@ -119,13 +119,7 @@ def find_stages(request: IngestRequest, answer: Answer) -> tuple[StageFigures, .
 
 
 def blame_plug_in(request: IngestRequest, folder: Path, error: EngineError) -> EngineError:
-    """Name the plug-in that was at work when a process ended, if one was (VALID-4, CONV-4).
-
-    Args:
-        request: What was asked.
-        folder: That the request wrote to.
-        error: How the process ended.
-    """
+    """Name the plug-in that was at work when a process ended, if one was (VALID-4, CONV-4)."""
     told = [] if request.reader is None else [f"{READER} {request.reader.name}"]
     told += [f"{VALIDATOR} {call.name}" for call in request.validators]
     told += [f"{CONVERTER} {call.name}" for call in request.converters]

@@ -1,7 +1,7 @@
-"""Reading outputs of an engine in a sandbox of its own, so that what a hostile file costs, or breaks, stays there.
+"""Reading what others wrote in a sandbox of its own, so that what a hostile file costs, or breaks, stays there.
 
-The reader is the node's own program, not the engine's: it shares nothing with the engine but the files that were taken
-over, which it can only read.
+The reader of outputs is the node's own program, not the engine's: it shares nothing with the engine but the files that
+were taken over, which it can only read.
 
 Source: clause ENGINE-19 in ``spec/extensions/engine-contract.md``; SANDBOX-11.
 """
@@ -16,7 +16,7 @@ from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.messages import error_from_fields
 from odf_engines.host.output_rows import OPERATIONS, RowsCheck, RowsFound, SizeCheck
-from odf_engines.host.runtime import find_runtime, profile_of_reader, python_command
+from odf_engines.host.runtime import find_runtime, python_command
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import kernel_limits
@@ -24,6 +24,42 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 
 _PACKAGES = ("msgspec", "numpy", "pyarrow")
+
+
+def profile_of_reader(packages: tuple[str, ...], *given: Mount, has_filter: bool) -> Profile:
+    """Return what the sandbox of a program of ours contains that reads what others wrote, and writes no file.
+
+    Args:
+        packages: That it imports.
+        given: What it reads, and further packages.
+        has_filter: See ``Profile``.
+    """
+    runtime = find_runtime(packages)
+    return Profile(
+        mounts=(*runtime.mounts(), *given),
+        links=runtime.links(),
+        environment={
+            # Other allocators of Arrow's reserve more memory than they use, which the limit would count.
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
+            "LANG": "C.UTF-8",
+            "LD_LIBRARY_PATH": "/runtime/python/lib",
+            "MALLOC_ARENA_MAX": "2",
+            "OMP_NUM_THREADS": "1",
+            "TZ": "UTC",
+        },
+        has_filter=has_filter,
+    )
+
+
+def start_reader(program: str, profile: Profile, limits: Limits) -> SandboxedProcess:
+    """Start such a program, which is told its ``limits`` for the kernel and ``memory_bytes``; do not wait for it."""
+    kernel = kernel_limits(
+        memory_bytes=limits.memory_bytes, cpu_s=limits.cpu_s, file_bytes=0, processes=limits.processes
+    )
+    # Not the address space, which Arrow reserves without using it.
+    arguments = {"limits": {**kernel, "RLIMIT_DATA": limits.memory_bytes}, "memory_bytes": limits.memory_bytes}
+    command = [*python_command(program), json.dumps(arguments)]
+    return SandboxedProcess(profile, command, replace(limits, output_bytes=0))
 
 
 class OutputReader:
@@ -46,13 +82,7 @@ class OutputReader:
         self._running()
 
     def check(self, path: Path, check: RowsCheck | SizeCheck, *, wall_s: float) -> RowsFound:
-        """Run a check; see ``OutputFolder.check``.
-
-        Args:
-            path: Below the folder.
-            check: What to look for.
-            wall_s: Time for it.
-        """
+        """Run a check; see ``OutputFolder.check``."""
         request = {"path": f"/exchange/done/{path.relative_to(self._folder)}", **_fields_of(check)}
         try:
             process = self._running()
@@ -87,24 +117,12 @@ class OutputReader:
         if process is not None and (not process.is_running or process.spent_cpu_s > self._limits.cpu_s / 2):
             self.close()
         if self._process is None:
-            limits = kernel_limits(
-                memory_bytes=self._limits.memory_bytes,
-                cpu_s=self._limits.cpu_s,
-                file_bytes=0,
-                processes=self._limits.processes,
-            )
-            # Not the address space, which Arrow reserves without using it.
-            arguments = {
-                "limits": {**limits, "RLIMIT_DATA": self._limits.memory_bytes},
-                "memory_bytes": self._limits.memory_bytes,
-            }
-            program = [*python_command("odf_engines.host.output_program"), json.dumps(arguments)]
-            self._process = SandboxedProcess(self._profile(), program, replace(self._limits, output_bytes=0))
+            self._process = start_reader("odf_engines.host.output_program", self._profile(), self._limits)
         return self._process
 
     def _profile(self) -> Profile:
         given = Mount(self._folder, "/exchange/done")
-        return profile_of_reader(find_runtime(_PACKAGES), given, has_filter=self._has_filter)
+        return profile_of_reader(_PACKAGES, given, has_filter=self._has_filter)
 
 
 def _found_in(answer: Any) -> RowsFound:

@@ -52,10 +52,6 @@ _LEVELS = {"(": 1, "[": 1, "case": 1, ")": -1, "]": -1, "end": -1}
 def check_transform_bounds(transform: TransformSql, *, has_escapes: bool = True) -> None:
     """Check all queries of a transform together.
 
-    Args:
-        transform: The queries.
-        has_escapes: See ``check_query_bounds``.
-
     Raises:
         InvalidQueryError: Too many, too long or too deep.
     """

@@ -50,12 +50,6 @@ def receive_transform(
 ) -> TransformResponse:
     """Check the answer to a transform.
 
-    Args:
-        request: What was asked.
-        answer: What was answered.
-        outputs: Has its files.
-        counts_rows: See ``Guest``.
-
     Raises:
         EngineFailureError, LimitExceededError: It is not what the contract says.
     """

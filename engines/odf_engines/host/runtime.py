@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
-from odf_engines.sandbox.profile import Mount, Profile
+from odf_engines.sandbox.profile import Mount
 
 _OURS = ("odf_engines", "odf_protocol")
 
@@ -180,30 +180,6 @@ _OWN_CODE = Path("/runtime/ours")
 def python_command(program: str) -> list[str]:
     """Return how a module of ours is started inside the sandbox; nothing of the machine's Python settings counts."""
     return ["/runtime/python/bin/python3", "-I", "-S", "-B", f"{_OWN_CODE / program.replace('.', '/')}.py"]
-
-
-def profile_of_reader(runtime: Runtime, given: Mount, *, has_filter: bool) -> Profile:
-    """Return what the sandbox of a program of ours contains that reads what others wrote, and writes no file.
-
-    Args:
-        runtime: Of the program.
-        given: What it reads.
-        has_filter: See ``Profile``.
-    """
-    return Profile(
-        mounts=(*runtime.mounts(), given),
-        links=runtime.links(),
-        environment={
-            # Other allocators of Arrow's reserve more memory than they use, which the limit would count.
-            "ARROW_DEFAULT_MEMORY_POOL": "system",
-            "LANG": "C.UTF-8",
-            "LD_LIBRARY_PATH": "/runtime/python/lib",
-            "MALLOC_ARENA_MAX": "2",
-            "OMP_NUM_THREADS": "1",
-            "TZ": "UTC",
-        },
-        has_filter=has_filter,
-    )
 
 
 def compile_packages(runtime: Runtime) -> None:

@@ -25,10 +25,6 @@ _PER_MS = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
 def slice_schema(fields: Iterable[DataField], vocabulary: Vocabulary) -> pa.Schema:
     """Return the schema of the slices of a transform: system columns, event time, then the query's columns in order.
 
-    Args:
-        fields: The query's own columns.
-        vocabulary: Of the output.
-
     Raises:
         InvalidQueryError: A type that no slice can hold.
     """

@@ -41,13 +41,7 @@ def told_part(part: str, queries: Sequence[int]) -> str:
 
 
 def name_part(request: TransformRequest, folder: Path, error: EngineError) -> EngineError:
-    """Say of a limit at which part of the step it was reached, as far as the engine told it.
-
-    Args:
-        request: What was asked.
-        folder: That the request wrote to.
-        error: How it ended.
-    """
+    """Say of a limit at which part of the step it was reached, as far as the engine told it."""
     told = _TOLD.fullmatch(read_running(folder) or "")
     if not isinstance(error, LimitExceededError) or told is None or told[1] not in PARTS:
         return error

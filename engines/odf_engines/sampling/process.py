@@ -6,7 +6,7 @@ Source: clause ING-24 in ``spec/ingest.md``; SANDBOX-11.
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,13 +14,11 @@ import msgspec
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError
+from odf_engines.host.output_reader import profile_of_reader, start_reader
 from odf_engines.host.plug_in_mounts import shapefile_mounts
-from odf_engines.host.runtime import find_runtime, profile_of_reader, python_command
 from odf_engines.plug_in_names import READERS_LIBRARIES
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount
-from odf_engines.sandbox.resources import kernel_limits
 
 _PACKAGES: Final = ("msgspec", "numpy", "pyarrow", *READERS_LIBRARIES)
 _LIMITS: Final = Limits(memory_bytes=1024**3, wall_s=60.0, cpu_s=60, output_bytes=0, processes=64)  # guess
@@ -69,15 +67,10 @@ def look_at_table(kind: str, path: Path, *, shown_as: str, is_whole: bool) -> Fo
         SandboxUnavailableError: Nothing can be isolated on this machine.
     """
     has_filter = Layer.FILTER not in missing_layers(accepted_layers(os.environ))
-    profile = profile_of_reader(find_runtime(_PACKAGES), Mount(path, "/sample/file"), has_filter=has_filter)
-    profile = replace(profile, mounts=(*profile.mounts, *shapefile_mounts("/runtime/site")))
-    kernel = kernel_limits(
-        memory_bytes=_LIMITS.memory_bytes, cpu_s=_LIMITS.cpu_s, file_bytes=0, processes=_LIMITS.processes
-    )
-    arguments = {"limits": {**kernel, "RLIMIT_DATA": _LIMITS.memory_bytes}}
+    given = (Mount(path, "/sample/file"), *shapefile_mounts("/runtime/site"))
+    profile = profile_of_reader(_PACKAGES, *given, has_filter=has_filter)
     request = {"kind": kind, "is_whole": is_whole, "most_records": _MOST_RECORDS, "most_bytes": _MOST_ANSWER_BYTES}
-    program = [*python_command("odf_engines.sampling.program"), json.dumps(arguments)]
-    process = SandboxedProcess(profile, program, _LIMITS)
+    process = start_reader("odf_engines.sampling.program", profile, _LIMITS)
     try:
         process.send(json.dumps(request).encode())
         return _read_answer(process.receive(_LIMITS.wall_s), shown_as)

@@ -47,15 +47,7 @@ def iter_answer_changes(
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of one step, in their order, and the operation of each.
 
-    Args:
-        spark: A session of this request's own.
-        request: With the earlier slices and watermarks of all inputs.
-        known: The view.
-        work: Of this request.
-        piece_rows: Rows of a table at most.
-
-    Raises:
-        PySparkException, LimitExceededError: See ``iter_changes`` of maintained views.
+    Arguments and errors are those of ``iter_changes`` of maintained views; inputs have their earlier watermarks, too.
     """
     parsed: dict[tuple[int | None, ...], tuple[ParsedStep, ...]] = {}
 
@@ -118,13 +110,6 @@ def iter_answers(
     spark: SparkSession, request: TransformRequest, known: KnownAsOf, work: Work, piece_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the answers that a step gives and takes, in their order, and the operation of each.
-
-    Args:
-        spark: A session of this request's own.
-        request: With the earlier slices and watermarks of all inputs.
-        known: The query.
-        work: Of this request.
-        piece_rows: Rows of a table at most.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or it gives too many.

@@ -125,10 +125,6 @@ def find_class_data(runtime: Runtime, cache: Path) -> Path | None:
 def make_class_data(runtime: Runtime, cache: Path) -> Path:
     """Return the archive, making it if need be; processes that want it at the same time make it once.
 
-    Args:
-        runtime: What is installed.
-        cache: Folder that has the shelf.
-
     Raises:
         SandboxUnavailableError, EngineError: It cannot be made; the engine starts without one, only slower.
     """

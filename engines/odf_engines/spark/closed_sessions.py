@@ -19,11 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from odf_engines.contract import Lookback, TransformInput, TransformRequest
 from odf_engines.spark.arrivals import LEAST_US, all_arrivals, highest_watermark, new_arrivals, unix_us
 from odf_engines.spark.as_of_join import late_versions, versions_at
-from odf_engines.spark.changelog import APPEND
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.known_transforms import KnownSessions
-from odf_engines.spark.pieces import bound_rows, collect_pieces
+from odf_engines.spark.pieces import iter_appended
 from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import compute_steps
 from odf_protocol.schema_spark import quote_spark_name
@@ -37,11 +36,7 @@ def iter_closed_sessions(
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of the sessions that close in a step, in their order, all of them appended.
 
-    Args:
-        spark: A session of this request's own.
-        request: With the earlier slices and watermarks of its inputs.
-        known: The query.
-        work: Of this request.
+    Arguments are those of ``iter_changes`` of maintained views; inputs have their earlier watermarks, too.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
@@ -56,10 +51,7 @@ def iter_closed_sessions(
     closed = result.where(f"{end} >= {ends_after}L AND {end} < {until_us}L")
     closed = closed.toDF(*(f"v{position}" for position in range(len(result.columns))))
     with unspilled(spark, matters=known.depends_on_order):
-        pieces = collect_pieces(closed.orderBy(*closed.columns), closed.schema)
-        for piece in bound_rows(pieces, request.limits.output_rows):
-            if piece.num_rows:
-                yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
+        yield from iter_appended(closed, known.result.names, request.limits.output_rows)
 
 
 def list_lookbacks(known: KnownSessions) -> dict[str, Lookback]:

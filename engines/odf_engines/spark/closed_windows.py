@@ -27,14 +27,13 @@ from odf_engines.spark.arrivals import (
     unix_us,
 )
 from odf_engines.spark.as_of_join import late_versions, versions_at
-from odf_engines.spark.changelog import APPEND
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.event_windows import EventWindow
 from odf_engines.spark.gate.window_inputs import InputBelow
 from odf_engines.spark.known_transforms import KnownWindows
 from odf_engines.spark.maintained_view import make_ready
-from odf_engines.spark.pieces import bound_rows, collect_pieces
+from odf_engines.spark.pieces import iter_appended
 from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import compute_steps
 from odf_protocol.schema_spark import quote_spark_name
@@ -63,11 +62,7 @@ def iter_closed(
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of the windows that close in a step, in their order, all of them appended.
 
-    Args:
-        spark: A session of this request's own.
-        request: With the earlier slices and watermarks of its inputs.
-        known: The query.
-        work: Of this request.
+    Arguments are those of ``iter_changes`` of maintained views; inputs have their earlier watermarks, too.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
@@ -87,10 +82,7 @@ def iter_closed(
     for more in results[1:]:
         rows_out = rows_out.unionAll(more)
     with unspilled(spark, matters=known.depends_on_order):
-        pieces = collect_pieces(rows_out.orderBy(*rows_out.columns), rows_out.schema)
-        for piece in bound_rows(pieces, request.limits.output_rows):
-            if piece.num_rows:
-                yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
+        yield from iter_appended(rows_out, known.result.names, request.limits.output_rows)
 
 
 def list_lookbacks(known: KnownWindows) -> dict[str, Lookback]:

@@ -214,12 +214,6 @@ def examine_transform(
 ) -> Examination:
     """Take a transform through the gate, over inputs without rows: as a map, else as a maintained view.
 
-    Args:
-        spark: A session.
-        transform: The queries.
-        inputs: Names, vocabularies and schemas.
-        vocabulary: Of the output.
-
     Raises:
         InvalidQueryError, NotReplayableError: The gate's refusal.
     """

@@ -68,14 +68,7 @@ def plan_map(plan: Any, rows: DataFrame, columns: Sequence[Any], alias: str, voc
 
 
 def _iter_layers(plan: Any, alias: str, given: list[Any], passed: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the lists and filters of a map from the top, each list with the columns that it passes on.
-
-    Args:
-        plan: See ``plan_map``.
-        alias: See ``plan_map``.
-        given: Columns of the input.
-        passed: Columns that every list passes on.
-    """
+    """Yield the lists and filters of a map from the top, each list with the columns that it passes on."""
     defined: dict[int, Any] = {}
     while view_name(plan) != alias:
         match simple_name(plan):

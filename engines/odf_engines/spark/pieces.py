@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.serializers import NoOpSerializer
@@ -27,6 +29,7 @@ from pyspark.sql.types import StructType
 from pyspark.util import _load_from_socket
 
 from odf_engines.errors import LimitExceededError
+from odf_engines.spark.changelog import APPEND
 from odf_engines.spark.java_side import java_class, tasks_at_once
 
 _Result = TypeVar("_Result")
@@ -48,10 +51,6 @@ def fit_in_memory(slices: Sequence[Path]) -> bool:
 
 def collect_pieces(rows: DataFrame, columns: StructType) -> Iterator[pa.Table]:
     """Compute the partitions of a query, as many at once as there are cores, and give them in their order.
-
-    Args:
-        rows: The query.
-        columns: Of its result.
 
     Raises:
         PySparkException: Of computing a piece; the ones before it were handed over.
@@ -104,6 +103,19 @@ def bound_rows(pieces: Iterable[pa.Table], most_rows: int) -> Iterator[pa.Table]
         if count > most_rows:
             raise LimitExceededError("output_rows", allowed=most_rows, found=count)
         yield piece
+
+
+def iter_appended(
+    rows: DataFrame, names: Sequence[str], most_rows: int
+) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
+    """Compute a query and yield its rows by all columns, under other names, and the operation of each: an append.
+
+    Raises:
+        PySparkException, LimitExceededError: As ``collect_pieces`` and ``bound_rows``.
+    """
+    for piece in bound_rows(collect_pieces(rows.orderBy(*rows.columns), rows.schema), most_rows):
+        if piece.num_rows:
+            yield piece.rename_columns(names), np.full(piece.num_rows, APPEND, dtype=np.int64)
 
 
 def cut_even(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:

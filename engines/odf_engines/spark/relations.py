@@ -61,12 +61,7 @@ def stated_columns(schema: DataSchema, struct: Any) -> list[Any]:
 
 
 def empty_rows(spark: SparkSession, struct: Any) -> DataFrame:
-    """Return no rows as if from files, for analysing a query before, or without, reading data.
-
-    Args:
-        spark: Session.
-        struct: From ``struct_of``.
-    """
+    """Return no rows as if from files, for analysing a query before, or without, reading data."""
     no_rows = java_class("java.util.ArrayList")()
     return rows_of(spark, java_session(spark).createDataFrame(no_rows, struct.asNullable()))
 

@@ -71,13 +71,9 @@ def _stated_sizes(path: Path, footer_bytes: int) -> Iterator[int | None]:
 
 
 def output_schema(spark_schema: str, vocabulary: Vocabulary) -> pa.Schema:
-    """Return the schema of the slices of a transform, see ``slice_schema``.
+    """Return the schema of the slices of a transform, see ``slice_schema``, of Spark's JSON of the query's own columns.
 
     Every row has an event time (CHAIN-45), also where Spark cannot tell that it has, as of a group's maximum.
-
-    Args:
-        spark_schema: JSON of the query's own columns.
-        vocabulary: Of the output.
 
     Raises:
         InvalidQueryError: A type that no slice can hold.

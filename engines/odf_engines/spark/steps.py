@@ -134,11 +134,6 @@ def reach_steps(
 def parse_steps(spark: SparkSession, transform: TransformSql, inputs: Collection[str]) -> tuple[ParsedStep, ...]:
     """Parse the queries of a transform.
 
-    Args:
-        spark: A session.
-        transform: The queries.
-        inputs: Aliases.
-
     Raises:
         InvalidQueryError, NotReplayableError: The gate's refusal.
     """

@@ -56,14 +56,7 @@ def find_plain_columns(rows: ReferencedRows, dataset: str, names: dict[str, str]
 
 
 def read_keyed(rows: ReferencedRows, theirs: pa.Schema, on: list[str], take: list[str]) -> "KeyTable":
-    """Read the rows in force that have a key.
-
-    Args:
-        rows: Of the dataset.
-        theirs: Its plain columns.
-        on: Those of the key.
-        take: Further ones that are wanted.
-    """
+    """Read the rows in force that have a key."""
     # By all of their columns: of rows that are alike in these few, the one in force need not be the newest given.
     found = read_in_force(rows, theirs).select([*dict.fromkeys([*on, *take])])
     for name in on:

@@ -25,10 +25,6 @@ _READ_OTHERWISE = ("\\", "/*", "|>", "{", "$")
 def translate_question(sql: str, tables: Sequence[QueryTable]) -> str:
     """Write a question that was written for Spark as DataFusion answers it alike.
 
-    Args:
-        sql: One query.
-        tables: What it may read.
-
     Raises:
         UnsuitableQueryError: Spark has to answer it; the message says what it has.
     """

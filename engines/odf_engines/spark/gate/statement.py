@@ -113,14 +113,7 @@ def parse_query(
 
 
 def parse_again(spark: Any, query: ParsedQuery, sql: str, reached_us: Mapping[str, int | None]) -> ParsedQuery:
-    """Parse a text that passed as a query, for other times up to which its temporal tables are known.
-
-    Args:
-        spark: Session.
-        query: From ``parse_query``.
-        sql: The same text.
-        reached_us: See ``put_versions``.
-    """
+    """Parse a text that passed as a query, for other times up to which its temporal tables are known."""
     return replace(query, plan=_parse(spark, sql, reached_us))
 
 
