@@ -26,15 +26,7 @@ from odf_engines.errors import (
     NotReplayableError,
     SandboxUnavailableError,
 )
-from odf_engines.ingest_parts import (
-    MAX_CODES,
-    MAX_REASONS,
-    ConverterCall,
-    PreparedRows,
-    QuarantineReason,
-    ReaderCall,
-    ValidatorCall,
-)
+from odf_engines.ingest_parts import ConverterCall, PreparedRows, QuarantineReason, ReaderCall, ValidatorCall
 from odf_engines.limits import Limits
 from odf_engines.lookback import Lookback
 from odf_engines.records.referenced_rows import ReferencedRows
@@ -48,8 +40,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "MAX_CODES",
-    "MAX_REASONS",
     "MAX_STAGES",
     "ConverterCall",
     "EngineError",

@@ -12,21 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines.contract import (
-    MAX_CODES,
-    MAX_REASONS,
-    IngestRequest,
-    IngestResponse,
-    Limits,
-    PreparedRows,
-    QuarantineReason,
-    QueryResponse,
-    Statistics,
-)
+from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryResponse, Statistics
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, receive_result, slice_check
+from odf_engines.ingest_parts import MAX_CODES, MAX_REASONS, QuarantineReason
 from odf_engines.row_samples import MOST_SAMPLE_ROWS, SampledStage
 from odf_engines.stage_figures import StageFigures, read_stage_figures
 from odf_engines.stage_names import names_of

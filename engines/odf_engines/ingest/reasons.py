@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odf_engines.contract import MAX_CODES, MAX_REASONS, QuarantineReason
 from odf_engines.ingest.quarantined_rows import QuarantinedRow, iter_batches, lengths_of
+from odf_engines.ingest_parts import MAX_CODES, MAX_REASONS, QuarantineReason
 
 _SHOWN_CHARACTERS = 100  # of a value in a report; the row itself stands in the file  # guess
 _ELEMENT = re.compile(r"\[[0-9]+\]")

@@ -15,7 +15,7 @@ from odf_engines.conversion.contract import ColumnsUnknownError, Converter, Conv
 from odf_engines.conversion.converted_rows import make_converters
 from odf_engines.engine import IngestEngine
 from odf_engines.ingest.columns import columns_of, rename_reserved
-from odf_engines.ingest.declared_columns import check_merge_columns
+from odf_engines.ingest.declared import check_merge_columns
 from odf_engines.ingest.plug_in_records import NEEDED_STEP
 from odf_engines.ingest.source_schema import find_declared
 from odf_engines.readers.contract import Reader
