@@ -22,7 +22,6 @@ from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.ports.block_stage import OfferedBlock
 from odf_protocol.block import encode_block
-from odf_protocol.chain import Strictness
 from odf_protocol.events import AddData, DatasetKind, Event, Seed, SetInfo
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import Multihash
@@ -104,7 +103,6 @@ def check_and_read(folder: Path, length: int) -> tuple[CheckedChain, int]:
                 state=None,
                 before=None,
                 signed=False,
-                strictness=Strictness.FOREIGN,
             )
             offered = iter_offered(length)
             while batch := list(islice(offered, 100)):

@@ -23,6 +23,7 @@ and ``accept`` (4 to 8).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from odf_node.acceptance.attesting import Attester
@@ -33,12 +34,16 @@ from odf_node.acceptance.proofs import gather_proof, iter_steps_of, list_builds
 from odf_node.acceptance.refusing import InsufficientProofError, Refuser
 from odf_node.acceptance.statements import Statements
 from odf_node.acceptance.verification import check_rows, replay_steps
+from odf_node.derive.replaying import Replayer
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import (
+    Acceptance,
     Attestation,
     BlockNotFoundError,
     Commit,
+    DatasetRecord,
     KeyStore,
+    NewBlock,
     ObjectStore,
 )
 from odf_node.ports.block_stage import BlockStage, MemoryStage, OfferedBlock
@@ -155,10 +160,28 @@ class Acceptor:
             raise self.refuser.refuse(offer, error) from error
         except (RejectedError, MalformedError, UnsupportedError, BlockNotFoundError) as error:
             raise self.refuser.refuse(offer, error, paths=paths) from error
-        kept = others.select_new(candidate.dataset_id, offered, chain.hashes, self.now)
+        acceptance = acceptance_of(candidate, decision, rule, replayed, self.now)
+        attestations = (
+            *self._attest(candidate, decision, rule.policy, replayed),
+            *others.select_new(candidate.dataset_id, offered, chain.hashes, self.now),
+        )
+        needed = candidate.needed_objects()
+        files = FileCount(len(needed), sum(item.size_bytes for item in needed))
+        report = partial(
+            AcceptanceReport,
+            replayed_steps=replayed,
+            decision=decision,
+            warnings=chain.warnings,
+            first_contact=candidate.is_new,
+            portion=offer.portion,
+        )
         if candidate.is_held:
-            return self._confirm(candidate, arrivals, decision, rule, replayed, kept)  # (8)
-        return self._commit(candidate, arrivals, decision, rule, replayed, kept)  # (8)
+            record = self._confirm(candidate, arrivals, needed, acceptance, attestations)  # (8)
+            count, rows = len(chain.stage), chain.count_rows()
+            return report(record=record, completed_blocks=count, completed_rows=rows, completed_files=files)
+        blocks = chain.new_blocks(after=candidate.replaces_after)
+        record = self._commit(candidate, arrivals, needed, blocks, acceptance, attestations)  # (8)
+        return report(record=record, new_blocks=len(blocks), new_rows=chain.count_rows(), new_files=files)
 
     def _locate_objects(self, candidate: Candidate, arrivals: Arrivals, paths: dict[Multihash, Path]) -> None:
         for needed in candidate.needed_objects():
@@ -179,97 +202,63 @@ class Acceptor:
         if not decision.reexecute:
             return 0
         held = self.chains.find_dataset(candidate.dataset_id)
-        return replay_steps(
-            candidate.chain,
-            paths,
-            chains=self.chains,
-            object_names=self.object_names,
-            objects=self.objects,
-            engines=self.engines,
-            say=self.say,
-            known_before=held is not None and held.trust is Trust.REEXECUTED,
-        )
+        replayer = Replayer(self.chains, self.object_names, self.objects, self.engines.rows, paths)
+        known_before = held is not None and held.trust is Trust.REEXECUTED
+        return replay_steps(candidate.chain, replayer, self.engines, self.say, known_before=known_before)
 
     def _commit(
         self,
         candidate: Candidate,
         arrivals: Arrivals,
-        decision: Decision,
-        rule: AcceptRule,
-        replayed: int,
-        kept: tuple[Attestation, ...],
-    ) -> AcceptanceReport:
-        offer, chain = candidate.offer, candidate.chain
-        needed = candidate.needed_objects()
-        follows = candidate.replaced or offer.base
-        new_blocks = chain.new_blocks(after=candidate.replaces_after)
+        needed: Sequence[NeededObject],
+        blocks: Sequence[NewBlock],
+        acceptance: Acceptance,
+        attestations: tuple[Attestation, ...],
+    ) -> DatasetRecord:
+        offer, follows = candidate.offer, candidate.replaced or candidate.offer.base
+        hashes = tuple(item.hash for item in needed)
         commit = Commit(
             dataset_id=candidate.dataset_id,
             expected_head=follows.hash if follows else None,
-            blocks=new_blocks,
+            blocks=blocks,
             replaces_after=candidate.replaces_after,
-            chain_state=encode_state(chain.state),
-            objects=tuple(item.hash for item in needed),
-            absent=frozenset(item.hash for item in needed if not offer.portion.has_rows),
-            not_brought=frozenset(item.hash for item in needed if not offer.portion.has_files),
+            chain_state=encode_state(candidate.chain.state),
+            objects=hashes,
+            absent=frozenset(() if offer.portion.has_rows else hashes),
+            not_brought=frozenset(() if offer.portion.has_files else hashes),
             signed_head=offer.signed_head,
             new_dataset=new_dataset_of(candidate, self.now) if candidate.is_new else None,
             known_key_events=candidate.keys.kept,
             key_events=candidate.keys.new,
-            attestations=(*self._attest(candidate, decision, rule.policy, replayed), *kept),
-            acceptance=acceptance_of(candidate, decision, rule, replayed, self.now),
+            attestations=attestations,
+            acceptance=acceptance,
         )
-        arrivals.keep(item.hash for item in needed if offer.portion.has_files)
-        record = self.commits.commit(commit)
-        return AcceptanceReport(
-            record,
-            len(new_blocks),
-            chain.count_rows(),
-            replayed,
-            decision,
-            chain.warnings,
-            candidate.is_new,
-            offer.portion,
-            new_files=_count_files(needed),
-        )
+        arrivals.keep(hashes if offer.portion.has_files else ())
+        return self.commits.commit(commit)
 
     def _confirm(
         self,
         candidate: Candidate,
         arrivals: Arrivals,
-        decision: Decision,
-        rule: AcceptRule,
-        replayed: int,
-        kept: tuple[Attestation, ...],
-    ) -> AcceptanceReport:
+        needed: Sequence[NeededObject],
+        acceptance: Acceptance,
+        attestations: tuple[Attestation, ...],
+    ) -> DatasetRecord:
         """Add to blocks that were taken on their metadata alone what was found since (PART-3, PART-13)."""
-        portion, needed = candidate.offer.portion, candidate.needed_objects()
-        acceptance = acceptance_of(candidate, decision, rule, replayed, self.now)
-        arrivals.keep(item.hash for item in needed)
-        self.object_names.mark_brought(candidate.dataset_id, [item.hash for item in needed])
+        hashes = [item.hash for item in needed]
+        arrivals.keep(hashes)
+        self.object_names.mark_brought(candidate.dataset_id, hashes)
         earlier = (item.trust for item in self.commits.iter_acceptances(candidate.dataset_id))
         self.commits.put_acceptance(
             candidate.dataset_id,
             acceptance,
             rests_on=weakest((acceptance.trust, *(trust for trust in earlier if trust is not Trust.METADATA))),
-            attestations=(*self._attest(candidate, decision, rule.policy, replayed), *kept),
-            present=[item.hash for item in needed if portion.has_rows],
+            attestations=attestations,
+            present=hashes if candidate.offer.portion.has_rows else [],
         )
         record = self.chains.find_dataset(candidate.dataset_id)
         assert record is not None
-        return AcceptanceReport(
-            record,
-            0,
-            0,
-            replayed,
-            decision,
-            candidate.chain.warnings,
-            False,
-            portion,
-            completed_blocks=len(candidate.chain.stage),
-            completed_rows=candidate.chain.count_rows(),
-            completed_files=_count_files(needed),
-        )
+        return record
 
     def _attest(
         self, candidate: Candidate, decision: Decision, policy: Policy | None, replayed: int
@@ -297,7 +286,3 @@ class Acceptor:
         others = self._statements()
         for row in others.select_new(dataset_id, others.read_about(dataset_id, raws), {}, self.now):
             self.evidence.put_attestation(row)
-
-
-def _count_files(needed: Sequence[NeededObject]) -> FileCount:
-    return FileCount(len(needed), sum(item.size_bytes for item in needed))

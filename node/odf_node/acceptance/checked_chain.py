@@ -165,7 +165,6 @@ class ChainCheck:
         state: ChainState | None,
         before: DatasetView | None,
         signed: bool,
-        strictness: Strictness,
     ) -> None:
         """Begin.
 
@@ -175,14 +174,13 @@ class ChainCheck:
             state: After the block before the first one; None: they start with the Seed.
             before: What is in force after that block.
             signed: Every block has to be signed.
-            strictness: Whose blocks they are.
         """
         self._stage = stage
         self._keys = keys
         self._before = before
         self._signed = signed
         self._number = 0 if state is None else state.sequence_number + 1
-        self._verifier = ChainVerifier(state, strictness=strictness)
+        self._verifier = ChainVerifier(state, strictness=Strictness.FOREIGN)
         self._fold = ViewFold(before)
 
     def take(self, item: OfferedBlock) -> None:

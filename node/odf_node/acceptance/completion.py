@@ -1,20 +1,20 @@
 """Files and proof for blocks that were taken on their metadata alone (PART-3, PART-13)."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from odf_node.acceptance.offers import Candidate, Offer, Portion
 from odf_node.acceptance.unchecked import find_unchecked
-from odf_node.acceptance.verification import check_chain, stored_piece, view_at
+from odf_node.acceptance.verification import check_stored
 from odf_node.datasets.presence import Presence
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, Head, ObjectStore
-from odf_node.ports.block_stage import OfferedBlock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.object_names import ObjectNames
-from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.chain import ChainState
 
 _PIECE_BLOCKS: Final = 256
 """Blocks that are in memory at once while the state of the rules is found.  # guess"""
@@ -43,61 +43,33 @@ class Completion:
         if unchecked is None or not portion.has_files:
             return None
         if portion.has_rows or not unchecked.has_files:
-            return _read_held(
-                self.chains, self.documents, self.evidence, record, unchecked.after, portion, url, statements
-            )
+            return self._read_held(record, unchecked.after, portion, url, statements)
         # They were here. Those that went since are wanted as well, unless their blocks rest on more than metadata.
         lost = Presence(self.object_names, self.objects).find_absent(record)
         if not lost:
             return None
-        held = _read_held(self.chains, self.documents, self.evidence, record, unchecked.after, portion, url, statements)
+        held = self._read_held(record, unchecked.after, portion, url, statements)
         return held if any(item.hash in lost for item in held.needed_objects()) else None
 
-
-def _read_held(
-    chains: ChainStore,
-    documents: DocumentStore,
-    evidence: EvidenceStore,
-    record: DatasetRecord,
-    after: int,
-    portion: Portion,
-    url: str,
-    statements: tuple[bytes, ...],
-) -> Candidate:
-    signed = record.pinned_key is not None
-    keys = KeyLogs(chains, documents).compare(record.id, ())
-    state: ChainState | None = None
-    for first in range(-1, after, _PIECE_BLOCKS):
-        upto = min(first + _PIECE_BLOCKS, after)
-        state = check_chain(
-            stored_piece(chains, evidence, record, after=first, upto=upto),
-            keys=keys.history,
-            state=state,
-            before=None if first < 0 else view_at(chains, record.id, first),
-            signed=signed,
-            strictness=Strictness.FOREIGN,
-        ).state
-    blocks: list[OfferedBlock] = list(
-        stored_piece(chains, evidence, record, after=after, upto=record.head.sequence_number)
-    )
-    chain = check_chain(
-        blocks,
-        keys=keys.history,
-        state=state,
-        before=None if after < 0 else view_at(chains, record.id, after),
-        signed=signed,
-        strictness=Strictness.FOREIGN,
-    )
-    signed_head = documents.find_signed_head(record.id)
-    base = None if after < 0 else chains.find_block_by_number(record.id, after)
-    offer = Offer(
-        name=record.name,
-        source_url=url,
-        base=None if base is None else Head(base.sequence_number, base.hash),
-        blocks=blocks,
-        signed_head=None if signed_head is None else signed_head.raw,
-        expected_id=record.id,
-        statements=statements,
-        portion=portion,
-    )
-    return Candidate(offer, record.id, False, signed, chain, keys, is_held=True)
+    def _read_held(
+        self, record: DatasetRecord, after: int, portion: Portion, url: str, statements: tuple[bytes, ...]
+    ) -> Candidate:
+        signed = record.pinned_key is not None
+        keys = KeyLogs(self.chains, self.documents).compare(record.id, ())
+        check = partial(check_stored, self.chains, self.evidence, record, keys=keys.history, signed=signed)
+        state: ChainState | None = None
+        for first in range(-1, after, _PIECE_BLOCKS):
+            state = check(state=state, upto=min(first + _PIECE_BLOCKS, after)).state
+        chain = check(state=state)
+        signed_head = self.documents.find_signed_head(record.id)
+        offer = Offer(
+            name=record.name,
+            source_url=url,
+            base=None if state is None else Head(state.sequence_number, state.head),
+            blocks=chain.stage,
+            signed_head=None if signed_head is None else signed_head.raw,
+            expected_id=record.id,
+            statements=statements,
+            portion=portion,
+        )
+        return Candidate(offer, record.id, False, signed, chain, keys, is_held=True)

@@ -12,7 +12,7 @@ from odf_node.acceptance.checked_chain import ChainCheck, CheckedChain, stage_un
 from odf_node.acceptance.histories import find_fork, find_last_common
 from odf_node.acceptance.offers import Candidate, Offer
 from odf_node.acceptance.refusing import Refuser
-from odf_node.acceptance.verification import view_at
+from odf_node.datasets.chains import load_view
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs, OfferedKeys
 from odf_node.ports import DatasetRecord, HeadMovedError, Origin
@@ -20,7 +20,6 @@ from odf_node.ports.block_stage import BlockStage, OfferedBlock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import DocumentStore
 from odf_protocol.block import decode_block
-from odf_protocol.chain import Strictness
 from odf_protocol.chain.stored_state import decode_state
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
@@ -126,7 +125,7 @@ class Examination:
             if held != offer.base:
                 # Not the peer's doing: somebody of ours wrote since the offer was asked for.
                 raise HeadMovedError(dataset_id, offer.base.hash, held.hash)
-            before = view_at(self._chains, dataset_id, offer.base.sequence_number)
+            before = load_view(self._chains, dataset_id, upto=offer.base.sequence_number)
             state = decode_state(state_bytes)
         return ChainCheck(  # (3)
             self._stage,
@@ -134,7 +133,6 @@ class Examination:
             state=state,
             before=before,
             signed=self._signed_head is not None,
-            strictness=Strictness.FOREIGN,
         )
 
     def _identify(self, first: OfferedBlock) -> DatasetId:

@@ -183,7 +183,7 @@ class FileCount:
     fetched_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceReport:
     """What was accepted, and on what grounds.
 
@@ -192,12 +192,12 @@ class AcceptanceReport:
     """
 
     record: DatasetRecord
-    new_blocks: int
-    new_rows: int
-    replayed_steps: int
     decision: Decision
-    warnings: tuple[str, ...]
-    first_contact: bool
+    new_blocks: int = 0
+    new_rows: int = 0
+    replayed_steps: int = 0
+    warnings: tuple[str, ...] = ()
+    first_contact: bool = False
     portion: Portion = Portion.EVERYTHING
     new_files: FileCount = FileCount()
     completed_blocks: int = 0

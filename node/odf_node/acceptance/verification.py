@@ -17,7 +17,7 @@ from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.derive.replay_records import check_record_engine
 from odf_node.derive.replaying import Replayer, StepMismatch
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports import DatasetRecord
 from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.block_stage import MemoryStage, OfferedBlock
 from odf_node.ports.chains import ChainStore
@@ -29,9 +29,8 @@ from odf_node.readable_inputs import find_input
 from odf_node.rows.slice_process import RowReader, SliceProcess
 from odf_protocol import block_traits as traits
 from odf_protocol.block import Block, decode_block
-from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.chain import ChainState
 from odf_protocol.dataset_view import DatasetView, apply
-from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, SetTransform, TransformSql
 from odf_protocol.key_history import KeyHistory
@@ -57,7 +56,6 @@ def check_chain(
     state: ChainState | None,
     before: DatasetView | None,
     signed: bool,
-    strictness: Strictness,
 ) -> CheckedChain:
     """Check blocks that follow ``state`` (None: they start with the Seed): decoding, link, every rule, signatures.
 
@@ -65,10 +63,43 @@ def check_chain(
         MalformedError, UnsupportedError: Bytes that are no block of a known version.
         RejectedError: A rule is broken or a signature is missing or wrong.
     """
-    check = ChainCheck(MemoryStage(), keys=keys, state=state, before=before, signed=signed, strictness=strictness)
+    check = ChainCheck(MemoryStage(), keys=keys, state=state, before=before, signed=signed)
     for item in offered:
         check.take(item)
     return check.finish()
+
+
+def check_stored(
+    chains: ChainStore,
+    evidence: EvidenceStore,
+    record: DatasetRecord,
+    *,
+    keys: KeyHistory,
+    signed: bool,
+    state: ChainState | None = None,
+    upto: int | None = None,
+) -> CheckedChain:
+    """Check blocks of this node as ``check_chain`` does, with their replay records, as if somebody had sent them.
+
+    Args:
+        chains: Has them.
+        evidence: Has the records.
+        record: Whose they are.
+        keys: Who speaks for the dataset.
+        signed: Every block has to be signed.
+        state: After the block before the first one; None: from the Seed on.
+        upto: Number of the last one; None: the head.
+    """
+    after = -1 if state is None else state.sequence_number
+    has_steps = record.kind is DatasetKind.DERIVATIVE
+
+    def iter_offered() -> Iterator[OfferedBlock]:
+        for stored in chains.iter_blocks(record.id, after=after, upto=upto):
+            replay_record = evidence.find_replay_record(record.id, stored.hash) if has_steps else None
+            yield OfferedBlock(stored.raw, stored.signature, None if replay_record is None else replay_record.raw)
+
+    before = None if state is None else load_view(chains, record.id, upto=after)
+    return check_chain(iter_offered(), keys=keys, state=state, before=before, signed=signed)
 
 
 def check_rows(
@@ -144,13 +175,10 @@ def find_missing_inputs(
 
 def replay_steps(
     chain: CheckedChain,
-    paths: Mapping[Multihash, Path],
-    *,
-    chains: ChainStore,
-    object_names: ObjectNames,
-    objects: ObjectStore,
+    replayer: Replayer,
     engines: EngineHost,
     say: Say,
+    *,
     known_before: bool = False,
     whole: Count | None = None,
 ) -> int:
@@ -158,11 +186,8 @@ def replay_steps(
 
     Args:
         chain: The blocks.
-        paths: Has their slices.
-        chains: Inputs, and the blocks before.
-        object_names: Which files they have.
-        objects: Has their files.
-        engines: Runs them.
+        replayer: Has their slices, the inputs and the blocks before.
+        engines: Run them.
         say: Hears after each step how many are done.
         known_before: What stands before these blocks was re-executed here, so that a checkpoint that it left is what
             this node computed. Otherwise the steps that led to it are run again, too (PLAN-12).
@@ -173,12 +198,12 @@ def replay_steps(
         RejectedError: The query is one that nobody could repeat, or the step contradicts its inputs.
         EngineError: The engine failed for reasons that say nothing about the publisher.
     """
-    replayer = Replayer(chains, object_names, objects, engines.rows, paths)
+    chains = replayer.chains
     replayed, whole = 0, whole or Count(0, chain.count(traits.STEP), "steps")
     state = None if chain.before is None else chain.before.query_checkpoint
     earlier: Iterable[ChainStep] = ()
     if state is not None and known_before:
-        replayer.checkpoints[state] = objects.get_path(state)
+        replayer.checkpoints[state] = replayer.objects.get_path(state)
     elif state is not None:
         earlier = _steps_of_query(chains, chain)
     with ExitStack() as stack:
@@ -270,21 +295,13 @@ class RecordedEngines:
 
 
 def check_records(
-    chain: CheckedChain,
-    paths: Mapping[Multihash, Path],
-    *,
-    chains: ChainStore,
-    object_names: ObjectNames,
-    objects: ObjectStore,
-    engines: EngineHost,
-    with_inputs: bool,
+    chain: CheckedChain, replayer: Replayer, engines: EngineHost, *, with_inputs: bool
 ) -> RecordedEngines:
     """Check what replay records say beyond the chain itself: engine and, with ``with_inputs``, what was read.
 
     Raises:
         RejectedError: REPLAY-7, REPLAY-9.
     """
-    replayer = Replayer(chains, object_names, objects, engines.rows, paths)
     steps = recorded = 0
     others: dict[EngineIdentity, int] = {}
     for step in chain.iter_steps(traits.STEP):
@@ -307,26 +324,6 @@ def _is_made_here(engines: EngineHost, record: ReplayRecord, sequence_number: in
     except EngineMissingError:
         return False
     return check_record_engine(record, engine, engines.get_digest(build), sequence_number)
-
-
-def stored_chain(chains: ChainStore, evidence: EvidenceStore, record: DatasetRecord) -> Iterable[OfferedBlock]:
-    """Read a chain of this node as if somebody had sent it, with the replay records that are kept beside it."""
-    return stored_piece(chains, evidence, record, after=-1, upto=None)
-
-
-def stored_piece(
-    chains: ChainStore, evidence: EvidenceStore, record: DatasetRecord, *, after: int, upto: int | None
-) -> Iterable[OfferedBlock]:
-    """Read the blocks above ``after`` and not above ``upto`` like ``stored_chain``."""
-    has_steps = record.kind is DatasetKind.DERIVATIVE
-    for stored in chains.iter_blocks(record.id, after=after, upto=upto):
-        replay_record = evidence.find_replay_record(record.id, stored.hash) if has_steps else None
-        yield OfferedBlock(stored.raw, stored.signature, None if replay_record is None else replay_record.raw)
-
-
-def view_at(chains: ChainStore, dataset_id: DatasetId, sequence_number: int) -> DatasetView:
-    """Fold our copy up to a block."""
-    return load_view(chains, dataset_id, upto=sequence_number)
 
 
 def _missing_inputs(

@@ -275,7 +275,7 @@ class Taking:
 
     def _up_to_date(self, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
         nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(self.chains, record))
-        return AcceptanceReport(record, 0, 0, 0, nothing, (), False, wishes.portion)
+        return AcceptanceReport(record=record, decision=nothing, portion=wishes.portion)
 
 
 def _offer_of(errand: Errand, offered: PeerHead, heard: Heard) -> Offer:

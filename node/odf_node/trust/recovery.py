@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from odf_node.acceptance.verification import check_chain, check_rows, view_at
+from odf_node.acceptance.verification import check_chain, check_rows
 from odf_node.commit_point import commit_with_objects
+from odf_node.datasets.chains import load_view
 from odf_node.errors import UsageError
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import Commit, DatasetRecord, KeyStore, ObjectStore, Origin
@@ -15,7 +16,6 @@ from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import UNHEARD
 from odf_node.threads import finish_in_thread
 from odf_protocol.block_traits import CHECKPOINT, ROWS
-from odf_protocol.chain import Strictness
 from odf_protocol.chain.stored_state import decode_state, encode_state
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.block_outlines import iter_wanted
@@ -61,9 +61,8 @@ class Recovery:
             blocks,
             keys=known.history,
             state=decode_state(state),
-            before=view_at(self.chains, record.id, record.head.sequence_number),
+            before=load_view(self.chains, record.id, upto=record.head.sequence_number),
             signed=True,
-            strictness=Strictness.FOREIGN,
         )
         if chain.last.hash != head.block_hash:
             raise RejectedError("HEAD-4 head-is-the-last-block", expected=head.block_hash, found=chain.last.hash)

@@ -9,7 +9,7 @@ from odf_node.acceptance.proofs import gather_proof
 from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.statements import Statements
 from odf_node.acceptance.unchecked import find_unchecked
-from odf_node.acceptance.verification import check_chain, stored_chain
+from odf_node.acceptance.verification import check_stored
 from odf_node.datasets.chains import describe_acceptance, find_partial
 from odf_node.derive.query_reach import describe_reach
 from odf_node.engines.sessions import EngineHost
@@ -24,7 +24,6 @@ from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.peers import PeerStore
 from odf_protocol.accept_policies import PolicySet
-from odf_protocol.chain import Strictness
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.policy import AcceptRule, Auditor, Decision, Trust, decide, decide_on_metadata
@@ -102,14 +101,8 @@ class TrustReport:
             return AcceptRule(name="KEY-14"), Decision(False, None, False, str(error))
         signed = record.pinned_key is not None
         try:
-            chain = check_chain(
-                stored_chain(self.chains, self.evidence, record),
-                keys=KeyLogs(self.chains, self.documents).get_history(record.id),
-                state=None,
-                before=None,
-                signed=signed,
-                strictness=Strictness.FOREIGN,
-            )
+            keys = KeyLogs(self.chains, self.documents).get_history(record.id)
+            chain = check_stored(self.chains, self.evidence, record, keys=keys, signed=signed)
         except OdfError as error:
             return rule, Decision(False, None, False, f"what is held is damaged: {error}")
         key = self.keys.find_node_key()

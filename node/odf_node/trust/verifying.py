@@ -18,17 +18,16 @@ from odf_node.acceptance.checked_chain import CheckedChain
 from odf_node.acceptance.proofs import describe_missing_engines
 from odf_node.acceptance.verification import (
     ReplayMismatchError,
-    check_chain,
     check_records,
     check_rows,
+    check_stored,
     find_missing_inputs,
     replay_steps,
-    stored_piece,
-    view_at,
 )
 from odf_node.datasets.chains import find_partial, iter_decoded, load_view
 from odf_node.datasets.naming import select_datasets
 from odf_node.datasets.presence import Presence
+from odf_node.derive.replaying import Replayer
 from odf_node.engines.sessions import EngineHost
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, Head, ObjectStore, Origin, Verified
@@ -38,7 +37,6 @@ from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.progress import Count, Say
 from odf_node.wording import count_of
 from odf_protocol import block_traits as traits
-from odf_protocol.chain import ChainState, Strictness
 from odf_protocol.chain.stored_state import decode_state, encode_state
 from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Cause, Divergence
@@ -217,16 +215,17 @@ class Verifier:
             partial=find_partial(self.chains, record),
         )
         try:
+            keys = KeyLogs(self.chains, self.documents).get_history(record.id)
             if signed_head is not None:
-                verify_head(
-                    signed_head.raw, record.id, keys=KeyLogs(self.chains, self.documents).get_history(record.id)
-                )
+                verify_head(signed_head.raw, record.id, keys=keys)
             if known is not None:
                 self._look_for_files(record, after)
             state = None if known is None else decode_state(known.chain_state)
             while after < record.head.sequence_number:
                 upto = min(after + PIECE_BLOCKS, record.head.sequence_number)
-                chain = self._read(record, after, upto, state, signed=signed)
+                chain = check_stored(
+                    self.chains, self.evidence, record, keys=keys, signed=signed, state=state, upto=upto
+                )
                 finding = self._check_piece(record, chain, finding, options, say)
                 state, after = chain.state, upto
                 if options.sample is None:
@@ -256,19 +255,6 @@ class Verifier:
         # It saves time alone: where there is no room for it, all is looked at again the next time.
         with suppress(UnavailableError):
             self.evidence.put_verified(Verified(record.id, chain.last, replayed, encode_state(chain.state), self.now()))
-
-    def _read(
-        self, record: DatasetRecord, after: int, upto: int, state: ChainState | None, *, signed: bool
-    ) -> CheckedChain:
-        """Read a piece of the chain as if somebody had sent it."""
-        return check_chain(
-            stored_piece(self.chains, self.evidence, record, after=after, upto=upto),
-            keys=KeyLogs(self.chains, self.documents).get_history(record.id),
-            state=state,
-            before=None if after < 0 else view_at(self.chains, record.id, after),
-            signed=signed,
-            strictness=Strictness.FOREIGN,
-        )
 
     def _look_for_files(self, record: DatasetRecord, upto: int) -> None:
         """Check that the files of remembered blocks are there with their size; their bytes were read before."""
@@ -317,25 +303,16 @@ class Verifier:
             divergence = _missing_inputs(missing).to_json() if missing else divergence
             not_checked = self._obstacle(chain, options, missing)
             # As those that come with an offer (REPLAY-12).
-            engine_notes = check_records(
-                chain,
-                paths,
-                chains=self.chains,
-                object_names=self.object_names,
-                objects=self.objects,
-                engines=self.engines,
-                # Re-execution looks at them anyway.
-                with_inputs=bool(not_checked) and not missing,
-            ).describe()
+            replayer = Replayer(self.chains, self.object_names, self.objects, self.engines.rows, paths)
+            # Re-execution looks at inputs anyway.
+            with_inputs = bool(not_checked) and not missing
+            engine_notes = check_records(chain, replayer, self.engines, with_inputs=with_inputs).describe()
             if not not_checked:
                 done = replay_steps(
                     chain,
-                    paths,
-                    chains=self.chains,
-                    object_names=self.object_names,
-                    objects=self.objects,
-                    engines=self.engines,
-                    say=say,
+                    replayer,
+                    self.engines,
+                    say,
                     # What stands before was re-executed by this run, or by the one that is remembered.
                     known_before=before.replayed_steps is not None or before.remembered_head is not None,
                     whole=None if is_all else Count(before.replayed_steps or 0, None, "steps"),
