@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from odf_engines.errors import InvalidQueryError, NotReplayableError
-from odf_engines.spark.gate.trees import items, iter_expression, shown, simple_name, view_name
+from odf_engines.spark.gate.trees import (
+    expressions_of,
+    items,
+    iter_expression,
+    operands_of,
+    shown,
+    simple_name,
+    view_name,
+)
 from odf_protocol.vocabulary import Vocabulary
 
 
@@ -83,11 +91,11 @@ def _iter_read_plans(plan: Any, inputs: Collection[str]) -> Iterator[Any]:
             case "CTERelationRef":
                 waiting.append(tables[int(node.cteId())])
             case _ if view_name(node) not in inputs:
-                waiting += reversed(items(node.children()))
+                waiting += reversed(operands_of(node))
 
 
 def _refuse_subqueries(node: Any) -> None:
-    for expression in items(node.expressions()):
+    for expression in expressions_of(node):
         for each in iter_expression(expression):
             if simple_name(each) in SUBQUERIES:
                 raise NoMapError("a subquery")
@@ -128,7 +136,7 @@ def _check_own_columns(node: Any, own: dict[int, str]) -> None:
     if simple_name(node) not in ("Filter", "Project"):
         return
     is_list = simple_name(node) == "Project"
-    for expression in items(node.expressions()):
+    for expression in expressions_of(node):
         if is_list and simple_name(expression) == "AttributeReference":
             continue
         for each in iter_expression(expression):

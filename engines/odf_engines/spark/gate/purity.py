@@ -10,7 +10,7 @@ from typing import Any
 from odf_engines.contract import Finding
 from odf_engines.errors import NotReplayableError
 from odf_engines.spark.gate.pinning import find_pinned
-from odf_engines.spark.gate.trees import class_name, iter_expressions, iter_plan, shown, simple_name
+from odf_engines.spark.gate.trees import class_name, iter_expressions, iter_plan, operands_of, shown, simple_name
 
 _KNOWN_PACKAGE = "org.apache.spark.sql.catalyst.expressions."
 _DATED_TEXT = re.compile(r"\s*[+-]?\d{4}.*", re.DOTALL)
@@ -93,7 +93,7 @@ def _refuse_impure(expression: Any) -> None:
         raise NotReplayableError(shown(expression), "nobody has looked at it", "a built-in function")
     # Asked last, since functions of a whole group answer it for all below them, and subqueries for a plan that is
     # looked at by itself.
-    if not name.endswith(_SUBQUERIES) and not expression.children().size() and not expression.deterministic():
+    if not name.endswith(_SUBQUERIES) and not operands_of(expression) and not expression.deterministic():
         raise NotReplayableError(shown(expression), *_RANDOM)
 
 

@@ -13,7 +13,16 @@ from typing import Any
 
 from odf_engines.contract import Finding
 from odf_engines.errors import NotReplayableError
-from odf_engines.spark.gate.trees import is_replaced, items, iter_expression, iter_plan, shown, simple_name
+from odf_engines.spark.gate.trees import (
+    expressions_of,
+    is_replaced,
+    items,
+    iter_expression,
+    iter_plan,
+    operands_of,
+    shown,
+    simple_name,
+)
 
 _FLOATS = ("it adds floating-point numbers, and another order gives other last digits", "sums and averages of DECIMAL")
 _SIGNED_ZERO = ("0.0 and -0.0 are equal, so the one that is met first wins", "the same over DECIMAL")
@@ -95,7 +104,7 @@ def _findings_of(node: Any) -> Iterator[Finding]:
         case "Window":
             yield from _in_window(node)
             return
-    for expression in items(node.expressions()):
+    for expression in expressions_of(node):
         yield from _in_expression(expression)
 
 
@@ -124,14 +133,14 @@ def _in_expression(expression: Any) -> Iterator[Finding]:
             if finding is not None:
                 yield finding
             name = user
-        waiting += [(child, name) for child in items(node.children())]
+        waiting += [(child, name) for child in operands_of(node)]
 
 
 def _of_aggregate(function: Any, text: str, user: str) -> Finding | None:
     while is_replaced(function):
         function = function.replacement()
     name = simple_name(function)
-    has_floats = any(_holds_float(child.dataType()) for child in items(function.children())[:1])
+    has_floats = any(_holds_float(child.dataType()) for child in operands_of(function)[:1])
     if name in _SUMS and not _adds_floats(function, name) and _gives_null_for_overflow(function, name):
         # No order helps: Spark adds up whole numbers in any.
         raise NotReplayableError(text, *_OVERFLOW)
@@ -154,7 +163,7 @@ def _gives_null_for_overflow(function: Any, name: str) -> bool:
 
 
 def _adds_floats(function: Any, name: str) -> bool:
-    kind = str(items(function.children())[0].dataType().typeName())
+    kind = str(operands_of(function)[0].dataType().typeName())
     if kind.startswith("decimal") or "interval" in kind:
         return False
     # An average of whole numbers is made of a sum of doubles, which is exact only up to 2^53.

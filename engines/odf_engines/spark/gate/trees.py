@@ -1,11 +1,12 @@
 """Walking Spark's trees of plans and expressions from Python.
 
 A tree node is a Java object behind a pipe: every question costs a fraction of a millisecond, so a walk asks each node
-only for its class and its children.
+only for its class and its children. Spark never changes these of a node, so a node that was asked knows them, and a
+second walk over the same tree asks nothing.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from py4j.java_gateway import is_instance_of
@@ -23,7 +24,7 @@ def items(sequence: Any) -> list[Any]:
 
 def class_name(node: Any) -> str:
     """Return the full name of a node's class."""
-    return str(node.getClass().getName())
+    return str(_asked_once(node, "class", lambda: str(node.getClass().getName())))
 
 
 def simple_name(node: Any) -> str:
@@ -54,12 +55,23 @@ def iter_plan(plan: Any, leaves: Collection[str] = ()) -> Iterator[Any]:
 
 def children_of(plan: Any) -> list[Any]:
     """Return the plans right below one: common table expressions and plans inside expressions, then its children."""
-    return [*(each for each in reversed(items(plan.innerChildren())) if _is_plan(each)), *items(plan.children())]
+    inner = _asked_once(plan, "inner children", lambda: items(plan.innerChildren()))
+    return [*(each for each in reversed(inner) if _is_plan(each)), *operands_of(plan)]
+
+
+def operands_of(node: Any) -> list[Any]:
+    """Return the children of a node, of its own kind."""
+    return list(_asked_once(node, "children", lambda: items(node.children())))
+
+
+def expressions_of(plan: Any) -> list[Any]:
+    """Return the expressions of one plan node, each the top of a tree."""
+    return list(_asked_once(plan, "expressions", lambda: items(plan.expressions())))
 
 
 def iter_expressions(plan: Any) -> Iterator[Any]:
     """Yield every expression of one plan node, not of its children, from the top of each tree."""
-    for expression in items(plan.expressions()):
+    for expression in expressions_of(plan):
         yield from iter_expression(expression)
 
 
@@ -69,9 +81,9 @@ def iter_expression(expression: Any) -> Iterator[Any]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += reversed(items(node.children()))
+        waiting += reversed(operands_of(node))
         if is_replaced(node):
-            waiting.append(node.replacement())
+            waiting.append(_asked_once(node, "replacement", node.replacement))
 
 
 def shown(node: Any) -> str:
@@ -116,7 +128,16 @@ def leads_to(column: Any, given: Collection[int], made_of: Mapping[int, Any]) ->
 
 
 def _is_plan(node: Any) -> bool:
-    return ".plans." in class_name(node) or ".analysis." in class_name(node) or ".execution." in class_name(node)
+    name = class_name(node)
+    return ".plans." in name or ".analysis." in name or ".execution." in name
+
+
+def _asked_once(node: Any, what: str, ask: Callable[[], Any]) -> Any:
+    """Return what a node was asked for before, and ask if it was not; known as long as the node is held."""
+    known = vars(node).setdefault("asked before", {})  # no name that Java could have
+    if what not in known:
+        known[what] = ask()
+    return known[what]
 
 
 def number_of(column: Any) -> int:
