@@ -28,11 +28,12 @@ WORDS = ("--policy", "unsigned")
 
 @dataclass(frozen=True)
 class Publishers:
-    """Two daemons that serve the same dataset, whose one slice is large."""
+    """Two daemons that serve the same dataset, whose one slice is large, and a home as theirs that nobody serves."""
 
     chain: PeerChain
     first: Daemon
     second: Daemon
+    third: Path
 
     @property
     def slice(self) -> tuple[Multihash, bytes]:
@@ -65,10 +66,11 @@ def publishers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Publishers]
             assert filled.code == 0, filled.err
 
     asyncio.run(fill())
-    shutil.copytree(folder / "first", folder / "second")
+    for name in ("second", "third"):
+        shutil.copytree(folder / "first", folder / name)
     with ExitStack() as stack:
         first, second = (stack.enter_context(daemon(folder / name)) for name in ("first", "second"))
-        yield Publishers(chain, first, second)
+        yield Publishers(chain, first, second, folder / "third")
 
 
 def test_large_file_is_read_from_all_nodes_that_are_named(publishers: Publishers, tmp_path: Path) -> None:
@@ -94,6 +96,25 @@ def test_large_file_is_read_from_all_nodes_that_are_named(publishers: Publishers
     assert alone.must("pull", urls[0], "--also", "http://127.0.0.1:1/cities", *WORDS, "-o", "json").json() == [report]
     refused = node.run("pull", "cities", "--also", urls[1])
     assert (refused.code, "--also is for one dataset of another node" in refused.err) == (2, True)
+
+
+def test_source_that_sends_wrong_bytes_is_named_on_the_terminal_and_in_the_audit_log(
+    publishers: Publishers, tmp_path: Path
+) -> None:
+    object_hash, content = publishers.slice
+    (path,) = publishers.third.glob(f"objects/*/{object_hash}")
+    path.chmod(0o600)
+    path.write_bytes(content[:1000] + bytes([content[1000] ^ 1]) + content[1001:])
+    node = RealNode(tmp_path / "home")
+    with daemon(publishers.third) as liar:
+        urls = [f"{each.url}/cities" for each in (liar, publishers.first)]
+        pulled = node.must("pull", urls[0], "--also", urls[1], *WORDS)
+    assert next(node.home.glob(f"objects/*/{object_hash}")).read_bytes() == content
+    assert f"a source was put aside, as what it sent is wrong: {liar.url}/" in pulled.out
+    assert publishers.first.url not in pulled.out
+    (entry,) = [each for each in node.must("inspect", "audit", "-o", "json").json() if each["command"] == "put-aside"]
+    assert entry["subject"] == "cities"
+    assert liar.url in entry["detail"]
 
 
 def test_terminal_shows_the_rate_that_was_asked_for(publishers: Publishers, tmp_path: Path) -> None:

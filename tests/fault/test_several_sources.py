@@ -179,7 +179,7 @@ async def test_nodes_of_our_kind_give_leaves_and_share_the_work(tmp_path: Path) 
             assert (await peer.get_head()).head == chain.head
             with copy.objects.writing():
                 await peer.fetch_objects(wanted, copy.objects)
-            assert peer.liars == set()
+            assert peer.lies == ()
         assert set(copy.objects.iter_hashes()) == set(chain.objects)
 
 
@@ -219,7 +219,7 @@ async def test_node_that_holds_the_metadata_alone_is_no_bad_source(tmp_path: Pat
             assert isinstance(peer, SeveralPeers)
             with copy.objects.writing():
                 await peer.fetch_objects(wanted, copy.objects)
-            assert peer.liars == set()
+            assert peer.lies == ()
         assert set(copy.objects.iter_hashes()) == set(chain.objects)
 
 

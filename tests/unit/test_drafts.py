@@ -136,7 +136,7 @@ def test_messy_file_is_read_as_it_is_written(tmp_path: Path) -> None:
         {"kind": "Trim", "columns": ["Menge"], "nulls": ["NA"]},
         {"kind": "Cast", "column": "Menge", "type": "BIGINT"},
         {"kind": "Cast", "column": "Umsatz", "type": "DECIMAL(18,2)", "decimal": ",", "thousands": "."},
-        {"kind": "Cast", "column": "Höhe", "type": "DECIMAL(18,2)", "decimal": ","},
+        {"kind": "Cast", "column": "Höhe", "type": "DECIMAL(18,2)", "decimal": ",", "thousands": "."},
     ]
     doubts = doubts_of(text)
     assert "not UTF-8; in iso-8859-1 a word reads 'Höhe', if that is wrong say --encoding NAME" in doubts
@@ -248,6 +248,23 @@ def test_mark_that_could_be_either_follows_the_columns_that_show_it(tmp_path: Pa
     beside = draft(tmp_path, "id;a;b\n1;1.234;0,5\n2;2.500;1,75\n")
     assert {"kind": "Cast", "column": "a", "type": "BIGINT", "decimal": ",", "thousands": "."} in converters_of(beside)
     assert not any("thousands" in doubt for doubt in doubts_of(beside))
+
+
+def test_last_record_that_is_a_total_leaves_the_types_and_the_key_alone(tmp_path: Path) -> None:
+    rows = "".join(f"0{day}.01.2024;{item};1.20{day};{day},50\n" for day in range(1, 5) for item in ("a", "b"))
+    text = draft(tmp_path, f"day;item;count;price\n{rows}Summe:;;9.999;1.234,56\n")
+    assert types_of(text) == {"day": "Date", "item": "String", "count": "String", "price": "String"}
+    assert any("begins with 'Summe:' and is taken for a total" in each for each in doubts_of(text))
+    assert "primaryKey: [day, item]" in text
+    casts = {each["column"]: each for each in converters_of(text) if each["kind"] == "Cast"}
+    assert (casts["count"]["type"], casts["count"]["thousands"]) == ("BIGINT", ".")
+    assert (casts["price"]["decimal"], casts["price"]["thousands"]) == (",", ".")  # as the other column shows
+
+
+def test_record_that_is_no_total_counts(tmp_path: Path) -> None:
+    text = draft(tmp_path, "item;count\na;1\nb;2\nc;3\nsummer;4\nsummary;x\n")
+    assert not any("total" in each for each in doubts_of(text))
+    assert any("'x'" in each for each in doubts_of(text))
 
 
 def test_file_without_header_gets_names(tmp_path: Path) -> None:

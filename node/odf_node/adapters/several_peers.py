@@ -11,7 +11,7 @@ from odf_node.adapters.exchange_peer import ExchangePeer
 from odf_node.adapters.several_sources import fetch_from_several
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead
-from odf_node.ports.peer_errors import PeerNotFoundError
+from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError
 from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.hash_tree import LEAF_BYTES
 from odf_protocol.exchange.packs import PackedBlock
@@ -29,12 +29,17 @@ class SeveralPeers:
         """Make it of open peers, which it closes; ``scratch`` is a folder on the store's disk, made when needed."""
         self._peers = peers
         self._scratch = scratch
-        self.liars: set[int] = set()
+        self._lies: dict[int, PeerLiedError] = {}
 
     @property
     def description(self) -> PeerDescription:
         """See ``PeerDataset``: the first one."""
         return self._peers[0].description
+
+    @property
+    def lies(self) -> tuple[PeerLiedError, ...]:
+        """See ``SeveralSources``."""
+        return tuple(self._lies.values())
 
     async def get_head(self) -> PeerHead:
         return await self._peers[0].get_head()
@@ -59,12 +64,13 @@ class SeveralPeers:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="ranges-", dir=self._scratch) as folder:
             for item in {item.hash: item for item in large}.values():
-                asked = [number for number in range(len(self._peers)) if number not in self.liars]
+                asked = [number for number in range(len(self._peers)) if number not in self._lies]
                 sources = [self._peers[number].as_source(item) for number in asked]
                 try:
                     await fetch_from_several(sources, item, objects, Path(folder), on_bytes)
                 finally:
-                    self.liars.update(n for n, source in zip(asked, sources, strict=True) if source.lie is not None)
+                    told = zip(asked, sources, strict=True)
+                    self._lies |= {number: source.lie for number, source in told if source.lie is not None}
 
     async def _fetch_small(
         self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None

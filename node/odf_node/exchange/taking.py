@@ -47,7 +47,7 @@ from odf_node.ports.commits import CommitStore
 from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.object_names import BY_PULLS, ObjectNames, open_arrivals
 from odf_node.ports.objects import Arrivals
-from odf_node.ports.peer_client import PeerDataset, PeerDescription, PeerHead, PeerSpeaks
+from odf_node.ports.peer_client import PeerDataset, PeerDescription, PeerHead, PeerSpeaks, SeveralSources
 from odf_node.ports.peer_errors import PeerForbidsError
 from odf_node.ports.peers import PeerStore
 from odf_node.ports.progress import ProgressLine, Say, Silence, say_under
@@ -116,6 +116,13 @@ class Taking:
             HeadMovedError, KeyLogMovedError: Others wrote to the dataset all the time.
         """
         now = self.clock.now()
+        try:
+            report = await self._take_soon(peer, errand, now)
+        finally:
+            await finish_in_thread(partial(self._note_lies, peer, errand, now))
+        return replace(report, warnings=_tell_lies(peer) + report.warnings)
+
+    async def _take_soon(self, peer: PeerDataset, errand: Errand, now: Timestamp) -> AcceptanceReport:
         hearing = Hearing(self.chains, self.documents, now)
         for attempts_left in reversed(range(ATTEMPTS)):
             try:
@@ -244,6 +251,11 @@ class Taking:
         unchecked = find_unchecked(self.commits, record)
         return report if unchecked is None else replace(report, unchecked=unchecked.what)
 
+    def _note_lies(self, peer: PeerDataset, errand: Errand, now: Timestamp) -> None:
+        """Keep in the audit log which of several nodes sent what is not so, also where the others made up for it."""
+        for lie in peer.lies if isinstance(peer, SeveralSources) else ():
+            self.trail.note("put-aside", errand.name, str(lie), actor=errand.actor, at=now)
+
     def _keep_what_came(self, candidate: Candidate, arrivals: Arrivals) -> None:
         """Keep files of held blocks although the peer lacked others (PART-13)."""
         came = [needed.hash for needed in candidate.needed_objects() if arrivals.has(needed.hash)]
@@ -276,6 +288,11 @@ class Taking:
     def _up_to_date(self, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
         nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(self.chains, record))
         return AcceptanceReport(record=record, decision=nothing, portion=wishes.portion)
+
+
+def _tell_lies(peer: PeerDataset) -> tuple[str, ...]:
+    lies = peer.lies if isinstance(peer, SeveralSources) else ()
+    return tuple(f"a source was put aside, as what it sent is wrong: {lie}" for lie in lies)
 
 
 def _offer_of(errand: Errand, offered: PeerHead, heard: Heard) -> Offer:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from odf_node.ports.objects import ArrivingObjects
+from odf_node.ports.peer_errors import PeerLiedError
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
 from odf_protocol.exchange.block_outlines import WantedObject
@@ -154,6 +155,16 @@ class SearchableHistory(Protocol):
 
     async def find_hash(self, sequence_number: int) -> Multihash | None:
         """Return what the peer says is the hash of its block with this number; None: it says it has none."""
+        ...
+
+
+@runtime_checkable
+class SeveralSources(Protocol):
+    """A dataset that is read from several nodes at once (EX-41)."""
+
+    @property
+    def lies(self) -> tuple[PeerLiedError, ...]:
+        """What nodes sent that contradicts itself or the block: each was put aside, once."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context
@@ -51,6 +52,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
 def _tell_next(context: Context, arguments: argparse.Namespace, draft: "Draft") -> None:
     if draft.doubts:
         context.console.note(f"{count_of(draft.doubts, 'line')} marked '# ?': guesses that the data could not settle")
-    manifest = arguments.output or "MANIFEST"
-    fill = f"pull {arguments.name}" if draft.is_polled else f"ingest {arguments.name} {arguments.source or 'FILE'}"
-    context.console.note(f"next: odf-node add {manifest} && odf-node {fill}")
+    manifest = quote(str(arguments.output or f"{arguments.name}.yaml"))
+    source = quote(arguments.source) if arguments.source else "FILE"
+    fill = f"pull {arguments.name}" if draft.is_polled else f"ingest {arguments.name} {source}"
+    first = "" if arguments.output else f"the same with -o {manifest}, then "
+    context.console.note(f"next: {first}odf-node add {manifest} && odf-node {fill}")

@@ -106,6 +106,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     match arguments.action:
         case "show":
             _show(context, found, arguments.limit, as_json=arguments.output_format == "json")
+            _tell_next(context, record, found)
         case "export":
             _export(context, found, arguments.output_format, arguments.output_path)
         case _:
@@ -165,7 +166,8 @@ def _show(context: Context, rows: Sequence[KeptRow], limit: int, *, as_json: boo
         console.line(f"{row.id}  {row.state}{before}  {row.entry.source}{place}")
         console.line(f"    {row.original if row.original is not None else '(not UTF-8)'}")
         if row.note.columns is not None:
-            console.line(f"    mended: {', '.join(f'{name}={value}' for name, value in row.note.columns.items())}")
+            mended = {name: "null" if value is None else value for name, value in row.note.columns.items()}
+            console.line(f"    mended: {', '.join(f'{name}={value}' for name, value in mended.items())}")
         for error in row.errors:
             column = f"{error['column']}: " if error["column"] else ""
             found = f", found {error['value']!r}" if error["value"] is not None else ""
@@ -175,6 +177,16 @@ def _show(context: Context, rows: Sequence[KeptRow], limit: int, *, as_json: boo
         console.note(f"{len(rows) - limit:,} more; -n N shows more, -o json all")
     if not rows:
         console.note("nothing waits")
+
+
+def _tell_next(context: Context, record: DatasetRecord, rows: Sequence[KeptRow]) -> None:
+    """Say what can be done with rows that wait: those that are mended are sent, others are mended or given up."""
+    unmended = next((row for row in rows if row.state == "waits"), None)
+    if unmended is not None:
+        what = f"odf-node quarantine fix {record.name} {unmended.id} --set COLUMN=SQL"
+        context.console.note(f"next: {what} mends a row, or 'drop' in place of 'fix' gives it up")
+    elif any(row.state == "mended" for row in rows):
+        context.console.note(f"next: odf-node quarantine resend {record.name}")
 
 
 def _row_to_json(row: KeptRow) -> dict[str, object]:

@@ -18,9 +18,10 @@ from odf_node.ingest.drafts.records import Records
 from odf_node.wording import count_of
 
 _GAPS: Final = frozenset(
-    {"NA", "N/A", "n/a", "na", "NULL", "null", "None", "NaN", "nan", "-", "--", "\u2013", ".", "?", "#N/A"}
+    {"NA", "N/A", "n/a", "na", "n.a.", "N.A.", "NULL", "null", "None", "NaN", "nan", "k.A.", "k. A.", "#N/A", "#NV"}
+    | {"-", "--", "\u2013", ".", "..", "...", ":", "?"}
 )
-"""Words that stand for no value.  # guess: those that spreadsheets and statistics programs write"""
+"""Words that stand for no value.  # guess: those that spreadsheets, programs and offices of statistics write"""
 
 _BOOLS: Final = frozenset({"true", "false"})
 _PRECISION: Final = 18  # of decimals; what 64 bits hold
@@ -77,12 +78,13 @@ def guess_columns(records: Records) -> tuple[tuple[Column, ...], TimeFormats]:
     texts = [[text for text in column if text is not None] for column in records.columns]
     forms = [find_number_forms(_without_gaps(each)) for each in texts]
     hint = _find_decimal_mark(forms)
+    shared = _share_group(forms, hint)
     is_comma_free = records.options.get("separator", ",") != ","
     columns = [
         Column(source=name, name=name, read_type=records.types[name], type=records.types[name])
         if name in records.types
         else _guess(name, present, form, hint=hint, is_whole=records.is_whole, is_comma_free=is_comma_free)
-        for name, present, form in zip(records.names, texts, forms, strict=True)
+        for name, present, form in zip(records.names, texts, shared, strict=True)
     ]
     formats = TimeFormats()
     if records.has_time_formats:
@@ -112,6 +114,19 @@ def _find_decimal_mark(forms: Sequence[Sequence[NumberForm]]) -> str | None:
     """Say which decimal mark the file has, by the columns that can be read in one way only."""
     marks = {each[0].decimal for each in forms if len({form.decimal for form in each if form.scale or form.group}) == 1}
     return marks.pop() if len(marks) == 1 else None
+
+
+def _share_group(forms: Sequence[Sequence[NumberForm]], decimal: str | None) -> list[Sequence[NumberForm]]:
+    """Let all columns with decimals have the sign between thousands that others show: larger numbers may come later."""
+    groups = {form.group for each in forms for form in each if form.decimal == decimal and form.group}
+    if decimal is None or len(groups) != 1:
+        return [*forms]
+    (group,) = groups
+
+    def shared(form: NumberForm) -> NumberForm:
+        return replace(form, group=group) if form.decimal == decimal and form.scale and not form.group else form
+
+    return [[shared(form) for form in each] for each in forms]
 
 
 def _guess(

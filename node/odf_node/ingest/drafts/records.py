@@ -110,6 +110,9 @@ def _parse(text: str, *, is_feature: bool = False) -> Object | None:
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _TRIED_RECORDS: Final = 200
+_TOTALS: Final = ("total", "sum", "summe", "gesamt", "insgesamt", "somme", "totale", "subtotal", "grand total")
+"""First words of what stands below a table.  # guess: what spreadsheets in a few languages call it"""
+_LEAST_RECORDS: Final = 3  # above a total
 MOST_RECORDS: Final = 100_000
 """That are looked at.  # guess: a second or two, however short they are"""
 
@@ -222,6 +225,12 @@ def _find_csv(text: str, *, is_whole: bool, name: str) -> Records:
         doubts.append(header_doubt)
     names = [str(each or "") for each in good[0]] if has_header else [f"column_{n}" for n in range(1, width + 1)]
     body = good[1:] if has_header else good
+    if is_end and is_whole and len(body) > _LEAST_RECORDS and (total := _find_total(body[-1])):
+        body = body[:-1]
+        doubts.append(
+            f"the last record begins with {total!r} and is taken for a total: the columns are guessed without it. It "
+            "goes to quarantine if it does not fit them, else it is a row: better remove it from the file"
+        )
     options: dict[str, str | bool] = {"header": has_header}
     if separator != ",":
         options["separator"] = separator
@@ -236,6 +245,12 @@ def _find_csv(text: str, *, is_whole: bool, name: str) -> Records:
         doubts=tuple(doubts),
         broken=len(rows) - len(good),
     )
+
+
+def _find_total(row: Sequence[str | None]) -> str | None:
+    """Return what a record begins with if that is a word for a total."""
+    first = next((text.strip() for text in row if text), "")
+    return first if first.casefold().rstrip(":").partition(":")[0].strip() in _TOTALS else None
 
 
 def _texts(fields: Sequence[bytes]) -> tuple[str | None, ...]:
