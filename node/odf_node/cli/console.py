@@ -115,6 +115,22 @@ class Console:
         for line in format_table(rows, columns, width):
             self._print(line.rstrip())
 
+    def result(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        columns: Mapping[str, str],
+        *,
+        as_json: bool,
+        shown: Sequence[Mapping[str, Any]] | None = None,
+        empty: str = "",
+        is_whole: bool = False,
+    ) -> None:
+        """Write rows as JSON for scripts, or for people as a table of ``shown`` (None: of the same), see ``table``."""
+        if as_json:
+            self.json(rows)
+        else:
+            self.table(rows if shown is None else shown, columns, empty=empty, is_whole=is_whole)
+
     @contextmanager
     def progress(self, label: str, *, total_bytes: int | None = None) -> Iterator["Progress"]:
         """Show how far a long step is, as ``Progress``; a moving line is gone when the block ends."""

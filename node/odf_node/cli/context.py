@@ -4,7 +4,6 @@ import argparse
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from odf_node import datasets
@@ -83,9 +82,7 @@ class Context:
     def __enter__(self) -> "Context":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, KeyboardInterrupt):
             self.stop()
         if "node" in self.__dict__:

@@ -8,7 +8,7 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from odf_node import __version__, cli
@@ -164,7 +164,7 @@ def build_parser(command: str | None, *, is_whole: bool = False) -> Parser:
     parser.topics = {topic: tuple(lines) for topic, lines in TOPICS.items()}
     for name in COMMANDS if command is None else [command]:
         line = COMMANDS[name]
-        child = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
+        child = commands.add_parser(name, help=line, description=_sentence(line))
         if is_whole or name == command:
             importlib.import_module(f"odf_node.cli.commands.{name}").configure(child)
             add_global_options(child, default=argparse.SUPPRESS)
@@ -198,8 +198,22 @@ def add_global_options(parser: argparse.ArgumentParser, *, default: str | None) 
     )
 
 
-def nested_options() -> argparse.ArgumentParser:
-    """Make the parent of an action's parser, so that the options of every command may stand behind it too."""
-    parent = argparse.ArgumentParser(add_help=False)
-    add_global_options(parent, default=argparse.SUPPRESS)
-    return parent
+def add_actions(
+    parser: argparse.ArgumentParser,
+    lines: Mapping[str, str],
+    *,
+    dest: str = "action",
+    metavar: str = "ACTION",
+    title: str = "actions",
+) -> dict[str, argparse.ArgumentParser]:
+    """Declare the actions of a command, each by its line in the help; options of every command may stand behind it."""
+    actions = parser.add_subparsers(dest=dest, metavar=metavar, required=True, title=title)
+    children = {}
+    for name, line in lines.items():
+        children[name] = actions.add_parser(name, help=line, description=_sentence(line))
+        add_global_options(children[name], default=argparse.SUPPRESS)
+    return children
+
+
+def _sentence(line: str) -> str:
+    return f"{line[0].upper()}{line[1:]}."

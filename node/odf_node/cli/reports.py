@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Final, Self
 
 from odf_node.acceptance.offers import AcceptanceReport, FileCount
@@ -37,9 +36,7 @@ class ReportLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if self.output_format == "text":
             for line in iter_refusal_lines(error):
                 self.console.line(line)

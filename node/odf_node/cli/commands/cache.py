@@ -1,10 +1,10 @@
 """``odf-node cache``: free what can be had again, see what is not here, bring it back."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_node.cli.context import Context
-from odf_node.cli.main import nested_options
+from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import NodeBusyError
@@ -14,21 +14,19 @@ if TYPE_CHECKING:
     from odf_node.ports import DatasetRecord
 
 
+_NUMBERS: Final = ("files", "bytes", "absentFiles", "absentBytes", "rowBytes")
+_ACTIONS: Final = {
+    "list": "show how much of each dataset's files is here, what its rows for engines take, what could be freed",
+    "drop": "free the files of derivatives; blocks stay, and the files are computed again when they are needed",
+    "rebuild": "bring back files that are not here: compute them again, or fetch them from where they are",
+    "clear": "remove downloads that stopped, objects that no dataset names, rows for engines, what killed commands "
+    "left",
+}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    for name, line in (
-        ("list", "show how much of each dataset's files is here, what its rows for engines take, what could be freed"),
-        ("drop", "free the files of derivatives; blocks stay, and the files are computed again when they are needed"),
-        ("rebuild", "bring back files that are not here: compute them again, or fetch them from where they are"),
-        (
-            "clear",
-            "remove downloads that stopped, objects that no dataset names, rows for engines, what killed commands left",
-        ),
-    ):
-        child = actions.add_parser(
-            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
-        )
+    for name, child in add_actions(parser, _ACTIONS).items():
         if name != "clear":
             child.add_argument(
                 "datasets",
@@ -67,25 +65,14 @@ def _list(context: Context, arguments: argparse.Namespace, records: "list[Datase
         }
         for state in states
     ]
-    if arguments.output_format == "json":
-        context.console.json(rows)
-        return 0
     shown = [
-        {
-            "name": row["name"],
-            "kind": row["kind"],
-            "files": f"{row['files']:,}",
-            "bytes": f"{row['bytes']:,}",
-            "absentFiles": f"{row['absentFiles']:,}",
-            "absentBytes": f"{row['absentBytes']:,}",
-            "rowBytes": f"{row['rowBytes']:,}",
-            "canBeDropped": "yes" if row["canBeDropped"] else "no",
-        }
+        {**row, **{name: f"{row[name]:,}" for name in _NUMBERS}, "canBeDropped": "yes" if row["canBeDropped"] else "no"}
         for row in rows
     ]
     columns = {"name": "NAME", "kind": "KIND", "files": ">FILES", "bytes": ">BYTES", "absentFiles": ">NOT HERE"}
     columns |= {"absentBytes": ">BYTES NOT HERE", "rowBytes": ">ROWS FOR ENGINES", "canBeDropped": "CAN BE DROPPED"}
-    context.console.table(shown, columns, empty="this node has no datasets yet")
+    as_json = arguments.output_format == "json"
+    context.console.result(rows, columns, as_json=as_json, shown=shown, empty="this node has no datasets yet")
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from odf_node import derive, engines
 from odf_node.cli.context import Context
-from odf_node.cli.main import nested_options
+from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
@@ -31,11 +31,7 @@ _ACTIONS = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    for name, line in _ACTIONS.items():
-        action = actions.add_parser(
-            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
-        )
+    for name, action in add_actions(parser, _ACTIONS).items():
         if name in {"inspect", "prepare"}:
             action.add_argument(
                 "engine",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from odf_node.acceptance.histories import lay_side_by_side
 from odf_node.cli.context import Context
-from odf_node.cli.main import nested_options
+from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.writer import find_writing_time
@@ -25,19 +25,18 @@ _WIDE: Final = 160
 """Columns where nothing says how wide it is: a file, a pipe."""
 
 
+_ACTIONS: Final = {
+    "show": "show the two histories of a frozen dataset side by side",
+    "settle": "as its owner, stand by the history held here; the proof stays",
+    "export": "write a bundle that 'odf-node judge' reads: about a dataset, or a refusal by its id",
+    "recover": "after a restored backup, take our own newer blocks back from a peer",
+    "renew": "sign the heads of own datasets anew, with an expiry",
+}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    for name, line in (
-        ("show", "show the two histories of a frozen dataset side by side"),
-        ("settle", "as its owner, stand by the history held here; the proof stays"),
-        ("export", "write a bundle that 'odf-node judge' reads: about a dataset, or a refusal by its id"),
-        ("recover", "after a restored backup, take our own newer blocks back from a peer"),
-        ("renew", "sign the heads of own datasets anew, with an expiry"),
-    ):
-        child = actions.add_parser(
-            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
-        )
+    for name, child in add_actions(parser, _ACTIONS).items():
         child.add_argument("subject", metavar="ID" if name == "export" else "DATASET", help="name or identity")
         if name == "show":
             add_output_format(child, "text", "json")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from odf_node.adapters.image_folder import ImageFolder
 from odf_node.cli.context import Context
-from odf_node.cli.main import nested_options
+from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format
 from odf_node.errors import UsageError
 from odf_node.ports.images import AddedImage, DamagedImage
@@ -19,11 +19,7 @@ _ACTIONS = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    for name, line in _ACTIONS.items():
-        action = actions.add_parser(
-            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
-        )
+    for name, action in add_actions(parser, _ACTIONS).items():
         if name != "list":
             action.add_argument("image", metavar="NAME", help="as manifests name it, without a digest")
         if name == "add":
@@ -45,11 +41,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def _list(context: Context, arguments: argparse.Namespace) -> int:
     rows = [_row_of(each) for each in ImageFolder(context.node.home).list()]
-    if arguments.output_format == "json":
-        context.console.json(rows)
-        return 0
     headings = {"name": "IMAGE", "network": "NETWORK", "digests": "DIGESTS", "added_at": "ADDED", "damage": "DAMAGE"}
-    context.console.table(rows, headings, empty="no image was added")
+    context.console.result(rows, headings, as_json=arguments.output_format == "json", empty="no image was added")
     return 0
 
 

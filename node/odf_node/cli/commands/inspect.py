@@ -5,7 +5,7 @@ from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.inspections import definition, files, node, trust
-from odf_node.cli.main import nested_options
+from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
 
@@ -16,32 +16,32 @@ SUBJECTS: Final = {
     "FILE": "a file; one after the other where there are several",
 }
 
+_KINDS: Final = {
+    "schema": ("DATASET", "the columns of a dataset"),
+    "query": ("DATASET", "the declared query of a derivative"),
+    "plan": (
+        "DATASET|FILE",
+        "what a query is, what its next step reads, or what would pass; of a root, its newest ingest",
+    ),
+    "lineage": ("DATASET", "what a dataset is derived from; -o dot and -o mermaid draw it, down to the roots"),
+    "trust": ("DATASET", "what the data of a dataset rest on: every acceptance, with its grounds"),
+    "histories": ("DATASET", "histories of a dataset that were replaced by others, and their blocks"),
+    "refusals": ("ID", "what peers offered and this node refused"),
+    "node": ("", "who this node is to others: what they name in their policies"),
+    "audit": ("", "what was done with this node, newest first"),
+    "block": ("FILE", "a block file as annotated bytes and as YAML"),
+    "data": ("FILE", "a Parquet file: schema, rows, hashes"),
+}
+"""What can be looked at: what names it, and the line of the help."""
+
 _DRAWN: Final = ("dot", "mermaid")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the things that can be looked at."""
-    kinds = parser.add_subparsers(dest="kind", metavar="WHAT", required=True, title="what to look at")
-    for name, line, argument in (
-        ("schema", "the columns of a dataset", "DATASET"),
-        ("query", "the declared query of a derivative", "DATASET"),
-        (
-            "plan",
-            "what a query is, what its next step reads, or what would pass; of a root, its newest ingest",
-            "DATASET|FILE",
-        ),
-        ("lineage", "what a dataset is derived from; -o dot and -o mermaid draw it, down to the roots", "DATASET"),
-        ("trust", "what the data of a dataset rest on: every acceptance, with its grounds", "DATASET"),
-        ("histories", "histories of a dataset that were replaced by others, and their blocks", "DATASET"),
-        ("refusals", "what peers offered and this node refused", "ID"),
-        ("node", "who this node is to others: what they name in their policies", ""),
-        ("audit", "what was done with this node, newest first", ""),
-        ("block", "a block file as annotated bytes and as YAML", "FILE"),
-        ("data", "a Parquet file: schema, rows, hashes", "FILE"),
-    ):
-        child = kinds.add_parser(
-            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
-        )
+    lines = {name: line for name, (_, line) in _KINDS.items()}
+    for name, child in add_actions(parser, lines, dest="kind", metavar="WHAT", title="what to look at").items():
+        argument = _KINDS[name][0]
         if name == "audit":
             child.add_argument(
                 "-n", "--limit", type=whole_number(1), default=50, metavar="N", help="the newest N lines (default: 50)"

@@ -3,30 +3,28 @@
 import argparse
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
 from odf_node.cli.context import Context
-from odf_node.cli.main import nested_options
+from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.reports import KeyReports
 from odf_protocol.did import DidKey
 
+_ACTIONS: Final = {
+    "show": "show who speaks for a dataset, since when, and what stolen keys signed",
+    "rotate": "let a new key sign from the next block on; the old one says so",
+    "prepare": "make a recovery key: written to a file, to be kept offline, and announced",
+    "recover": "take a dataset back from a stolen key, by its recovery key",
+}
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    for name, line in (
-        ("show", "show who speaks for a dataset, since when, and what stolen keys signed"),
-        ("rotate", "let a new key sign from the next block on; the old one says so"),
-        ("prepare", "make a recovery key: written to a file, to be kept offline, and announced"),
-        ("recover", "take a dataset back from a stolen key, by its recovery key"),
-    ):
-        child = actions.add_parser(
-            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
-        )
+    for name, child in add_actions(parser, _ACTIONS).items():
         child.add_argument("subject", metavar="DATASET", help="name or identity")
         if name == "show":
             add_output_format(child, "text", "json")

@@ -3,12 +3,12 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_node import cli, ingest
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import check_input
-from odf_node.cli.main import nested_options
+from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.reports import ReportLog
 from odf_node.cli.writing_time import tell_writing_time
@@ -26,22 +26,21 @@ if TYPE_CHECKING:
 _IDS = "an entry (3) or a row (3.17), as 'quarantine list' and 'show' tell them"
 
 
+_ACTIONS: Final = {
+    "list": "list entries: what ingests set aside, and what of it waits",
+    "show": "show rows with all their errors, as they were sent",
+    "export": "write rows to be edited, each with its id and its errors",
+    "fix": "mend rows, by an edited file or by SQL; nothing is sent yet",
+    "resend": "send what waits through the whole pipeline again, exactly once",
+    "drop": "give up what waits; it stays to be looked at",
+    "deliver": "give the sinks of the manifest what they did not have yet; only this and 'odf-node serve' do so",
+}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     parser.epilog = "In 'odf-node sql', NAME__quarantine is a table of all rows that were set aside, with their errors."
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    for name, line in (
-        ("list", "list entries: what ingests set aside, and what of it waits"),
-        ("show", "show rows with all their errors, as they were sent"),
-        ("export", "write rows to be edited, each with its id and its errors"),
-        ("fix", "mend rows, by an edited file or by SQL; nothing is sent yet"),
-        ("resend", "send what waits through the whole pipeline again, exactly once"),
-        ("drop", "give up what waits; it stays to be looked at"),
-        ("deliver", "give the sinks of the manifest what they did not have yet; only this and 'odf-node serve' do so"),
-    ):
-        child = actions.add_parser(
-            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
-        )
+    for name, child in add_actions(parser, _ACTIONS).items():
         child.add_argument("dataset", metavar="DATASET", help="name or identity")
         if name not in {"list", "deliver"}:
             needed = "+" if name == "drop" else "*"

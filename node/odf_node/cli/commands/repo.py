@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from odf_node.cli.context import Context, parse_reference
-from odf_node.cli.main import nested_options
+from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format
 from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.errors import UsageError
@@ -13,31 +13,41 @@ from odf_node.ports import RemoteDirection
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    add = _action(actions, "add", "give a repository a name")
+    actions = add_actions(
+        parser,
+        {
+            "add": "give a repository a name",
+            "delete": "forget repositories, and the aliases in them",
+            "list": "list repositories",
+            "alias": "manage where datasets are pulled from and pushed to",
+        },
+    )
+    add, delete = actions["add"], actions["delete"]
     add.add_argument("name", metavar="NAME", help="what to call it; NAME/dataset means a dataset there")
     add.add_argument(
         "url", metavar="URL", help="http(s)://…, odf+http(s)://…, file:///…, s3://… (datasets are below it)"
     )
-    delete = _action(actions, "delete", "forget repositories, and the aliases in them")
     delete.add_argument("names", nargs="*", metavar="NAME", help="as 'odf-node repo list' shows it")
     delete.add_argument("-a", "--all", action="store_true", help="all of them")
-    add_output_format(_action(actions, "list", "list repositories"), "table", "json")
-    line = "manage where datasets are pulled from and pushed to"
-    alias = _action(actions, "alias", line)
-    kinds = alias.add_subparsers(dest="alias_action", metavar="ACTION", required=True, title="actions")
-    add_alias = _action(kinds, "add", "say where a dataset is pulled from or pushed to")
-    _add_directions(add_alias)
-    add_alias.add_argument("dataset", metavar="DATASET", help="name or identity")
-    add_alias.add_argument("alias", metavar="ALIAS", help="repository/[account/]name, or a URL")
-    delete_alias = _action(kinds, "delete", "forget aliases")
-    _add_directions(delete_alias)
-    delete_alias.add_argument("dataset", metavar="DATASET", help="name or identity")
-    delete_alias.add_argument("alias", nargs="?", metavar="ALIAS", help="only this one")
-    delete_alias.add_argument("-a", "--all", action="store_true", help="all aliases of the dataset")
-    list_alias = _action(kinds, "list", "list aliases")
-    list_alias.add_argument("datasets", nargs="*", metavar="DATASET", help="only of these (names or %% patterns)")
-    add_output_format(list_alias, "table", "json")
+    add_output_format(actions["list"], "table", "json")
+    of_aliases = {
+        "add": "say where a dataset is pulled from or pushed to",
+        "delete": "forget aliases",
+        "list": "list aliases",
+    }
+    for name, action in add_actions(actions["alias"], of_aliases, dest="alias_action").items():
+        if name == "list":
+            action.add_argument("datasets", nargs="*", metavar="DATASET", help="only of these (names or %% patterns)")
+            add_output_format(action, "table", "json")
+            continue
+        action.add_argument("--pull", action="store_true", help="where 'odf-node pull DATASET' gets it from")
+        action.add_argument("--push", action="store_true", help="where 'odf-node push DATASET' offers it")
+        action.add_argument("dataset", metavar="DATASET", help="name or identity")
+        if name == "add":
+            action.add_argument("alias", metavar="ALIAS", help="repository/[account/]name, or a URL")
+        else:
+            action.add_argument("alias", nargs="?", metavar="ALIAS", help="only this one")
+            action.add_argument("-a", "--all", action="store_true", help="all aliases of the dataset")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
@@ -61,11 +71,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             rows: list[dict[str, Any]] = [
                 {"name": item.name, "url": item.url} for item in node.store.list_repositories()
             ]
-            if arguments.output_format == "json":
-                console.json(rows)
-                return 0
             empty = "there are no repositories; 'odf-node repo add NAME URL' makes one known"
-            console.table(rows, {"name": "NAME", "url": "URL"}, empty=empty)
+            console.result(rows, {"name": "NAME", "url": "URL"}, as_json=arguments.output_format == "json", empty=empty)
     return 0
 
 
@@ -81,10 +88,8 @@ def _run_alias(context: Context, arguments: argparse.Namespace) -> int:
             for direction in RemoteDirection
             for remote in node.store.list_remotes(record.id, direction)
         ]
-        if arguments.output_format == "json":
-            console.json(rows)
-            return 0
-        console.table(rows, {"dataset": "DATASET", "kind": "KIND", "alias": "ALIAS"}, empty="there are no aliases")
+        columns = {"dataset": "DATASET", "kind": "KIND", "alias": "ALIAS"}
+        console.result(rows, columns, as_json=arguments.output_format == "json", empty="there are no aliases")
         return 0
     record = get_dataset(node.chains, arguments.dataset)
     named = [direction for direction in RemoteDirection if getattr(arguments, direction.value)]
@@ -100,15 +105,3 @@ def _run_alias(context: Context, arguments: argparse.Namespace) -> int:
     for remote in node.remotes.delete_aliases(record, named or list(RemoteDirection), arguments.alias):
         console.text(f"{record.name}: deleted {remote.direction.value} alias {remote.url}")
     return 0
-
-
-def _action(actions: Any, name: str, line: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name, help=line, description=f"{line[0].upper()}{line[1:]}.", parents=[nested_options()]
-    )
-    return parser
-
-
-def _add_directions(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--pull", action="store_true", help="where 'odf-node pull DATASET' gets it from")
-    parser.add_argument("--push", action="store_true", help="where 'odf-node push DATASET' offers it")

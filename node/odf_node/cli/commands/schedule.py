@@ -17,15 +17,13 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show what the daemon noted; nobody is asked and nothing is changed."""
     found = context.node.read_models.schedule_overview.list_datasets()
     rows = [_row_of(each) for each in found if each.standing.is_failing or not arguments.failing]
-    if arguments.output_format == "json":
-        context.console.json(rows)
-        return 0
     shown = [{key: "-" if value is None else value for key, value in row.items()} for row in rows]
     columns = {"dataset": "DATASET", "when": "WHEN", "next": "NEXT", "last": "LAST", "result": "RESULT", "text": "WHY"}
     if arguments.failing:
         columns = {"dataset": "DATASET", "result": "RESULT", "attempts": "TRIES", "last_success": "WELL", **columns}
     empty = "no dataset is pulled by itself; [[schedule]] in the settings of 'odf-node serve' or a manifest says which"
-    context.console.table(shown, columns, empty="no pull failed" if found and arguments.failing else empty)
+    empty = "no pull failed" if found and arguments.failing else empty
+    context.console.result(rows, columns, as_json=arguments.output_format == "json", shown=shown, empty=empty)
     return 0
 
 

@@ -20,10 +20,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         {"condition": each.condition.value, "dataset": each.dataset, "what": each.what, "command": each.command}
         for each in report.list_findings()
     ]
-    if arguments.output_format == "json":
-        context.console.json(rows)
-        return 0
     shown = [{**row, "dataset": row["dataset"] or "-"} for row in rows]
     columns = {"condition": "STATE", "dataset": "DATASET", "command": "COMMAND", "what": "WHAT"}
-    context.console.table(shown, columns, empty="nothing wants doing")
+    as_json = arguments.output_format == "json"
+    context.console.result(rows, columns, as_json=as_json, shown=shown, empty="nothing wants doing")
     return 0

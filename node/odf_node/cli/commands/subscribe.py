@@ -37,10 +37,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
             {"name": one.name, "dataset": str(one.dataset_id), "url": one.url, "since": str(one.since)}
             for one in node.store.list_subscriptions()
         ]
-        if arguments.output_format == "json":
-            console.json(rows)
-            return 0
         shown = [{**row, "url": row["url"] or "any peer"} for row in rows]
         columns = {"name": "NAME", "dataset": "DATASET", "url": "FIRST ASKED AT", "since": "SINCE"}
-        console.table(shown, columns, empty="nothing is subscribed to")
+        as_json = arguments.output_format == "json"
+        console.result(rows, columns, as_json=as_json, shown=shown, empty="nothing is subscribed to")
     return 0

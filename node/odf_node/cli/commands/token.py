@@ -3,20 +3,22 @@
 import argparse
 
 from odf_node.cli.context import Context, parse_time
-from odf_node.cli.main import nested_options
+from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format
 from odf_protocol.did import DidKey
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    create = actions.add_parser(
-        "create",
-        help="make a token and print it, once",
-        description="Make a token and print it, once.",
-        parents=[nested_options()],
+    actions = add_actions(
+        parser,
+        {
+            "create": "make a token and print it, once",
+            "list": "list tokens, without their secrets",
+            "revoke": "end a token",
+        },
     )
+    create = actions["create"]
     create.add_argument("label", metavar="LABEL", help="who will use it; for your own list")
     create.add_argument(
         "--dataset",
@@ -49,15 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     create.add_argument("--expires", metavar="T", help="the token ends then")
     add_output_format(create, "text", "json")
-    listing = actions.add_parser(
-        "list",
-        help="list tokens, without their secrets",
-        description="List tokens, without their secrets.",
-        parents=[nested_options()],
-    )
-    add_output_format(listing, "table", "json")
-    revoke = actions.add_parser("revoke", help="end a token", description="End a token.", parents=[nested_options()])
-    revoke.add_argument("token_id", metavar="ID", help="as 'odf-node token list' shows it")
+    add_output_format(actions["list"], "table", "json")
+    actions["revoke"].add_argument("token_id", metavar="ID", help="as 'odf-node token list' shows it")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
@@ -108,9 +103,6 @@ def _list(context: Context, *, as_json: bool) -> None:
         }
         for token in context.node.tokens.list_tokens()
     ]
-    if as_json:
-        context.console.json(rows)
-        return
     shown = [{**row, "scopes": ", ".join(row["scopes"] or ()), "expires": row["expires"] or "never"} for row in rows]
     columns = {
         "id": "ID",
@@ -120,7 +112,8 @@ def _list(context: Context, *, as_json: bool) -> None:
         "expires": "EXPIRES",
         "state": "STATE",
     }
-    context.console.table(shown, columns, empty="there are no tokens: nobody can push, or read what is not published")
+    empty = "there are no tokens: nobody can push, or read what is not published"
+    context.console.result(rows, columns, as_json=as_json, shown=shown, empty=empty)
 
 
 def _revoke(context: Context, token_id: str) -> None:

@@ -28,10 +28,7 @@ def show_schema(context: Context, record: DatasetRecord, *, as_json: bool) -> No
     if schema is None:
         raise UsageError(f"'{record.name}' has no schema yet: it has never had data")
     fields = [{"name": field.name, "type": describe_type(field.type)} for field in schema.fields]
-    if as_json:
-        context.console.json(fields)
-    else:
-        context.console.table(fields, {"name": "COLUMN", "type": "TYPE"})
+    context.console.result(fields, {"name": "COLUMN", "type": "TYPE"}, as_json=as_json)
 
 
 def show_lineage(context: Context, record: DatasetRecord, *, as_json: bool) -> None:

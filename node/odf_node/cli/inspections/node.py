@@ -26,9 +26,6 @@ def show_audit(context: Context, limit: int, *, as_json: bool) -> None:
         }
         for entry in context.node.store.iter_audit(limit=limit)
     ]
-    if as_json:
-        context.console.json(entries)
-        return
     columns = {
         "at": "AT",
         "actor": "BY",
@@ -37,7 +34,7 @@ def show_audit(context: Context, limit: int, *, as_json: bool) -> None:
         "outcome": "OUTCOME",
         "detail": "DETAIL",
     }
-    context.console.table(entries, columns, empty="nothing was changed in this node so far")
+    context.console.result(entries, columns, as_json=as_json, empty="nothing was changed in this node so far")
 
 
 def show_refusals(context: Context, refusal_id: str | None, *, as_json: bool) -> None:
@@ -52,9 +49,6 @@ def show_refusals(context: Context, refusal_id: str | None, *, as_json: bool) ->
         console.json(report) if as_json else console.text("\n".join(describe_refusal(report)))
         return
     reports = list(refusals.iter_reports())
-    if as_json:
-        console.json(reports)
-        return
     columns = {
         "id": "ID",
         "refusedAt": "REFUSED AT",
@@ -63,6 +57,6 @@ def show_refusals(context: Context, refusal_id: str | None, *, as_json: bool) ->
         "block": ">BLOCK",
         "rule": "RULE",
     }
-    console.table(reports, columns, empty="nothing was refused so far")
-    if reports:
+    console.result(reports, columns, as_json=as_json, empty="nothing was refused so far")
+    if reports and not as_json:
         console.note("'odf-node inspect refusals ID' shows one with its evidence")
