@@ -40,25 +40,15 @@ class SqliteTokens(SqlitePort):
             )
 
     def find_token(self, secret_hash: bytes) -> AccessToken | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                f"SELECT {_TOKEN_COLUMNS} FROM access_tokens WHERE secret_hash = ?",  # noqa: S608 - a constant
-                (secret_hash,),
-            ).fetchone()
-            return None if row is None else _read_token(row)
+        statement = f"SELECT {_TOKEN_COLUMNS} FROM access_tokens WHERE secret_hash = ?"  # noqa: S608 - a constant
+        return self._find(_read_token, statement, secret_hash)
 
     def list_tokens(self) -> tuple[AccessToken, ...]:
-        with self._database.reading() as connection:
-            rows = connection.execute(f"SELECT {_TOKEN_COLUMNS} FROM access_tokens ORDER BY arrival")  # noqa: S608 - a constant
-            return tuple(_read_token(row) for row in rows)
+        return self._list(_read_token, f"SELECT {_TOKEN_COLUMNS} FROM access_tokens ORDER BY arrival")  # noqa: S608 - a constant
 
     def revoke_token(self, token_id: str, revoked_at: Timestamp) -> bool:
-        with self._database.writing() as connection:
-            cursor = connection.execute(
-                "UPDATE access_tokens SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?",
-                (str(revoked_at), token_id),
-            )
-            return cursor.rowcount > 0
+        statement = "UPDATE access_tokens SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?"
+        return self._write(statement, str(revoked_at), token_id) > 0
 
 
 def _read_token(row: tuple[object, ...]) -> AccessToken:
@@ -78,22 +68,17 @@ class SqliteAuditLog(SqlitePort):
     """``AuditLog`` on SQLite."""
 
     def append_audit(self, entry: AuditEntry) -> None:
-        with self._database.writing() as connection:
-            connection.execute(
-                "INSERT INTO audit (at, actor, command, subject, outcome, detail) VALUES (?, ?, ?, ?, ?, ?)",
-                (str(entry.at), entry.actor, entry.command, entry.subject, entry.outcome.value, entry.detail),
-            )
+        values = str(entry.at), entry.actor, entry.command, entry.subject, entry.outcome.value, entry.detail
+        statement = "INSERT INTO audit (at, actor, command, subject, outcome, detail) VALUES (?, ?, ?, ?, ?, ?)"
+        self._write(statement, *values)
 
     def iter_audit(self, *, limit: int) -> Iterator[AuditEntry]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT at, actor, command, subject, outcome, detail FROM audit ORDER BY id DESC LIMIT ?", (limit,)
-            ).fetchall()
-        return (_read_entry(row) for row in rows)
+        statement = "SELECT at, actor, command, subject, outcome, detail FROM audit ORDER BY id DESC LIMIT ?"
+        return iter(self._list(_read_entry, statement, limit))
 
 
-def _read_entry(row: tuple[object, ...]) -> AuditEntry:
-    at, actor, command, subject, outcome, detail = (str(column) for column in row)
+def _read_entry(row: tuple[str, ...]) -> AuditEntry:
+    at, actor, command, subject, outcome, detail = row
     return AuditEntry(
         at=Timestamp.parse(at),
         actor=actor,

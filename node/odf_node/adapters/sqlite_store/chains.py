@@ -1,6 +1,5 @@
 """Chains: which are here, their heads, their blocks."""
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -56,17 +55,11 @@ class SqliteChains(SqlitePort):
     """``ChainStore`` on SQLite."""
 
     def find_dataset(self, dataset_id: DatasetId) -> DatasetRecord | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                f"SELECT {DATASET_COLUMNS} FROM datasets WHERE id = ?",  # noqa: S608 - a constant
-                (dataset_id.to_bytes(),),
-            ).fetchone()
-            return None if row is None else read_dataset(row)
+        statement = f"SELECT {DATASET_COLUMNS} FROM datasets WHERE id = ?"  # noqa: S608 - a constant
+        return self._find(read_dataset, statement, dataset_id.to_bytes())
 
     def list_datasets(self) -> tuple[DatasetRecord, ...]:
-        with self._database.reading() as connection:
-            rows = connection.execute(f"SELECT {DATASET_COLUMNS} FROM datasets ORDER BY name")  # noqa: S608 - a constant
-            return tuple(read_dataset(row) for row in rows)
+        return self._list(read_dataset, f"SELECT {DATASET_COLUMNS} FROM datasets ORDER BY name")  # noqa: S608 - a constant
 
     def get_head(self, dataset_id: DatasetId) -> Head:
         return self.get_chain_state(dataset_id)[0]
@@ -78,14 +71,13 @@ class SqliteChains(SqlitePort):
             return {each: as_bytes(row[0]) for each, row in rows if row is not None}
 
     def get_chain_state(self, dataset_id: DatasetId) -> tuple[Head, bytes]:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT head_sequence_number, head_hash, chain_state FROM datasets WHERE id = ?",
-                (dataset_id.to_bytes(),),
-            ).fetchone()
-            if row is None:
-                raise DatasetNotFoundError(dataset_id)
-            return Head(as_int(row[0]), Multihash.decode(as_bytes(row[1]))), as_bytes(row[2])
+        statement = "SELECT head_sequence_number, head_hash, chain_state FROM datasets WHERE id = ?"
+        found = self._find(
+            lambda row: (Head(row[0], Multihash.decode(row[1])), as_bytes(row[2])), statement, dataset_id.to_bytes()
+        )
+        if found is None:
+            raise DatasetNotFoundError(dataset_id)
+        return found
 
     def iter_blocks(self, dataset_id: DatasetId, *, after: int = -1, upto: int | None = None) -> Iterator[StoredBlock]:
         key, newest = self._find_ends(dataset_id)
@@ -133,12 +125,10 @@ class SqliteChains(SqlitePort):
             return as_int(connection.execute(_COUNT_OF_ROLE, (key, role, first, last)).fetchone()[0])
 
     def find_block(self, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock | None:
-        with self._database.reading() as connection:
-            return _find_block(connection, _BY_HASH, dataset_id, block_hash.to_bytes())
+        return self._find(read_block, _BY_HASH, dataset_id.to_bytes(), block_hash.to_bytes())
 
     def find_block_by_number(self, dataset_id: DatasetId, sequence_number: int) -> StoredBlock | None:
-        with self._database.reading() as connection:
-            return _find_block(connection, _BY_NUMBER, dataset_id, sequence_number)
+        return self._find(read_block, _BY_NUMBER, dataset_id.to_bytes(), sequence_number)
 
     def _find_ends(self, dataset_id: DatasetId) -> tuple[int, int]:
         with self._database.reading() as connection:
@@ -171,10 +161,3 @@ class SqliteChains(SqlitePort):
     def _require(self, present: bool, dataset_id: DatasetId, sequence_number: int) -> None:
         if not present:
             raise HomeCorruptError(self._database.path, f"block {sequence_number} of dataset {dataset_id} is missing")
-
-
-def _find_block(
-    connection: sqlite3.Connection, statement: str, dataset_id: DatasetId, value: bytes | int
-) -> StoredBlock | None:
-    row = connection.execute(statement, (dataset_id.to_bytes(), value)).fetchone()
-    return None if row is None else read_block(row)

@@ -36,6 +36,11 @@ from odf_protocol.timestamp import Timestamp
 _BATCH_BLOCKS: Final = 1_000  # guess: below a megabyte of ordinary blocks
 
 
+_REPLACED_BLOCK: Final = (
+    "SELECT sequence_number, hash, raw, signature FROM replaced_blocks WHERE history = ? AND sequence_number = ?"
+)
+
+
 class SqliteCommits(SqlitePort):
     """``CommitStore`` on SQLite."""
 
@@ -115,15 +120,10 @@ class SqliteCommits(SqlitePort):
 
     def iter_replaced_blocks(self, history: ReplacedHistory) -> Iterator[StoredBlock]:
         for number in range(history.after + 1, history.head.sequence_number + 1):
-            with self._database.reading() as connection:
-                row = connection.execute(
-                    "SELECT sequence_number, hash, raw, signature FROM replaced_blocks"
-                    " WHERE history = ? AND sequence_number = ?",
-                    (history.id, number),
-                ).fetchone()
-            if row is None:
+            block = self._find(read_block, _REPLACED_BLOCK, history.id, number)
+            if block is None:
                 return  # the dataset was deleted meanwhile
-            yield read_block(row)
+            yield block
 
     def mend_block(self, dataset_id: DatasetId, block: NewBlock) -> None:
         if Multihash.of_sha3_256(block.raw) != block.hash:

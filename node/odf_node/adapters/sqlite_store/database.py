@@ -9,12 +9,12 @@ import random
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, LifoQueue
 from threading import Lock
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from odf_node.adapters.sqlite_store import schema
 from odf_node.adapters.writers_lock import shared_lease
@@ -38,6 +38,8 @@ _CORRUPT: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE
 _READ_ONLY: Final = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN}
 _NO_INDEX: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 _PRIMARY_CODE: Final = 0xFF  # the low byte of an extended result code (SQLite "Result and Error Codes")
+
+_Value = TypeVar("_Value")
 
 
 class Database:
@@ -243,10 +245,26 @@ class Database:
 
 
 class SqlitePort:
-    """What every port has in common: the database that all of them share."""
+    """What every port has in common: the database that all of them share, and transactions of one statement."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def _list(self, read: Callable[[tuple[Any, ...]], _Value], statement: str, *values: object) -> tuple[_Value, ...]:
+        """Return what ``read`` makes of each row that a statement finds."""
+        with self._database.reading() as connection:
+            return tuple(read(row) for row in connection.execute(statement, values))
+
+    def _find(self, read: Callable[[tuple[Any, ...]], _Value], statement: str, *values: object) -> _Value | None:
+        """Return what ``read`` makes of the first row that a statement finds; None: there is none."""
+        with self._database.reading() as connection:
+            row = connection.execute(statement, values).fetchone()
+            return None if row is None else read(row)
+
+    def _write(self, statement: str, *values: object) -> int:
+        """Execute a statement, durably; returns how many rows it changed."""
+        with self._database.writing() as connection:
+            return connection.execute(statement, values).rowcount
 
 
 def _primary_code(error: sqlite3.DatabaseError) -> int | None:

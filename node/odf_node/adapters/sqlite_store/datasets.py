@@ -21,12 +21,8 @@ class SqliteDatasets(SqlitePort):
     """``DatasetStore`` on SQLite."""
 
     def set_published(self, dataset_id: DatasetId, published: bool) -> None:
-        with self._database.writing() as connection:
-            changed = connection.execute(
-                "UPDATE datasets SET published = ? WHERE id = ?", (int(published), dataset_id.to_bytes())
-            )
-            if changed.rowcount == 0:
-                raise DatasetNotFoundError(dataset_id)
+        if not self._write("UPDATE datasets SET published = ? WHERE id = ?", int(published), dataset_id.to_bytes()):
+            raise DatasetNotFoundError(dataset_id)
 
     def rename_dataset(self, dataset_id: DatasetId, name: str) -> None:
         key = dataset_id.to_bytes()
@@ -42,10 +38,8 @@ class SqliteDatasets(SqlitePort):
             connection.execute("UPDATE subscriptions SET name = ? WHERE dataset_id = ?", (name, key))
 
     def delete_dataset(self, dataset_id: DatasetId) -> None:
-        with self._database.writing() as connection:
-            cursor = connection.execute("DELETE FROM datasets WHERE id = ?", (dataset_id.to_bytes(),))
-            if cursor.rowcount == 0:
-                raise DatasetNotFoundError(dataset_id)
+        if not self._write("DELETE FROM datasets WHERE id = ?", dataset_id.to_bytes()):
+            raise DatasetNotFoundError(dataset_id)
 
     def find_readable(self, which: DatasetId | DatasetName, reads: ReadGrants) -> DatasetRecord | None:
         values: list[object]
@@ -54,22 +48,19 @@ class SqliteDatasets(SqlitePort):
         else:
             named, values = _BY_NAME, [which.text, which.text]
         readable, grants = _readable(reads)
-        with self._database.reading() as connection:
-            row = connection.execute(
-                f"SELECT asked_name, {DATASET_COLUMNS} FROM datasets WHERE {named} AND {readable}"  # noqa: S608 - constants
-                " ORDER BY asked_name IS NOT NULL, key LIMIT 1",
-                (*values, *grants),
-            ).fetchone()
-        return None if row is None else _as_known(row, reads)
+        return self._find(
+            lambda row: _as_known(row, reads),
+            f"SELECT asked_name, {DATASET_COLUMNS} FROM datasets WHERE {named} AND {readable}"  # noqa: S608 - constants
+            " ORDER BY asked_name IS NOT NULL, key LIMIT 1",
+            *values,
+            *grants,
+        )
 
     def list_readable(self, reads: ReadGrants) -> tuple[DatasetRecord, ...]:
         readable, grants = _readable(reads)
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                f"SELECT asked_name, {DATASET_COLUMNS} FROM datasets WHERE {readable}",  # noqa: S608 - constants
-                grants,
-            )
-            return tuple(sorted((_as_known(row, reads) for row in rows), key=lambda record: record.name))
+        statement = f"SELECT asked_name, {DATASET_COLUMNS} FROM datasets WHERE {readable}"  # noqa: S608 - constants
+        found = self._list(lambda row: _as_known(row, reads), statement, *grants)
+        return tuple(sorted(found, key=lambda record: record.name))
 
 
 def _readable(reads: ReadGrants) -> tuple[str, tuple[object, ...]]:

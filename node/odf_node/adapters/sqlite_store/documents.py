@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
@@ -18,13 +19,12 @@ class SqliteDocuments(SqlitePort):
     """``DocumentStore`` on SQLite."""
 
     def find_signed_head(self, dataset_id: DatasetId) -> SignedHead | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT s.sequence_number, s.hash, s.raw FROM signed_heads s JOIN datasets d"
-                " ON d.key = s.dataset AND d.head_hash = s.hash WHERE d.id = ? ORDER BY s.id DESC LIMIT 1",
-                (dataset_id.to_bytes(),),
-            ).fetchone()
-            return None if row is None else _read_signed_head(dataset_id, row)
+        return self._find(
+            lambda row: _read_signed_head(dataset_id, row),
+            "SELECT s.sequence_number, s.hash, s.raw FROM signed_heads s JOIN datasets d"
+            " ON d.key = s.dataset AND d.head_hash = s.hash WHERE d.id = ? ORDER BY s.id DESC LIMIT 1",
+            dataset_id.to_bytes(),
+        )
 
     def iter_signed_heads(self, dataset_id: DatasetId) -> Iterator[SignedHead]:
         with self._database.reading() as connection:
@@ -50,77 +50,70 @@ class SqliteDocuments(SqlitePort):
             )
 
     def list_head_documents(self) -> dict[DatasetId, int]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
+        return dict(
+            self._list(
+                lambda row: (DatasetId.decode(row[0]), as_int(row[1])),
                 "SELECT d.id, max(s.id) FROM datasets d JOIN signed_heads s"
                 " ON s.dataset = d.key AND s.sequence_number = d.head_sequence_number AND s.hash = d.head_hash"
-                " GROUP BY d.key"
-            ).fetchall()
-            return {DatasetId.decode(as_bytes(id_)): as_int(place) for id_, place in rows}
-
-    def put_seen_head(self, head: SeenHead) -> bool:
-        with self._database.writing() as connection:
-            cursor = connection.execute(
-                "INSERT INTO seen_heads (dataset_id, sequence_number, block_hash, raw, source, seen_at)"
-                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (dataset_id) DO UPDATE SET"
-                " sequence_number = excluded.sequence_number, block_hash = excluded.block_hash, raw = excluded.raw,"
-                " source = excluded.source, seen_at = excluded.seen_at"
-                " WHERE excluded.sequence_number > seen_heads.sequence_number",
-                (
-                    head.dataset_id.to_bytes(),
-                    head.sequence_number,
-                    head.block_hash.to_bytes(),
-                    head.raw,
-                    head.source,
-                    str(head.seen_at),
-                ),
+                " GROUP BY d.key",
             )
-            return cursor.rowcount > 0
-
-    def find_seen_head(self, dataset_id: DatasetId) -> SeenHead | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT sequence_number, block_hash, raw, source, seen_at FROM seen_heads WHERE dataset_id = ?",
-                (dataset_id.to_bytes(),),
-            ).fetchone()
-        if row is None:
-            return None
-        number, block_hash, raw, source, seen_at = row
-        return SeenHead(
-            dataset_id=dataset_id,
-            sequence_number=as_int(number),
-            block_hash=Multihash.decode(as_bytes(block_hash)),
-            raw=as_bytes(raw),
-            source=str(source),
-            seen_at=Timestamp.parse(str(seen_at)),
         )
 
-    def put_document(self, document: EvidenceDocument) -> bool:
-        with self._database.writing() as connection:
-            cursor = connection.execute(
-                "INSERT OR IGNORE INTO documents (id, kind, dataset_id, raw, received_at) VALUES (?, ?, ?, ?, ?)",
-                (
-                    Multihash.of_sha3_256(document.raw).to_bytes(),
-                    document.kind.value,
-                    document.dataset_id.to_bytes(),
-                    document.raw,
-                    str(document.received_at),
-                ),
+    def put_seen_head(self, head: SeenHead) -> bool:
+        changed = self._write(
+            "INSERT INTO seen_heads (dataset_id, sequence_number, block_hash, raw, source, seen_at)"
+            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (dataset_id) DO UPDATE SET"
+            " sequence_number = excluded.sequence_number, block_hash = excluded.block_hash, raw = excluded.raw,"
+            " source = excluded.source, seen_at = excluded.seen_at"
+            " WHERE excluded.sequence_number > seen_heads.sequence_number",
+            head.dataset_id.to_bytes(),
+            head.sequence_number,
+            head.block_hash.to_bytes(),
+            head.raw,
+            head.source,
+            str(head.seen_at),
+        )
+        return changed > 0
+
+    def find_seen_head(self, dataset_id: DatasetId) -> SeenHead | None:
+        def read(row: tuple[Any, ...]) -> SeenHead:
+            number, block_hash, raw, source, seen_at = row
+            return SeenHead(
+                dataset_id=dataset_id,
+                sequence_number=number,
+                block_hash=Multihash.decode(block_hash),
+                raw=raw,
+                source=source,
+                seen_at=Timestamp.parse(seen_at),
             )
-            return cursor.rowcount > 0
+
+        statement = "SELECT sequence_number, block_hash, raw, source, seen_at FROM seen_heads WHERE dataset_id = ?"
+        return self._find(read, statement, dataset_id.to_bytes())
+
+    def put_document(self, document: EvidenceDocument) -> bool:
+        changed = self._write(
+            "INSERT OR IGNORE INTO documents (id, kind, dataset_id, raw, received_at) VALUES (?, ?, ?, ?, ?)",
+            Multihash.of_sha3_256(document.raw).to_bytes(),
+            document.kind.value,
+            document.dataset_id.to_bytes(),
+            document.raw,
+            str(document.received_at),
+        )
+        return changed > 0
 
     def iter_documents(self, dataset_id: DatasetId, kind: DocumentKind) -> Iterator[EvidenceDocument]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
+        return iter(
+            self._list(
+                lambda row: EvidenceDocument(kind, dataset_id, row[0], Timestamp.parse(row[1])),
                 "SELECT raw, received_at FROM documents WHERE dataset_id = ? AND kind = ? ORDER BY arrival",
-                (dataset_id.to_bytes(), kind.value),
-            ).fetchall()
-        return (EvidenceDocument(kind, dataset_id, as_bytes(raw), Timestamp.parse(str(at))) for raw, at in rows)
+                dataset_id.to_bytes(),
+                kind.value,
+            )
+        )
 
     def list_subjects(self, kind: DocumentKind) -> frozenset[DatasetId]:
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT DISTINCT dataset_id FROM documents WHERE kind = ?", (kind.value,))
-            return frozenset(DatasetId.decode(as_bytes(row[0])) for row in rows)
+        statement = "SELECT DISTINCT dataset_id FROM documents WHERE kind = ?"
+        return frozenset(self._list(lambda row: DatasetId.decode(row[0]), statement, kind.value))
 
     def add_key_events(self, change: KeyLogChange) -> None:
         with self._database.writing() as connection:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
@@ -20,14 +20,14 @@ class SqliteEvidence(SqlitePort):
     """``EvidenceStore`` on SQLite."""
 
     def find_replay_record(self, dataset_id: DatasetId, block_hash: Multihash) -> ReplayRecord | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT r.sequence_number, r.raw FROM replay_records r JOIN datasets d ON d.key = r.dataset"
-                " JOIN blocks b ON b.dataset = r.dataset AND b.sequence_number = r.sequence_number"
-                " WHERE d.id = ? AND b.hash = ?",
-                (dataset_id.to_bytes(), block_hash.to_bytes()),
-            ).fetchone()
-            return None if row is None else ReplayRecord(dataset_id, as_int(row[0]), block_hash, as_bytes(row[1]))
+        return self._find(
+            lambda row: ReplayRecord(dataset_id, row[0], block_hash, row[1]),
+            "SELECT r.sequence_number, r.raw FROM replay_records r JOIN datasets d ON d.key = r.dataset"
+            " JOIN blocks b ON b.dataset = r.dataset AND b.sequence_number = r.sequence_number"
+            " WHERE d.id = ? AND b.hash = ?",
+            dataset_id.to_bytes(),
+            block_hash.to_bytes(),
+        )
 
     def iter_replay_records(self, dataset_id: DatasetId, *, after: int, upto: int) -> Iterator[tuple[int, bytes]]:
         last = after
@@ -50,20 +50,18 @@ class SqliteEvidence(SqlitePort):
             return insert_attestation(connection, attestation)
 
     def iter_attestations(self, dataset_id: DatasetId) -> Iterator[Attestation]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
+        return iter(
+            self._list(
+                lambda row: _read_attestation(dataset_id, row),
                 "SELECT id, first_sequence_number, last_sequence_number, last_block_hash, attester, raw, received_at"
                 " FROM attestations WHERE dataset_id = ? ORDER BY arrival",
-                (dataset_id.to_bytes(),),
-            ).fetchall()
-        return (_read_attestation(dataset_id, row) for row in rows)
+                dataset_id.to_bytes(),
+            )
+        )
 
     def list_attestations_after(self, arrival: int, *, limit: int) -> tuple[tuple[int, bytes], ...]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT arrival, raw FROM attestations WHERE arrival > ? ORDER BY arrival LIMIT ?", (arrival, limit)
-            ).fetchall()
-            return tuple((as_int(place), as_bytes(raw)) for place, raw in rows)
+        statement = "SELECT arrival, raw FROM attestations WHERE arrival > ? ORDER BY arrival LIMIT ?"
+        return self._list(lambda row: (as_int(row[0]), as_bytes(row[1])), statement, arrival, limit)
 
     def put_verified(self, verified: Verified) -> None:
         with self._database.writing() as connection:
@@ -81,30 +79,30 @@ class SqliteEvidence(SqlitePort):
             )
 
     def find_verified(self, dataset_id: DatasetId) -> Verified | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT v.sequence_number, v.hash, v.replayed, v.chain_state, v.verified_at FROM verified v"
-                " JOIN datasets d ON d.key = v.dataset WHERE d.id = ?",
-                (dataset_id.to_bytes(),),
-            ).fetchone()
-        if row is None:
-            return None
-        number, block_hash, replayed, state, at = row
-        head = Head(as_int(number), Multihash.decode(as_bytes(block_hash)))
-        return Verified(dataset_id, head, bool(replayed), as_bytes(state), Timestamp.parse(str(at)))
+        def read(row: tuple[Any, ...]) -> Verified:
+            number, block_hash, replayed, state, at = row
+            head = Head(number, Multihash.decode(block_hash))
+            return Verified(dataset_id, head, bool(replayed), state, Timestamp.parse(at))
+
+        return self._find(
+            read,
+            "SELECT v.sequence_number, v.hash, v.replayed, v.chain_state, v.verified_at FROM verified v"
+            " JOIN datasets d ON d.key = v.dataset WHERE d.id = ?",
+            dataset_id.to_bytes(),
+        )
 
 
-def _read_attestation(dataset_id: DatasetId, row: tuple[object, ...]) -> Attestation:
+def _read_attestation(dataset_id: DatasetId, row: tuple[Any, ...]) -> Attestation:
     id_, first, last, last_hash, attester, raw, received_at = row
     return Attestation(
-        id=Multihash.decode(as_bytes(id_)),
+        id=Multihash.decode(id_),
         dataset_id=dataset_id,
-        first_sequence_number=as_int(first),
-        last_sequence_number=as_int(last),
-        last_block_hash=Multihash.decode(as_bytes(last_hash)),
-        attester=DidKey.decode(as_bytes(attester)),
-        raw=as_bytes(raw),
-        received_at=Timestamp.parse(str(received_at)),
+        first_sequence_number=first,
+        last_sequence_number=last,
+        last_block_hash=Multihash.decode(last_hash),
+        attester=DidKey.decode(attester),
+        raw=raw,
+        received_at=Timestamp.parse(received_at),
     )
 
 

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from odf_engines.stage_figures import StageFigures, merge_stages
 from odf_node.adapters.sqlite_store.database import SqlitePort
@@ -27,6 +28,8 @@ from odf_node.ports.quarantine import QuarantineFile, Settlement
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 
+_MERGE_STATE: Final = "SELECT m.object_hash FROM merge_states m JOIN datasets d ON d.key = m.dataset WHERE d.id = ?"
+
 
 class SqliteIngests(SqlitePort):
     """``IngestStore`` on SQLite."""
@@ -44,21 +47,22 @@ class SqliteIngests(SqlitePort):
         return (read_quarantine(dataset_id, row) for row in rows)
 
     def list_datasets_with_quarantine(self) -> frozenset[DatasetId]:
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT id FROM datasets WHERE key IN (SELECT dataset FROM quarantine_files)")
-            return frozenset(DatasetId.decode(as_bytes(row[0])) for row in rows)
+        statement = "SELECT id FROM datasets WHERE key IN (SELECT dataset FROM quarantine_files)"
+        return frozenset(self._list(lambda row: DatasetId.decode(row[0]), statement))
 
     def find_answer(self, dataset_id: DatasetId, caller: str, key: str) -> KeptAnswer | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT i.asked, i.sequence_number, i.answer FROM ingest_keys i JOIN datasets d ON d.key = i.dataset"
-                " WHERE d.id = ? AND i.caller = ? AND i.key = ?",
-                (dataset_id.to_bytes(), caller, key),
-            ).fetchone()
-        if row is None:
-            return None
-        asked = IngestKey(caller=caller, text=key, asked=as_bytes(row[0]))
-        return KeptAnswer(key=asked, sequence_number=as_int(row[1]), text=str(row[2]))
+        def read(row: tuple[Any, ...]) -> KeptAnswer:
+            asked = IngestKey(caller=caller, text=key, asked=row[0])
+            return KeptAnswer(key=asked, sequence_number=row[1], text=row[2])
+
+        return self._find(
+            read,
+            "SELECT i.asked, i.sequence_number, i.answer FROM ingest_keys i JOIN datasets d ON d.key = i.dataset"
+            " WHERE d.id = ? AND i.caller = ? AND i.key = ?",
+            dataset_id.to_bytes(),
+            caller,
+            key,
+        )
 
     def put_answer(
         self,
@@ -76,13 +80,13 @@ class SqliteIngests(SqlitePort):
                 insert_quarantine(connection, key, quarantine)
 
     def find_batch_size(self, dataset_id: DatasetId, push_source: str | None) -> int | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT b.row_count FROM batch_sizes b JOIN datasets d ON d.key = b.dataset"
-                " WHERE d.id = ? AND b.push_source = ?",
-                (dataset_id.to_bytes(), push_source or ""),
-            ).fetchone()
-            return None if row is None else as_int(row[0])
+        return self._find(
+            lambda row: as_int(row[0]),
+            "SELECT b.row_count FROM batch_sizes b JOIN datasets d ON d.key = b.dataset"
+            " WHERE d.id = ? AND b.push_source = ?",
+            dataset_id.to_bytes(),
+            push_source or "",
+        )
 
     def put_batch_size(self, dataset_id: DatasetId, push_source: str | None, row_count: int) -> None:
         with self._database.writing() as connection:
@@ -92,30 +96,19 @@ class SqliteIngests(SqlitePort):
             )
 
     def find_fetched_place(self, dataset_id: DatasetId, state: str) -> bytes | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT f.place FROM fetched_places f JOIN datasets d ON d.key = f.dataset"
-                " WHERE d.id = ? AND f.state = ?",
-                (dataset_id.to_bytes(), state),
-            ).fetchone()
-            return None if row is None else as_bytes(row[0])
+        return self._find(
+            lambda row: as_bytes(row[0]),
+            "SELECT f.place FROM fetched_places f JOIN datasets d ON d.key = f.dataset WHERE d.id = ? AND f.state = ?",
+            dataset_id.to_bytes(),
+            state,
+        )
 
     def find_merge_state(self, dataset_id: DatasetId, block_hash: Multihash) -> Multihash | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT m.object_hash FROM merge_states m JOIN datasets d ON d.key = m.dataset"
-                " WHERE d.id = ? AND m.block_hash = ?",
-                (dataset_id.to_bytes(), block_hash.to_bytes()),
-            ).fetchone()
-            return None if row is None else Multihash.decode(as_bytes(row[0]))
+        statement = f"{_MERGE_STATE} AND m.block_hash = ?"
+        return self._find(lambda row: Multihash.decode(row[0]), statement, dataset_id.to_bytes(), block_hash.to_bytes())
 
     def find_newest_merge_state(self, dataset_id: DatasetId) -> Multihash | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT m.object_hash FROM merge_states m JOIN datasets d ON d.key = m.dataset WHERE d.id = ?",
-                (dataset_id.to_bytes(),),
-            ).fetchone()
-            return None if row is None else Multihash.decode(as_bytes(row[0]))
+        return self._find(lambda row: Multihash.decode(row[0]), _MERGE_STATE, dataset_id.to_bytes())
 
 
 def insert_answer(connection: sqlite3.Connection, key: int, answer: KeptAnswer) -> None:
@@ -175,23 +168,19 @@ class SqliteStages(SqlitePort):
             )
 
     def find_stages(self, dataset_id: DatasetId, sequence_number: int) -> tuple[StageFigures, ...]:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT s.figures FROM ingest_stages s JOIN datasets d ON d.key = s.dataset"
-                " WHERE d.id = ? AND s.sequence_number = ?",
-                (dataset_id.to_bytes(), sequence_number),
-            ).fetchone()
-        kept = [] if row is None else json.loads(row[0])
-        return tuple(StageFigures(**dict(zip(_FIGURES, each, strict=True))) for each in kept)
+        kept = self._find(
+            lambda row: json.loads(row[0]),
+            "SELECT s.figures FROM ingest_stages s JOIN datasets d ON d.key = s.dataset"
+            " WHERE d.id = ? AND s.sequence_number = ?",
+            dataset_id.to_bytes(),
+            sequence_number,
+        )
+        return tuple(StageFigures(**dict(zip(_FIGURES, each, strict=True))) for each in kept or ())
 
     def list_stage_totals(self) -> list[StageTotal]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT stage, plug_in, batches, seconds, rows_in, rows_out, bad_rows FROM stage_totals"
-                " ORDER BY stage, plug_in"
-            ).fetchall()
         names = ("stage", "plug_in", "batches", "seconds", "rows_in", "rows_out", "bad_rows")
-        return [StageTotal(**dict(zip(names, row, strict=True))) for row in rows]
+        statement = f"SELECT {', '.join(names)} FROM stage_totals ORDER BY stage, plug_in"  # noqa: S608 - constants
+        return [*self._list(lambda row: StageTotal(**dict(zip(names, row, strict=True))), statement)]
 
 
 def _add(connection: sqlite3.Connection, figures: StageFigures) -> None:

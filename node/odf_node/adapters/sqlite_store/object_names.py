@@ -2,10 +2,10 @@
 
 import sqlite3
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
-from odf_node.adapters.sqlite_store.rows import as_bytes, get_dataset_key
+from odf_node.adapters.sqlite_store.rows import get_dataset_key
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 
@@ -13,6 +13,7 @@ _OTHERS: Final = (
     " UNION SELECT object_hash FROM quarantine_files UNION SELECT object_hash FROM merge_states"
     " UNION SELECT batch_hash FROM quarantine_files WHERE batch_hash IS NOT NULL"
 )
+_OBJECT: Final = "SELECT 1 FROM objects o JOIN datasets d ON d.key = o.dataset WHERE d.id = ? AND o.hash = ?"
 
 
 class SqliteObjectNames(SqlitePort):
@@ -20,59 +21,39 @@ class SqliteObjectNames(SqlitePort):
 
     def is_referenced_object(self, object_hash: Multihash) -> bool:
         wanted = object_hash.to_bytes()
-        with self._database.reading() as connection:
-            (found,) = connection.execute(
-                "SELECT EXISTS (SELECT 1 FROM objects WHERE hash = ?)"
-                " OR EXISTS (SELECT 1 FROM quarantine_files WHERE object_hash = ?)"
-                " OR EXISTS (SELECT 1 FROM quarantine_files WHERE batch_hash = ?)"
-                " OR EXISTS (SELECT 1 FROM merge_states WHERE object_hash = ?)",
-                (wanted, wanted, wanted, wanted),
-            ).fetchone()
-            return bool(found)
+        found = self._find(
+            lambda row: bool(row[0]),
+            "SELECT EXISTS (SELECT 1 FROM objects WHERE hash = ?)"
+            " OR EXISTS (SELECT 1 FROM quarantine_files WHERE object_hash = ?)"
+            " OR EXISTS (SELECT 1 FROM quarantine_files WHERE batch_hash = ?)"
+            " OR EXISTS (SELECT 1 FROM merge_states WHERE object_hash = ?)",
+            *[wanted] * 4,
+        )
+        return bool(found)
 
     def list_referenced_objects(self) -> frozenset[Multihash]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                f"SELECT hash FROM objects{_OTHERS}"  # noqa: S608 - constants
-            )
-            return _read_hashes(rows)
+        return frozenset(self._list(_read_hash, f"SELECT hash FROM objects{_OTHERS}"))  # noqa: S608 - constants
 
     def list_expected_objects(self) -> frozenset[Multihash]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                f"SELECT hash FROM objects WHERE absent = 0{_OTHERS}"  # noqa: S608 - constants
-            )
-            return _read_hashes(rows)
+        statement = f"SELECT hash FROM objects WHERE absent = 0{_OTHERS}"  # noqa: S608 - constants
+        return frozenset(self._list(_read_hash, statement))
 
     def list_absent_objects(self, dataset_id: DatasetId) -> frozenset[Multihash]:
         with self._database.reading() as connection:
             key = get_dataset_key(connection, dataset_id)
             rows = connection.execute("SELECT hash FROM objects WHERE dataset = ? AND absent = 1", (key,))
-            return _read_hashes(rows)
+            return frozenset(map(_read_hash, rows))
 
     def list_incomplete_datasets(self) -> frozenset[DatasetId]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT id FROM datasets WHERE key IN (SELECT dataset FROM objects WHERE absent = 1)"
-            )
-            return frozenset(DatasetId.decode(as_bytes(row[0])) for row in rows)
+        statement = "SELECT id FROM datasets WHERE key IN (SELECT dataset FROM objects WHERE absent = 1)"
+        return frozenset(self._list(lambda row: DatasetId.decode(row[0]), statement))
 
     def has_dataset_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT 1 FROM objects o JOIN datasets d ON d.key = o.dataset"
-                " WHERE d.id = ? AND o.hash = ? AND o.brought = 1",
-                (dataset_id.to_bytes(), object_hash.to_bytes()),
-            ).fetchone()
-            return row is not None
+        statement = f"{_OBJECT} AND o.brought = 1"
+        return self._find(bool, statement, dataset_id.to_bytes(), object_hash.to_bytes()) is not None
 
     def names_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT 1 FROM objects o JOIN datasets d ON d.key = o.dataset WHERE d.id = ? AND o.hash = ?",
-                (dataset_id.to_bytes(), object_hash.to_bytes()),
-            ).fetchone()
-            return row is not None
+        return self._find(bool, _OBJECT, dataset_id.to_bytes(), object_hash.to_bytes()) is not None
 
     def mark_absent(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
         with self._database.writing() as connection:
@@ -111,5 +92,5 @@ def note_present(
         note_brought(connection, key, names)
 
 
-def _read_hashes(rows: Iterable[tuple[object, ...]]) -> frozenset[Multihash]:
-    return frozenset(Multihash.decode(as_bytes(row[0])) for row in rows)
+def _read_hash(row: tuple[Any, ...]) -> Multihash:
+    return Multihash.decode(row[0])

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable
+from typing import Any
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import as_bytes, get_dataset_key
@@ -47,20 +48,17 @@ class SqlitePeers(SqlitePort):
             return tuple(_read_peer(connection, row) for row in rows)
 
     def delete_peer(self, url: str) -> None:
-        with self._database.writing() as connection:
-            connection.execute("DELETE FROM peers WHERE url = ?", (url,))
+        self._write("DELETE FROM peers WHERE url = ?", url)
 
     def name_peer(self, url: str, at: Timestamp) -> None:
-        with self._database.writing() as connection:
-            connection.execute(
-                "INSERT INTO peers (url, first_seen, named) VALUES (?, ?, 1) ON CONFLICT (url) DO UPDATE SET named = 1",
-                (url, str(at)),
-            )
+        self._write(
+            "INSERT INTO peers (url, first_seen, named) VALUES (?, ?, 1) ON CONFLICT (url) DO UPDATE SET named = 1",
+            url,
+            str(at),
+        )
 
     def list_named_peers(self) -> tuple[str, ...]:
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT url FROM peers WHERE named = 1 ORDER BY url").fetchall()
-            return tuple(str(url) for (url,) in rows)
+        return self._list(lambda row: str(row[0]), "SELECT url FROM peers WHERE named = 1 ORDER BY url")
 
     def replace_peer_records(self, records: Iterable[bytes]) -> None:
         with self._database.writing() as connection:
@@ -68,8 +66,7 @@ class SqlitePeers(SqlitePort):
             connection.executemany("INSERT OR IGNORE INTO peer_records (raw) VALUES (?)", ((raw,) for raw in records))
 
     def list_peer_records(self) -> tuple[bytes, ...]:
-        with self._database.reading() as connection:
-            return tuple(as_bytes(raw) for (raw,) in connection.execute("SELECT raw FROM peer_records").fetchall())
+        return self._list(lambda row: as_bytes(row[0]), "SELECT raw FROM peer_records")
 
 
 def _find_peer(connection: sqlite3.Connection, url: str) -> Peer | None:
@@ -114,58 +111,35 @@ class SqliteRemotes(SqlitePort):
             return tuple(Remote(dataset_id, direction, str(url)) for (url,) in rows)
 
     def put_repository(self, repository: Repository) -> None:
-        with self._database.writing() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO repositories (name, url) VALUES (?, ?)", (repository.name, repository.url)
-            )
+        self._write("INSERT OR REPLACE INTO repositories (name, url) VALUES (?, ?)", repository.name, repository.url)
 
     def find_repository(self, name: str) -> Repository | None:
-        with self._database.reading() as connection:
-            row = connection.execute("SELECT name, url FROM repositories WHERE name = ?", (name,)).fetchone()
-            return None if row is None else Repository(str(row[0]), str(row[1]))
+        return self._find(lambda row: Repository(*row), "SELECT name, url FROM repositories WHERE name = ?", name)
 
     def list_repositories(self) -> tuple[Repository, ...]:
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT name, url FROM repositories ORDER BY name").fetchall()
-            return tuple(Repository(str(name), str(url)) for name, url in rows)
+        return self._list(lambda row: Repository(*row), "SELECT name, url FROM repositories ORDER BY name")
 
     def delete_repository(self, name: str) -> None:
-        with self._database.writing() as connection:
-            connection.execute("DELETE FROM repositories WHERE name = ?", (name,))
+        self._write("DELETE FROM repositories WHERE name = ?", name)
 
 
 class SqliteSubscriptions(SqlitePort):
     """``SubscriptionStore`` on SQLite."""
 
     def put_subscription(self, subscription: Subscription) -> None:
-        with self._database.writing() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO subscriptions (dataset_id, name, url, since) VALUES (?, ?, ?, ?)",
-                (
-                    subscription.dataset_id.to_bytes(),
-                    subscription.name,
-                    subscription.url,
-                    str(subscription.since),
-                ),
-            )
+        self._write(
+            "INSERT OR REPLACE INTO subscriptions (dataset_id, name, url, since) VALUES (?, ?, ?, ?)",
+            subscription.dataset_id.to_bytes(),
+            subscription.name,
+            subscription.url,
+            str(subscription.since),
+        )
 
     def delete_subscription(self, dataset_id: DatasetId) -> bool:
-        with self._database.writing() as connection:
-            deleted = connection.execute("DELETE FROM subscriptions WHERE dataset_id = ?", (dataset_id.to_bytes(),))
-            return deleted.rowcount > 0
+        return self._write("DELETE FROM subscriptions WHERE dataset_id = ?", dataset_id.to_bytes()) > 0
 
     def list_subscriptions(self) -> tuple[Subscription, ...]:
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT dataset_id, name, url, since FROM subscriptions ORDER BY name").fetchall()
-            return tuple(
-                Subscription(
-                    dataset_id=DatasetId.decode(as_bytes(dataset_id)),
-                    name=str(name),
-                    url=None if url is None else str(url),
-                    since=Timestamp.parse(str(since)),
-                )
-                for dataset_id, name, url, since in rows
-            )
+        return self._list(_read_subscription, "SELECT dataset_id, name, url, since FROM subscriptions ORDER BY name")
 
 
 class SqliteGossipItems(SqlitePort):
@@ -180,6 +154,9 @@ class SqliteGossipItems(SqlitePort):
             connection.executemany("DELETE FROM gossip_items WHERE id = ?", ((id_,) for id_ in removed))
 
     def list_gossip_items(self) -> tuple[KeptItem, ...]:
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT id, kind, raw FROM gossip_items ORDER BY arrival").fetchall()
-        return tuple(KeptItem(as_bytes(id_), str(kind), as_bytes(raw)) for id_, kind, raw in rows)
+        return self._list(lambda row: KeptItem(*row), "SELECT id, kind, raw FROM gossip_items ORDER BY arrival")
+
+
+def _read_subscription(row: tuple[Any, ...]) -> Subscription:
+    dataset_id, name, url, since = row
+    return Subscription(dataset_id=DatasetId.decode(dataset_id), name=name, url=url, since=Timestamp.parse(since))

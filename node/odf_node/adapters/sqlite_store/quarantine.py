@@ -35,18 +35,13 @@ class SqliteQuarantine(SqlitePort):
     """``QuarantineStore`` on SQLite."""
 
     def list_row_notes(self, entry: int) -> dict[int, RowNote]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT row, columns, fate, sequence_number FROM quarantine_rows WHERE entry = ?", (entry,)
-            ).fetchall()
-        return {
-            as_int(row): RowNote(
-                columns=None if columns is None else json.loads(str(columns)),
-                fate=None if fate is None else Fate(str(fate)),
-                sequence_number=None if number is None else as_int(number),
-            )
-            for row, columns, fate, number in rows
-        }
+        def read(found: tuple[Any, ...]) -> tuple[int, RowNote]:
+            row, columns, fate, number = found
+            told = None if columns is None else json.loads(columns)
+            return row, RowNote(columns=told, fate=None if fate is None else Fate(fate), sequence_number=number)
+
+        statement = "SELECT row, columns, fate, sequence_number FROM quarantine_rows WHERE entry = ?"
+        return dict(self._list(read, statement, entry))
 
     def mend_rows(self, dataset_id: DatasetId, mended: Mapping[RowId, Mapping[str, str | None]]) -> None:
         with self._database.writing() as connection:
