@@ -1,13 +1,14 @@
-"""Blocking work of asynchronous code that must not be left behind."""
+"""Work of asynchronous code that must not be left behind: blocking, or many pieces at once."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
 
 from odf_protocol.errors import OdfError
 
+_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
@@ -30,8 +31,27 @@ async def finish_in_thread(work: Callable[[], _Result], *, stop: Callable[[], No
         raise
 
 
-def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the error that says most: one of our tree if there is any, else the first."""
+async def do_all(work: Callable[[_Item], Awaitable[None]], items: Iterable[_Item], *, at_once: int) -> None:
+    """Do the work for each item, ``at_once`` of them at a time; the first failure ends it.
+
+    Raises:
+        BaseException: Of several that failed together, the one that says most.
+    """
+    slots = asyncio.Semaphore(at_once)
+
+    async def do(item: _Item) -> None:
+        async with slots:
+            await work(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for item in items:
+                group.create_task(do(item))
+    except BaseExceptionGroup as failed:
+        raise _first_error(failed) from failed
+
+
+def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     leaves: list[BaseException] = []
     pending: list[BaseException] = [group]
     while pending:

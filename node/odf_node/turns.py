@@ -4,7 +4,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 
 from odf_node.ports.errors import TooManyWaitingError
 from odf_protocol.errors import UnavailableError
@@ -103,7 +102,5 @@ class Turn:
             self._turns.end(self._given)
             raise
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         self._turns.end(self._given)

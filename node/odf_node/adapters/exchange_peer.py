@@ -1,7 +1,6 @@
 """A dataset at a node that speaks our exchange: signed head, packs, attestations; objects by ODF's own paths."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from types import TracebackType
 from typing import Self, TypeVar
 
 from yarl import URL
@@ -155,10 +154,8 @@ class ExchangePeer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._client.__aexit__(kind, error, traceback)
+    async def __aexit__(self, *exception: object) -> None:
+        await self._client.close()
 
 
 def _read(url: URL, decode: Callable[[], _Answer]) -> _Answer:

@@ -5,7 +5,6 @@ before it is connected to, in the resolver of the very connection: what was judg
 """
 
 import asyncio
-from types import TracebackType
 from typing import Final, Self
 
 import aiohttp
@@ -38,9 +37,7 @@ class GossipClient:
         self._strangers = _open_session(None if self._allow_private else PublicResolver())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         """Close all connections."""
         for session in (self._named, self._strangers):
             if session is not None:

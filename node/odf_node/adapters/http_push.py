@@ -1,7 +1,7 @@
 """Pushing a dataset to a node that speaks our exchange (EX-17 to EX-22)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
@@ -11,7 +11,7 @@ from yarl import URL
 from odf_node.adapters.exchange_peer import node_info_url, split_dataset_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
-from odf_node.adapters.packing import iter_packed
+from odf_node.adapters.packing import iter_packed, iter_pieces
 from odf_node.adapters.peer_addresses import is_smart, parse_peer_url
 from odf_node.adapters.smart_push import SmartPush
 from odf_node.ports.chains import ChainStore
@@ -19,7 +19,7 @@ from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
-from odf_node.threads import finish_in_thread, first_error
+from odf_node.threads import do_all, finish_in_thread
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.exchange.limits import MAX_JSON_BYTES, PUSH_WAIT_S
 from odf_protocol.exchange.messages import (
@@ -91,28 +91,21 @@ async def push_dataset(
                 await client.back_off(failures)
 
 
+@dataclass
 class _Push:
     """One session at the receiver."""
 
-    def __init__(
-        self,
-        client: HttpClient,
-        url: URL,
-        offered: PushedHead,
-        chains: ChainStore,
-        evidence: EvidenceStore,
-        objects: SentObjects,
-        on_bytes: OnBytes | None,
-    ) -> None:
-        self._client = client
-        self._base, self._name = split_dataset_url(url)
-        self._url = url
-        self._offered = offered
-        self._chains = chains
-        self._evidence = evidence
-        self._objects = objects
-        self._on_bytes = on_bytes
-        self._sent_bytes = 0
+    _client: HttpClient
+    _url: URL
+    _offered: PushedHead
+    _chains: ChainStore
+    _evidence: EvidenceStore
+    _objects: SentObjects
+    _on_bytes: OnBytes | None
+    _sent_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self._base, self._name = split_dataset_url(self._url)
         self._push_url = self._base / pushes_path()
 
     async def run(self) -> PushOutcome:
@@ -192,18 +185,7 @@ class _Push:
 
     async def _send_objects(self, state: PushState) -> None:
         while state.missing:
-            slots = asyncio.Semaphore(self._client.settings.objects_at_once)
-
-            async def send(item: MissingObject, slots: asyncio.Semaphore = slots) -> None:
-                async with slots:
-                    await self._send_object(item)
-
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for item in state.missing:
-                        group.create_task(send(item))
-            except BaseExceptionGroup as failed:
-                raise first_error(failed) from failed
+            await do_all(self._send_object, state.missing, at_once=self._client.settings.objects_at_once)
             before = state.missing_count
             state = await self._client.retry(lambda: self._ask("GET", self._push_url))
             if state.missing_count >= before:
@@ -242,26 +224,18 @@ class _Push:
                 str(url), "EX-12 object-size", f"expected {item.size_bytes} bytes, found {size_bytes} here"
             )
         headers = {"Content-Length": str(size_bytes - position), "Content-Type": "application/octet-stream"}
-        data = self._read(item, position, size_bytes - position)
+        rate = self._client.settings.rate
+        data = iter_pieces(self._objects, item.to_hash(), rate, self._tell, start=position, end=size_bytes)
         put = url.with_query(position=position)
         async with self._client.open("PUT", put, headers=headers, data=data) as answer:
             body = await read_bounded(answer, MAX_JSON_BYTES)
             if answer.status not in {HTTPStatus.OK, HTTPStatus.CREATED}:
                 raise error_of_status(str(url), answer.status, "object", body, answer.content_type)
 
-    async def _read(self, item: MissingObject, position: int, left_bytes: int) -> AsyncIterator[bytes]:
-        file = await asyncio.to_thread(self._objects.open, item.to_hash())
-        with file:
-            file.seek(position)
-            rate = self._client.settings.rate
-            while left_bytes > 0 and (chunk := await finish_in_thread(lambda: file.read(rate.piece_bytes))):
-                await rate.wait()
-                rate.take(len(chunk))
-                yield chunk
-                left_bytes -= len(chunk)
-                self._sent_bytes += len(chunk)
-                if self._on_bytes is not None:
-                    self._on_bytes(len(chunk))
+    def _tell(self, sent_bytes: int) -> None:
+        self._sent_bytes += sent_bytes
+        if self._on_bytes is not None:
+            self._on_bytes(sent_bytes)
 
     async def _commit(self) -> PushState:
         async def attempt() -> PushState:

@@ -10,7 +10,6 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Final, Self, cast
 
 from odf_node.adapters.plain_tar import is_plain, iter_members, opened_tar
@@ -117,9 +116,7 @@ class LayoutArchiveWriter:
             self._archive = tarfile.open(self._pending, "x:", format=tarfile.PAX_FORMAT)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         """Give the finished file its name, or remove it."""
         assert self._archive is not None
         try:

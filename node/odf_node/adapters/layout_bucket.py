@@ -4,7 +4,6 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import BinaryIO, Final, Self, cast
 
 from odf_node.adapters.bucket_client import BucketAddress, Trouble, connect_bucket, judge
@@ -64,9 +63,7 @@ class LayoutBucket:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         """See ``LayoutTarget``; what was written before an error stays, and counts for nothing without the head."""
 
     def _place(self, path: str) -> str:

@@ -7,7 +7,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 from odf_node.home import fsync_folder
@@ -103,9 +102,7 @@ class LayoutFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         """See ``LayoutTarget``; what was written before an error stays, and counts for nothing without the head."""
         if error is None:
             self.settle()

@@ -1,8 +1,6 @@
 """A dataset as files in ODF's repository layout as ``PeerDataset``: EX-15, LAYOUT-1 to LAYOUT-6."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
-from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 from odf_node.adapters.block_walk import walk_back
@@ -14,7 +12,7 @@ from odf_node.ports.layouts import HEAD_PATH, LayoutSource
 from odf_node.ports.objects import ArrivingObjects, StagedObject
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
-from odf_node.threads import finish_in_thread, first_error
+from odf_node.threads import do_all, finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.block_outlines import WantedObject
@@ -65,18 +63,9 @@ class LayoutPeer(SilentPeer):
     async def fetch_objects(
         self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
-        slots = asyncio.Semaphore(self._parallel)
-
-        async def fetch_one(item: WantedObject) -> None:
-            async with slots:
-                await self._copy(item, objects, on_bytes or (lambda _size_bytes: None))
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for item in {item.hash: item for item in wanted}.values():
-                    group.create_task(fetch_one(item))
-        except BaseExceptionGroup as failed:
-            raise first_error(failed) from failed
+        tell = on_bytes or (lambda _size_bytes: None)
+        distinct = {item.hash: item for item in wanted}.values()
+        await do_all(lambda item: self._copy(item, objects, tell), distinct, at_once=self._parallel)
 
     async def list_key_events(self) -> tuple[bytes, ...]:
         return await self._proofs.find_key_events(self._source.url)
@@ -84,9 +73,7 @@ class LayoutPeer(SilentPeer):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         """See ``PeerDataset``; nothing is held open."""
 
     async def _get_block(self, block_hash: Multihash) -> bytes:

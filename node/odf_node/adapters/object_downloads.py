@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
@@ -15,7 +16,7 @@ from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.objects import ArrivingObjects, StagedObject
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerPreparesError, PeerUnavailableError
-from odf_node.threads import finish_in_thread, first_error
+from odf_node.threads import do_all, finish_in_thread
 from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.limits import KIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
 from odf_protocol.exchange.ranges import find_content_range
@@ -40,49 +41,34 @@ class ObjectDownloads:
 
     async def fetch(self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None) -> None:
         """Bring all of them into the store; see ``PeerDataset.fetch_objects``."""
-        slots = asyncio.Semaphore(self._client.settings.objects_at_once)
 
         async def fetch_one(item: WantedObject) -> None:
-            async with slots:
-                url, headers = self._locate(item), self._headers_of(item)
-                await _ObjectDownload(self._client, url, headers, item, objects, on_bytes).run()
+            url, headers = self._locate(item), self._headers_of(item)
+            await _ObjectDownload(self._client, url, headers, item, objects, on_bytes).run()
 
         # Two blocks may name equal bytes; two downloads of one object would fight for its staged file.
         distinct = {item.hash: item for item in wanted}.values()
-        try:
-            async with asyncio.TaskGroup() as group:
-                for item in distinct:
-                    group.create_task(fetch_one(item))
-        except BaseExceptionGroup as failed:
-            raise first_error(failed) from failed
+        await do_all(fetch_one, distinct, at_once=self._client.settings.objects_at_once)
 
 
 _ASK_SELDOM: Final = 10
 """As many failures as make a client wait its longest."""
 
 
+@dataclass(slots=True)
 class _ObjectDownload:
     """One object, through as many attempts as bring something."""
 
-    def __init__(
-        self,
-        client: HttpClient,
-        url: URL,
-        headers: Mapping[str, str],
-        item: WantedObject,
-        objects: ArrivingObjects,
-        on_bytes: OnBytes | None,
-    ) -> None:
-        self._client = client
-        self._url = url
-        self._headers = headers
-        self._item = item
-        self._objects = objects
-        self._on_bytes = on_bytes
-        self._told_bytes = 0
-        self._best_bytes = 0
-        self._kept_before: int | None = None
-        """Bytes of an earlier process that were gone on from: they may be to blame when the hash is wrong."""
+    _client: HttpClient
+    _url: URL
+    _headers: Mapping[str, str]
+    _item: WantedObject
+    _objects: ArrivingObjects
+    _on_bytes: OnBytes | None
+    _told_bytes: int = 0
+    _best_bytes: int = 0
+    _kept_before: int | None = None
+    """Bytes of an earlier process that were gone on from: they may be to blame when the hash is wrong."""
 
     async def run(self) -> None:
         if self._item.hash.code != SHA3_256:

@@ -3,14 +3,19 @@
 Content addresses are not permissions. Source: clauses EX-81 and EX-87 in ``spec/extensions/exchange.md``.
 """
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from typing import BinaryIO
 
+from odf_node.byte_rate import ByteRate
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
+from odf_node.ports.peer_client import OnBytes
+from odf_node.ports.pushes import SentObjects
+from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.limits import MAX_PACK_BLOCKS
@@ -37,6 +42,25 @@ def iter_packed(
             number, record = next(records, nothing)
         else:
             yield PackedBlock(block.raw, block.signature)
+
+
+async def iter_pieces(
+    objects: SentObjects, object_hash: Multihash, rate: ByteRate, tell: OnBytes, *, start: int = 0, end: int
+) -> AsyncIterator[bytes]:
+    """Yield the bytes of an object from ``start`` to ``end`` as fast as the rate allows; ``tell`` hears of each piece.
+
+    An object that is shorter by now ends early.
+    """
+    file = await asyncio.to_thread(objects.open, object_hash)
+    with file:
+        file.seek(start)
+        left_bytes = end - start
+        while left_bytes > 0 and (chunk := await finish_in_thread(lambda: file.read(rate.piece_bytes))):
+            await rate.wait()
+            rate.take(len(chunk))
+            yield chunk
+            left_bytes -= len(chunk)
+            tell(len(chunk))
 
 
 class DatasetObjects:

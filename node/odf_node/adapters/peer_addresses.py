@@ -56,14 +56,13 @@ async def open_peer(
     try:
         info = await _find_node_info(client, parts)
     except BaseException:
-        await client.__aexit__(None, None, None)
+        await client.close()
         raise
     if info is not None:
         client.may_sign = True
         return ExchangePeer(client, parts, info)
     if is_smart(address):
         return adapters.smart_peer.SmartPeer(client, parts)
-
     return adapters.plain_peer.PlainPeer(client, parts)
 
 

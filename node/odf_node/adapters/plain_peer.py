@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Sequence
 from http import HTTPStatus
-from types import TracebackType
 from typing import Self
 
 from yarl import URL
@@ -68,10 +67,8 @@ class PlainPeer(SilentPeer):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._client.__aexit__(kind, error, traceback)
+    async def __aexit__(self, *exception: object) -> None:
+        await self._client.close()
 
     async def _find(self, path: str, what: str, limit_bytes: int) -> bytes | None:
         try:

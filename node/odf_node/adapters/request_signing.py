@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Final, Self
 
 import aiohttp
@@ -83,9 +82,7 @@ class NoticeSender:
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         assert self._session is not None
         await self._session.close()
 

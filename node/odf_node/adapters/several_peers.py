@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from odf_node.adapters.exchange_peer import ExchangePeer
@@ -98,9 +97,7 @@ class SeveralPeers:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         async with AsyncExitStack() as stack:
             for peer in self._peers:
                 stack.push_async_exit(peer)

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self
 
 from yarl import URL
@@ -123,15 +122,13 @@ class SmartPeer(SilentPeer):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         try:
             if self._pull is not None and error is None:
                 await self._pull.finish()
         finally:
             await self._end_pull()
-            await self._client.__aexit__(kind, error, traceback)
+            await self._client.close()
 
     async def _find_number(self, head_hash: Multihash) -> int | None:
         """Ask for the head's block; servers that write blocks anew give other bytes with the same number in them."""

@@ -1,9 +1,9 @@
 """Pushing a dataset to a server of ODF's Smart Transfer Protocol (SMART-9)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from yarl import URL
 
 from odf_node.adapters.http_client import HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status, mapped_failures
+from odf_node.adapters.packing import iter_pieces
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.adapters.smart_batches import PlannedBatch, plan_batch
@@ -20,7 +21,7 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
-from odf_node.threads import finish_in_thread, first_error
+from odf_node.threads import do_all, finish_in_thread
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES
 from odf_protocol.head import Head
@@ -32,25 +33,17 @@ from odf_protocol.smart_transfer.push_client import PushClient, Upload, Uploaded
 _MAX_ANSWER_BYTES: Final = 64 * KIB
 
 
+@dataclass
 class SmartPush:
     """One push, in as many conversations as its blocks need."""
 
-    def __init__(
-        self,
-        client: HttpClient,
-        url: URL,
-        offered: PushedHead,
-        chains: ChainStore,
-        objects: SentObjects,
-        on_bytes: OnBytes | None,
-    ) -> None:
-        self._client = client
-        self._url = url
-        self._offered = offered
-        self._chains = chains
-        self._objects = objects
-        self._on_bytes = on_bytes
-        self._sent_bytes = 0
+    _client: HttpClient
+    _url: URL
+    _offered: PushedHead
+    _chains: ChainStore
+    _objects: SentObjects
+    _on_bytes: OnBytes | None
+    _sent_bytes: int = 0
 
     async def run(self) -> PushOutcome:
         """Bring the other side up to the offered head.
@@ -153,24 +146,17 @@ class SmartPush:
 
     async def _put_all(self, conversation: Conversation, strategies: Sequence[PushStrategy]) -> None:
         settings = replace(self._client.settings, token=None)  # addresses bring their own
-        slots = asyncio.Semaphore(settings.objects_at_once)
         done = 0
         resolver = PublicResolver(self._url.host, self._client.resolver)
         async with HttpClient(settings, resolver=resolver) as transfers:
 
             async def put(item: PushStrategy) -> None:
                 nonlocal done
-                async with slots:
-                    await self._put(transfers, item)
+                await self._put(transfers, item)
                 done += 1
                 await conversation.tell(Uploaded(done))
 
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for item in strategies:
-                        group.create_task(put(item))
-            except BaseExceptionGroup as failed:
-                raise first_error(failed) from failed
+            await do_all(put, strategies, at_once=settings.objects_at_once)
 
     async def _put(self, transfers: HttpClient, item: PushStrategy) -> None:
         assert item.upload_to is not None
@@ -179,20 +165,14 @@ class SmartPush:
         if size_bytes != item.object_file.size:
             raise PeerLiedError(str(self._url), "SMART-9 object-size", expected=item.object_file.size, found=size_bytes)
         own = {"Content-Type": "application/octet-stream", "Content-Length": str(size_bytes)}
-        data = self._read(item.object_file.hash)
+        rate = self._client.settings.rate
+        data = iter_pieces(self._objects, item.object_file.hash, rate, self._tell, end=size_bytes)
         async with transfers.open("PUT", url, headers={**headers, **own}, data=data) as answer:
             body = await read_bounded(answer, _MAX_ANSWER_BYTES)
             if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
                 raise error_of_status(str(url), answer.status, "object", body, answer.content_type)
 
-    async def _read(self, object_hash: Multihash) -> AsyncIterator[bytes]:
-        file = await asyncio.to_thread(self._objects.open, object_hash)
-        with file:
-            rate = self._client.settings.rate
-            while chunk := await finish_in_thread(lambda: file.read(rate.piece_bytes)):
-                await rate.wait()
-                rate.take(len(chunk))
-                yield chunk
-                self._sent_bytes += len(chunk)
-                if self._on_bytes is not None:
-                    self._on_bytes(len(chunk))
+    def _tell(self, sent_bytes: int) -> None:
+        self._sent_bytes += sent_bytes
+        if self._on_bytes is not None:
+            self._on_bytes(sent_bytes)

@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from odf_node.adapters.write_back import begin_write_back
 from odf_node.os_errors import mapped_os_errors
 from odf_protocol.multihash import SHA3_256, Multihash
 
@@ -135,7 +134,9 @@ class StagedFile:
                 raise
         self._size_bytes = position
         if position - self._written_back_bytes >= _WRITE_BACK_BYTES:
-            begin_write_back(self._descriptor, self._written_back_bytes, position - self._written_back_bytes)
+            # Linux begins to write to the disk what is not wanted any more, which the fsync then need not wait for.
+            size_bytes = position - self._written_back_bytes
+            os.posix_fadvise(self._descriptor, self._written_back_bytes, size_bytes, os.POSIX_FADV_DONTNEED)
             self._written_back_bytes = position
 
     @contextmanager

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from odf_node.http.uploads import Spool
@@ -169,7 +168,5 @@ class SmartUpload(SilentPeer):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         """See ``PeerDataset``; who began it closes it."""

@@ -4,7 +4,6 @@ Paths are made of our words and parsed hashes, never of text from whoever filled
 """
 
 from dataclasses import dataclass
-from types import TracebackType
 from typing import BinaryIO, Final, Protocol, Self
 
 from odf_protocol.multihash import Multihash
@@ -66,9 +65,7 @@ class LayoutTarget(LayoutSource, Protocol):
         """Begin."""
         ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object, /) -> None:
         """Finish; after an error, leave what was there before, or what a next attempt can go on with."""
         ...
 

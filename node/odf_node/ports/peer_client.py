@@ -7,7 +7,6 @@ that an object's bytes have its hash; the chain, the signatures and the rows are
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from odf_node.ports.objects import ArrivingObjects
@@ -124,9 +123,7 @@ class PeerDataset(Protocol):
         """Return the dataset itself."""
         ...
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object, /) -> None:
         """Close connections."""
         ...
 
