@@ -5,7 +5,7 @@ A record's identity is the hash of its payload: two parties who describe one ste
 Source: clauses REPLAY-1 to REPLAY-5 and REPLAY-13 in ``spec/extensions/replay.md``.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -25,16 +25,14 @@ from odf_protocol.events import OffsetInterval
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay import EngineIdentity, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice
 from odf_protocol.signatures import Purpose, SignedDocument, sign_document
-from odf_protocol.step_statistics import RowsByOperation, StateSize, StepStatistics
+from odf_protocol.step_statistics import MAX_INPUTS, StepStatistics
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
 MAX_RECORD_BYTES: Final = 4 * 1024 * 1024
 """Payload of a record.  # guess: a step that reads 20,000 slices, each with two hashes"""
-_MAX_INPUTS: Final = 1000  # guess
 _MAX_ITEMS: Final = 100_000  # guess: slices or watermarks of one input; the size limit is reached before
 _MAX_SETTINGS: Final = 256  # guess
-_MAX_TIMES: Final = 32  # guess: parts of a step that somebody measures
 _SettingText = Annotated[str, msgspec.Meta(max_length=4096)]
 
 
@@ -75,27 +73,6 @@ class _Input(Document, frozen=True, kw_only=True):
     watermarks: Annotated[tuple[_Watermark, ...], msgspec.Meta(max_length=_MAX_ITEMS)]
 
 
-class _RowsOut(Document, frozen=True, kw_only=True):
-    append: Count
-    retract: Count
-    correct_from: Count
-    correct_to: Count
-
-
-class _State(Document, frozen=True, kw_only=True):
-    rows: Count
-    bytes: Count
-
-
-class _Statistics(Document, frozen=True, kw_only=True):
-    rows_read: Annotated[tuple[Count | None, ...], msgspec.Meta(max_length=_MAX_INPUTS)]
-    rows_out: _RowsOut
-    late_rows: Count
-    state_before: _State
-    state_after: _State
-    milliseconds: Annotated[dict[ShortText, Count], msgspec.Meta(max_length=_MAX_TIMES)]
-
-
 class _Record(Document, frozen=True, kw_only=True):
     version: Literal[1]
     type: Literal["replay-record"]
@@ -105,12 +82,12 @@ class _Record(Document, frozen=True, kw_only=True):
     limits: Annotated[dict[ShortText, Count], msgspec.Meta(max_length=_MAX_SETTINGS)]
     transform: Text
     vocabulary: _Vocabulary
-    inputs: Annotated[tuple[_Input, ...], msgspec.Meta(min_length=1, max_length=_MAX_INPUTS)]
+    inputs: Annotated[tuple[_Input, ...], msgspec.Meta(min_length=1, max_length=MAX_INPUTS)]
     system_time: Text
     next_offset: Count
     prev_checkpoint: Text | None = None
     prev_watermark: Text | None = None
-    statistics: _Statistics | None = None
+    statistics: StepStatistics | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +122,13 @@ def encode_replay_record(record: ReplayRecord) -> bytes:
             settings=dict(record.settings),
             limits=dict(record.limits),
             transform=str(record.transform),
-            vocabulary=_vocabulary_document(record.vocabulary),
+            vocabulary=_Vocabulary(**asdict(record.vocabulary)),
             inputs=tuple(_input_document(item) for item in record.inputs),
             system_time=str(record.system_time),
             next_offset=record.next_offset,
             prev_checkpoint=None if record.prev_checkpoint is None else str(record.prev_checkpoint),
             prev_watermark=None if record.prev_watermark is None else str(record.prev_watermark),
-            statistics=None if record.statistics is None else _statistics_document(record.statistics),
+            statistics=record.statistics,
         )
     )
 
@@ -179,13 +156,13 @@ def decode_replay_record(raw: bytes) -> SignedReplayRecord:
         settings=said.settings,
         limits=said.limits,
         transform=parse_exact(Multihash, said.transform, "transform hash"),
-        vocabulary=_vocabulary(said.vocabulary),
+        vocabulary=Vocabulary(**msgspec.structs.asdict(said.vocabulary)),
         inputs=tuple(_input(item) for item in said.inputs),
         system_time=parse_exact(Timestamp, said.system_time, "system time"),
         next_offset=said.next_offset,
         prev_checkpoint=None if checkpoint is None else parse_exact(Multihash, checkpoint, "checkpoint"),
         prev_watermark=None if watermark is None else parse_exact(Timestamp, watermark, "watermark"),
-        statistics=None if said.statistics is None else _statistics(said.statistics),
+        statistics=said.statistics,
     )
     return SignedReplayRecord(record, Multihash.of_sha3_256(document.payload), document.signer, bytes(raw))
 
@@ -195,7 +172,7 @@ def _input_document(item: ReplayInput) -> _Input:
     return _Input(
         dataset=str(item.dataset_id),
         alias=item.alias,
-        vocabulary=_vocabulary_document(item.vocabulary),
+        vocabulary=_Vocabulary(**asdict(item.vocabulary)),
         slices=tuple(
             _Slice(logical_hash=str(part.logical_hash), physical_hash=str(part.physical_hash)) for part in item.slices
         ),
@@ -213,7 +190,7 @@ def _input(said: _Input) -> ReplayInput:
     return ReplayInput(
         dataset_id=parse_exact(DatasetId, said.dataset, "input dataset"),
         alias=said.alias,
-        vocabulary=_vocabulary(said.vocabulary),
+        vocabulary=Vocabulary(**msgspec.structs.asdict(said.vocabulary)),
         slices=tuple(
             ReplaySlice(
                 parse_exact(Multihash, part.logical_hash, "logical hash"),
@@ -230,42 +207,3 @@ def _input(said: _Input) -> ReplayInput:
             for mark in said.watermarks
         ),
     )
-
-
-def _statistics_document(statistics: StepStatistics) -> _Statistics:
-    rows, before, after = statistics.rows_out, statistics.state_before, statistics.state_after
-    return _Statistics(
-        rows_read=statistics.rows_read,
-        rows_out=_RowsOut(
-            append=rows.append, retract=rows.retract, correct_from=rows.correct_from, correct_to=rows.correct_to
-        ),
-        late_rows=statistics.late_rows,
-        state_before=_State(rows=before.rows, bytes=before.size_bytes),
-        state_after=_State(rows=after.rows, bytes=after.size_bytes),
-        milliseconds=dict(statistics.milliseconds),
-    )
-
-
-def _statistics(said: _Statistics) -> StepStatistics:
-    rows, before, after = said.rows_out, said.state_before, said.state_after
-    return StepStatistics(
-        rows_read=said.rows_read,
-        rows_out=RowsByOperation(rows.append, rows.retract, rows.correct_from, rows.correct_to),
-        late_rows=said.late_rows,
-        state_before=StateSize(before.rows, before.bytes),
-        state_after=StateSize(after.rows, after.bytes),
-        milliseconds=said.milliseconds,
-    )
-
-
-def _vocabulary_document(vocabulary: Vocabulary) -> _Vocabulary:
-    return _Vocabulary(
-        offset=vocabulary.offset,
-        op=vocabulary.op,
-        system_time=vocabulary.system_time,
-        event_time=vocabulary.event_time,
-    )
-
-
-def _vocabulary(said: _Vocabulary) -> Vocabulary:
-    return Vocabulary(offset=said.offset, op=said.op, system_time=said.system_time, event_time=said.event_time)

@@ -33,38 +33,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from odf_protocol import events as odf
 from odf_protocol.errors import UnsupportedError
-from odf_protocol.events import (
-    DataField,
-    DataSchema,
-    DataType,
-    DataTypeBinary,
-    DataTypeBool,
-    DataTypeDate,
-    DataTypeDecimal,
-    DataTypeDuration,
-    DataTypeFloat16,
-    DataTypeFloat32,
-    DataTypeFloat64,
-    DataTypeInt8,
-    DataTypeInt16,
-    DataTypeInt32,
-    DataTypeInt64,
-    DataTypeList,
-    DataTypeMap,
-    DataTypeNull,
-    DataTypeOption,
-    DataTypeString,
-    DataTypeStruct,
-    DataTypeTime,
-    DataTypeTimestamp,
-    DataTypeUInt8,
-    DataTypeUInt16,
-    DataTypeUInt32,
-    DataTypeUInt64,
-    ExtraAttributes,
-    TimeUnit,
-)
 from odf_protocol.schema_arrow_encoding import find_layout, layout_of, strip_encodings
 from odf_protocol.schema_compat import describe_type
 
@@ -87,34 +57,34 @@ MAX_FIXED_LENGTH: Final = 2**31 - 1
 _MAX_DECIMAL128_PRECISION: Final = 38
 _MAX_DECIMAL256_PRECISION: Final = 76
 
-_SIMPLE: Final[tuple[tuple[DataType, pa.DataType], ...]] = (
-    (DataTypeNull(), pa.null()),
-    (DataTypeBool(), pa.bool_()),
-    (DataTypeInt8(), pa.int8()),
-    (DataTypeInt16(), pa.int16()),
-    (DataTypeInt32(), pa.int32()),
-    (DataTypeInt64(), pa.int64()),
-    (DataTypeUInt8(), pa.uint8()),
-    (DataTypeUInt16(), pa.uint16()),
-    (DataTypeUInt32(), pa.uint32()),
-    (DataTypeUInt64(), pa.uint64()),
-    (DataTypeFloat16(), pa.float16()),
-    (DataTypeFloat32(), pa.float32()),
-    (DataTypeFloat64(), pa.float64()),
+_SIMPLE: Final[tuple[tuple[odf.DataType, pa.DataType], ...]] = (
+    (odf.DataTypeNull(), pa.null()),
+    (odf.DataTypeBool(), pa.bool_()),
+    (odf.DataTypeInt8(), pa.int8()),
+    (odf.DataTypeInt16(), pa.int16()),
+    (odf.DataTypeInt32(), pa.int32()),
+    (odf.DataTypeInt64(), pa.int64()),
+    (odf.DataTypeUInt8(), pa.uint8()),
+    (odf.DataTypeUInt16(), pa.uint16()),
+    (odf.DataTypeUInt32(), pa.uint32()),
+    (odf.DataTypeUInt64(), pa.uint64()),
+    (odf.DataTypeFloat16(), pa.float16()),
+    (odf.DataTypeFloat32(), pa.float32()),
+    (odf.DataTypeFloat64(), pa.float64()),
 )
 _TO_ARROW: Final = dict(_SIMPLE)
 _FROM_ARROW: Final = {arrow: odf for odf, arrow in _SIMPLE}
 
 _UNITS: Final = {
-    TimeUnit.SECOND: "s",
-    TimeUnit.MILLISECOND: "ms",
-    TimeUnit.MICROSECOND: "us",
-    TimeUnit.NANOSECOND: "ns",
+    odf.TimeUnit.SECOND: "s",
+    odf.TimeUnit.MILLISECOND: "ms",
+    odf.TimeUnit.MICROSECOND: "us",
+    odf.TimeUnit.NANOSECOND: "ns",
 }
 _UNIT_OF: Final = {text: unit for unit, text in _UNITS.items()}
 
 
-def arrow_schema_of(schema: DataSchema) -> pa.Schema:
+def arrow_schema_of(schema: odf.DataSchema) -> pa.Schema:
     """Build the Arrow schema of rows that follow ``schema``; encoding attributes choose layouts, others are left out.
 
     Raises:
@@ -123,7 +93,7 @@ def arrow_schema_of(schema: DataSchema) -> pa.Schema:
     return pa.schema([arrow_field_of(field) for field in schema.fields])
 
 
-def rows_schema_of(schema: DataSchema) -> pa.Schema:
+def rows_schema_of(schema: odf.DataSchema) -> pa.Schema:
     """Build the Arrow schema in which this node keeps rows that follow ``schema``, whatever layouts its author names.
 
     Raises:
@@ -132,53 +102,53 @@ def rows_schema_of(schema: DataSchema) -> pa.Schema:
     return arrow_schema_of(strip_encodings(schema))
 
 
-def arrow_field_of(field: DataField) -> pa.Field:
+def arrow_field_of(field: odf.DataField) -> pa.Field:
     """Build the Arrow field of one column; errors as ``arrow_schema_of``."""
     return _arrow_field(field, field.name)
 
 
-def arrow_type_of(data_type: DataType, *, column: str = "") -> pa.DataType:
+def arrow_type_of(data_type: odf.DataType, *, column: str = "") -> pa.DataType:
     """Build the Arrow type of values, nulls or not.
 
     Raises:
         UnsupportedError: Arrow has no such type; names ``column``.
     """
     match data_type:
-        case DataTypeOption(inner=inner):
-            if isinstance(inner, DataTypeOption):
+        case odf.DataTypeOption(inner=inner):
+            if isinstance(inner, odf.DataTypeOption):
                 raise _refusal(data_type, column)
             return arrow_type_of(inner, column=column)
-        case DataTypeString():
+        case odf.DataTypeString():
             return pa.string()
-        case DataTypeDate():
+        case odf.DataTypeDate():
             return pa.date32()
-        case DataTypeBinary(fixed_length=length):
+        case odf.DataTypeBinary(fixed_length=length):
             return pa.binary() if length is None else pa.binary(_length(length, data_type, column))
-        case DataTypeDecimal():
+        case odf.DataTypeDecimal():
             return _arrow_decimal(data_type, column)
-        case DataTypeTimestamp(unit=unit, timezone=timezone):
+        case odf.DataTypeTimestamp(unit=unit, timezone=timezone):
             if timezone == "":
                 raise _refusal(data_type, column)
-            return pa.timestamp(_UNITS[unit or TimeUnit.MILLISECOND], tz="UTC" if timezone is None else timezone)
-        case DataTypeTime(unit=unit):
-            text = _UNITS[unit or TimeUnit.MILLISECOND]
+            return pa.timestamp(_UNITS[unit or odf.TimeUnit.MILLISECOND], tz="UTC" if timezone is None else timezone)
+        case odf.DataTypeTime(unit=unit):
+            text = _UNITS[unit or odf.TimeUnit.MILLISECOND]
             return pa.time32(text) if text in ("s", "ms") else pa.time64(text)
-        case DataTypeDuration(unit=unit):
-            return pa.duration(_UNITS[unit or TimeUnit.MILLISECOND])
-        case DataTypeList(item_type=item_type, fixed_length=length):
+        case odf.DataTypeDuration(unit=unit):
+            return pa.duration(_UNITS[unit or odf.TimeUnit.MILLISECOND])
+        case odf.DataTypeList(item_type=item_type, fixed_length=length):
             item = _nested_field("item", item_type, f"{column}[]")
             return pa.list_(item) if length is None else pa.list_(item, _length(length, data_type, column))
-        case DataTypeMap(key_type=key_type, value_type=value_type, keys_sorted=keys_sorted):
-            if isinstance(key_type, DataTypeOption):
+        case odf.DataTypeMap(key_type=key_type, value_type=value_type, keys_sorted=keys_sorted):
+            if isinstance(key_type, odf.DataTypeOption):
                 raise _refusal(data_type, column)
             keys = _nested_field("keys", key_type, f"{column} (keys)")
             return pa.map_(keys, _nested_field("values", value_type, f"{column} (values)"), bool(keys_sorted))
-        case DataTypeStruct(fields=fields):
+        case odf.DataTypeStruct(fields=fields):
             return pa.struct([_arrow_field(field, f"{column}.{field.name}") for field in fields])
     return _TO_ARROW[data_type]
 
 
-def data_schema_of(schema: pa.Schema) -> DataSchema:
+def data_schema_of(schema: pa.Schema) -> odf.DataSchema:
     """State the types of an Arrow schema in the form that blocks hold: without encodings, metadata left out.
 
     Raises:
@@ -187,7 +157,7 @@ def data_schema_of(schema: pa.Schema) -> DataSchema:
     return strip_encodings(data_schema_with_encodings_of(schema))
 
 
-def data_schema_with_encodings_of(schema: pa.Schema) -> DataSchema:
+def data_schema_with_encodings_of(schema: pa.Schema) -> odf.DataSchema:
     """State the types of an Arrow schema so that ``arrow_schema_of`` gives the same layouts back.
 
     Layouts of items in lists and of keys and values in maps have no place in ODF and are lost.
@@ -195,28 +165,28 @@ def data_schema_with_encodings_of(schema: pa.Schema) -> DataSchema:
     Raises:
         UnsupportedError: ODF has no such type; names the column.
     """
-    return DataSchema(fields=tuple(_data_field(field, field.name, 0) for field in schema))
+    return odf.DataSchema(fields=tuple(_data_field(field, field.name, 0) for field in schema))
 
 
-def _arrow_field(field: DataField, column: str) -> pa.Field:
+def _arrow_field(field: odf.DataField, column: str) -> pa.Field:
     arrow_type = arrow_type_of(field.type, column=column)
     if field.extra is not None:
         arrow_type = find_layout(arrow_type, field.extra, column)
     return _named(field.name, arrow_type, field.type, column)
 
 
-def _nested_field(name: str, data_type: DataType, column: str) -> pa.Field:
+def _nested_field(name: str, data_type: odf.DataType, column: str) -> pa.Field:
     return _named(name, arrow_type_of(data_type, column=column), data_type, column)
 
 
-def _named(name: str, arrow_type: pa.DataType, data_type: DataType, column: str) -> pa.Field:
-    if isinstance(data_type, DataTypeNull):
+def _named(name: str, arrow_type: pa.DataType, data_type: odf.DataType, column: str) -> pa.Field:
+    if isinstance(data_type, odf.DataTypeNull):
         # Arrow has no column of nulls that may not be null.
         raise _refusal(data_type, column)
-    return pa.field(name, arrow_type, nullable=isinstance(data_type, DataTypeOption))
+    return pa.field(name, arrow_type, nullable=isinstance(data_type, odf.DataTypeOption))
 
 
-def _arrow_decimal(data_type: DataTypeDecimal, column: str) -> pa.DataType:
+def _arrow_decimal(data_type: odf.DataTypeDecimal, column: str) -> pa.DataType:
     precision, scale = data_type.precision, data_type.scale
     if 1 <= precision <= _MAX_DECIMAL128_PRECISION:
         return pa.decimal128(precision, scale)
@@ -225,27 +195,27 @@ def _arrow_decimal(data_type: DataTypeDecimal, column: str) -> pa.DataType:
     raise _refusal(data_type, column)
 
 
-def _length(length: int, data_type: DataType, column: str) -> int:
+def _length(length: int, data_type: odf.DataType, column: str) -> int:
     if length > MAX_FIXED_LENGTH:
         raise _refusal(data_type, column)
     return length
 
 
-def _data_field(field: pa.Field, column: str, depth: int) -> DataField:
+def _data_field(field: pa.Field, column: str, depth: int) -> odf.DataField:
     arrow_type = field.type
     layout = layout_of(arrow_type)
     if pa.types.is_run_end_encoded(arrow_type):
         arrow_type = arrow_type.value_type
     data_type = _data_type(arrow_type, column, depth)
-    extra = ExtraAttributes.of(layout) if layout else None
-    return DataField(name=field.name, type=_optional(data_type, field.nullable), extra=extra)
+    extra = odf.ExtraAttributes.of(layout) if layout else None
+    return odf.DataField(name=field.name, type=_optional(data_type, field.nullable), extra=extra)
 
 
-def _nested_type(field: pa.Field, column: str, depth: int) -> DataType:
+def _nested_type(field: pa.Field, column: str, depth: int) -> odf.DataType:
     return _optional(_data_type(field.type, column, depth + 1), field.nullable)
 
 
-def _data_type(arrow_type: pa.DataType, column: str, depth: int) -> DataType:
+def _data_type(arrow_type: pa.DataType, column: str, depth: int) -> odf.DataType:
     if depth > MAX_DEPTH:
         raise UnsupportedError(f"Arrow type of column {column[:80]}", found=f"more than {MAX_DEPTH} levels")
     simple = _FROM_ARROW.get(arrow_type)
@@ -253,39 +223,39 @@ def _data_type(arrow_type: pa.DataType, column: str, depth: int) -> DataType:
         return simple
     types = pa.types
     if types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type):
-        return DataTypeString()
+        return odf.DataTypeString()
     if types.is_fixed_size_binary(arrow_type):
-        return DataTypeBinary(fixed_length=arrow_type.byte_width)
+        return odf.DataTypeBinary(fixed_length=arrow_type.byte_width)
     if types.is_binary(arrow_type) or types.is_large_binary(arrow_type) or types.is_binary_view(arrow_type):
-        return DataTypeBinary()
+        return odf.DataTypeBinary()
     if types.is_timestamp(arrow_type):
-        return DataTypeTimestamp(unit=_UNIT_OF[arrow_type.unit], timezone=arrow_type.tz)
+        return odf.DataTypeTimestamp(unit=_UNIT_OF[arrow_type.unit], timezone=arrow_type.tz)
     if types.is_time(arrow_type):
-        return DataTypeTime(unit=_UNIT_OF[arrow_type.unit])
+        return odf.DataTypeTime(unit=_UNIT_OF[arrow_type.unit])
     if types.is_duration(arrow_type):
-        return DataTypeDuration(unit=_UNIT_OF[arrow_type.unit])
+        return odf.DataTypeDuration(unit=_UNIT_OF[arrow_type.unit])
     if types.is_date(arrow_type):
-        return DataTypeDate()
+        return odf.DataTypeDate()
     if types.is_decimal(arrow_type):
-        return DataTypeDecimal(precision=arrow_type.precision, scale=arrow_type.scale)
+        return odf.DataTypeDecimal(precision=arrow_type.precision, scale=arrow_type.scale)
     return _nested_data_type(arrow_type, column, depth)
 
 
-def _nested_data_type(arrow_type: pa.DataType, column: str, depth: int) -> DataType:
+def _nested_data_type(arrow_type: pa.DataType, column: str, depth: int) -> odf.DataType:
     types = pa.types
     if types.is_fixed_size_list(arrow_type):
         item = _nested_type(arrow_type.value_field, f"{column}[]", depth)
-        return DataTypeList(item_type=item, fixed_length=arrow_type.list_size)
+        return odf.DataTypeList(item_type=item, fixed_length=arrow_type.list_size)
     if any(
         is_list(arrow_type)
         for is_list in (types.is_list, types.is_large_list, types.is_list_view, types.is_large_list_view)
     ):
-        return DataTypeList(item_type=_nested_type(arrow_type.value_field, f"{column}[]", depth))
+        return odf.DataTypeList(item_type=_nested_type(arrow_type.value_field, f"{column}[]", depth))
     if types.is_struct(arrow_type):
         fields = (_data_field(field, f"{column}.{field.name}", depth + 1) for field in arrow_type)
-        return DataTypeStruct(fields=tuple(fields))
+        return odf.DataTypeStruct(fields=tuple(fields))
     if types.is_map(arrow_type):
-        return DataTypeMap(
+        return odf.DataTypeMap(
             key_type=_nested_type(arrow_type.key_field, f"{column} (keys)", depth),
             value_type=_nested_type(arrow_type.item_field, f"{column} (values)", depth),
             keys_sorted=arrow_type.keys_sorted,
@@ -295,10 +265,10 @@ def _nested_data_type(arrow_type: pa.DataType, column: str, depth: int) -> DataT
     raise UnsupportedError(f"Arrow type of column {column}", found=arrow_type)
 
 
-def _optional(data_type: DataType, is_optional: bool) -> DataType:
-    return DataTypeOption(inner=data_type) if is_optional else data_type
+def _optional(data_type: odf.DataType, is_optional: bool) -> odf.DataType:
+    return odf.DataTypeOption(inner=data_type) if is_optional else data_type
 
 
-def _refusal(data_type: DataType, column: str) -> UnsupportedError:
+def _refusal(data_type: odf.DataType, column: str) -> UnsupportedError:
     what = f"type in Arrow of column {column.lstrip('.')}" if column else "type in Arrow"
     return UnsupportedError(what, found=describe_type(data_type))

@@ -26,34 +26,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from odf_protocol import events as odf
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.events import (
-    DataField,
-    DataSchema,
-    DataType,
-    DataTypeBinary,
-    DataTypeBool,
-    DataTypeDate,
-    DataTypeDecimal,
-    DataTypeFloat32,
-    DataTypeFloat64,
-    DataTypeInt8,
-    DataTypeInt16,
-    DataTypeInt32,
-    DataTypeInt64,
-    DataTypeList,
-    DataTypeMap,
-    DataTypeNull,
-    DataTypeOption,
-    DataTypeString,
-    DataTypeStruct,
-    DataTypeTimestamp,
-    DataTypeUInt8,
-    DataTypeUInt16,
-    DataTypeUInt32,
-    DataTypeUInt64,
-    TimeUnit,
-)
 from odf_protocol.schema_compat import describe_type
 
 #: Source: Spark SQL reference, DecimalType.
@@ -63,37 +37,37 @@ MAX_DECIMAL_PRECISION: Final = 38
 MAX_DEPTH: Final = 64
 
 _NAMES: Final[dict[type[Any], str]] = {
-    DataTypeBinary: "BINARY",
-    DataTypeBool: "BOOLEAN",
-    DataTypeDate: "DATE",
-    DataTypeFloat32: "FLOAT",
-    DataTypeFloat64: "DOUBLE",
-    DataTypeInt8: "TINYINT",
-    DataTypeInt16: "SMALLINT",
-    DataTypeInt32: "INT",
-    DataTypeInt64: "BIGINT",
-    DataTypeNull: "VOID",
-    DataTypeString: "STRING",
-    DataTypeUInt8: "SMALLINT",
-    DataTypeUInt16: "INT",
-    DataTypeUInt32: "BIGINT",
-    DataTypeUInt64: "DECIMAL(20,0)",
+    odf.DataTypeBinary: "BINARY",
+    odf.DataTypeBool: "BOOLEAN",
+    odf.DataTypeDate: "DATE",
+    odf.DataTypeFloat32: "FLOAT",
+    odf.DataTypeFloat64: "DOUBLE",
+    odf.DataTypeInt8: "TINYINT",
+    odf.DataTypeInt16: "SMALLINT",
+    odf.DataTypeInt32: "INT",
+    odf.DataTypeInt64: "BIGINT",
+    odf.DataTypeNull: "VOID",
+    odf.DataTypeString: "STRING",
+    odf.DataTypeUInt8: "SMALLINT",
+    odf.DataTypeUInt16: "INT",
+    odf.DataTypeUInt32: "BIGINT",
+    odf.DataTypeUInt64: "DECIMAL(20,0)",
 }
 
 # Whatever Spark computes with microseconds, slices hold milliseconds in UTC; see the writer's rules.
-_SLICE_TIMESTAMP: Final = DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")
+_SLICE_TIMESTAMP: Final = odf.DataTypeTimestamp(unit=odf.TimeUnit.MILLISECOND, timezone="UTC")
 
-_OF_SPARK: Final[dict[str, DataType]] = {
-    "boolean": DataTypeBool(),
-    "byte": DataTypeInt8(),
-    "short": DataTypeInt16(),
-    "integer": DataTypeInt32(),
-    "long": DataTypeInt64(),
-    "float": DataTypeFloat32(),
-    "double": DataTypeFloat64(),
-    "string": DataTypeString(),
-    "binary": DataTypeBinary(),
-    "date": DataTypeDate(),
+_OF_SPARK: Final[dict[str, odf.DataType]] = {
+    "boolean": odf.DataTypeBool(),
+    "byte": odf.DataTypeInt8(),
+    "short": odf.DataTypeInt16(),
+    "integer": odf.DataTypeInt32(),
+    "long": odf.DataTypeInt64(),
+    "float": odf.DataTypeFloat32(),
+    "double": odf.DataTypeFloat64(),
+    "string": odf.DataTypeString(),
+    "binary": odf.DataTypeBinary(),
+    "date": odf.DataTypeDate(),
     "timestamp": _SLICE_TIMESTAMP,
     "timestamp_ntz": _SLICE_TIMESTAMP,
 }
@@ -101,7 +75,7 @@ _OF_SPARK: Final[dict[str, DataType]] = {
 _DECIMAL: Final = re.compile(r"decimal\(([0-9]{1,2}),([0-9]{1,2})\)", re.ASCII)
 
 
-def spark_type_of(data_type: DataType, *, column: str = "") -> str:
+def spark_type_of(data_type: odf.DataType, *, column: str = "") -> str:
     """Name the Spark type that holds values of ``data_type``, as Spark SQL writes it.
 
     Whether a column may hold nulls is no part of the type; inside structs it is stated, inside lists and maps Spark SQL
@@ -111,22 +85,22 @@ def spark_type_of(data_type: DataType, *, column: str = "") -> str:
         UnsupportedError: Spark cannot hold the type; names ``column`` and the path in it.
     """
     match data_type:
-        case DataTypeOption(inner=inner):
+        case odf.DataTypeOption(inner=inner):
             return spark_type_of(inner, column=column)
-        case DataTypeDecimal(precision=precision, scale=scale):
+        case odf.DataTypeDecimal(precision=precision, scale=scale):
             if not 1 <= precision <= MAX_DECIMAL_PRECISION or not 0 <= scale <= precision:
                 raise _refusal(data_type, column, f"decimals of up to {MAX_DECIMAL_PRECISION} digits")
             return f"DECIMAL({precision},{scale})"
-        case DataTypeTimestamp(unit=unit):
-            if unit is TimeUnit.NANOSECOND:
+        case odf.DataTypeTimestamp(unit=unit):
+            if unit is odf.TimeUnit.NANOSECOND:
                 raise _refusal(data_type, column, "timestamps of up to microseconds")
             return "TIMESTAMP"
-        case DataTypeList(item_type=item_type):
+        case odf.DataTypeList(item_type=item_type):
             return f"ARRAY<{spark_type_of(item_type, column=f'{column}[]')}>"
-        case DataTypeMap(key_type=key_type, value_type=value_type):
+        case odf.DataTypeMap(key_type=key_type, value_type=value_type):
             key = spark_type_of(key_type, column=f"{column} (keys)")
             return f"MAP<{key}, {spark_type_of(value_type, column=f'{column} (values)')}>"
-        case DataTypeStruct(fields=fields):
+        case odf.DataTypeStruct(fields=fields):
             return f"STRUCT<{', '.join(_column(field, f'{column}.{field.name}', ': ') for field in fields)}>"
     name = _NAMES.get(type(data_type))
     if name is None:
@@ -134,7 +108,7 @@ def spark_type_of(data_type: DataType, *, column: str = "") -> str:
     return name
 
 
-def spark_columns_of(schema: DataSchema) -> str:
+def spark_columns_of(schema: odf.DataSchema) -> str:
     """Write a schema as Spark column definitions: ```offset` BIGINT NOT NULL, `city` STRING``.
 
     Raises:
@@ -148,7 +122,7 @@ def quote_spark_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def parse_spark_schema(text: str) -> DataSchema:
+def parse_spark_schema(text: str) -> odf.DataSchema:
     """Read a Spark schema from the JSON that ``df.schema.json()`` gives.
 
     Timestamps of both kinds become ODF's milliseconds in UTC, which is how slices hold them.
@@ -162,22 +136,22 @@ def parse_spark_schema(text: str) -> DataSchema:
     except (ValueError, RecursionError) as error:
         raise MalformedError("Spark schema", expected="JSON", found=text[:60]) from error
     struct = _type_of_spark(tree, "", 0)
-    if not isinstance(struct, DataTypeStruct):
+    if not isinstance(struct, odf.DataTypeStruct):
         raise MalformedError("Spark schema", expected="a struct", found=text[:60])
-    return DataSchema(fields=struct.fields)
+    return odf.DataSchema(fields=struct.fields)
 
 
-def _column(field: DataField, path: str, separator: str) -> str:
-    required = "" if isinstance(field.type, DataTypeOption) else " NOT NULL"
+def _column(field: odf.DataField, path: str, separator: str) -> str:
+    required = "" if isinstance(field.type, odf.DataTypeOption) else " NOT NULL"
     return f"{quote_spark_name(field.name)}{separator}{spark_type_of(field.type, column=path)}{required}"
 
 
-def _refusal(data_type: DataType, column: str, supported: str) -> UnsupportedError:
+def _refusal(data_type: odf.DataType, column: str, supported: str) -> UnsupportedError:
     what = f"type in Spark of column {column.lstrip('.')}" if column else "type in Spark"
     return UnsupportedError(what, found=describe_type(data_type), supported=supported)
 
 
-def _type_of_spark(tree: Any, path: str, depth: int) -> DataType:
+def _type_of_spark(tree: Any, path: str, depth: int) -> odf.DataType:
     if depth > MAX_DEPTH:
         what = f"Spark type of column {path.lstrip('.').rstrip('[]')}"
         raise UnsupportedError(what, found=f"more than {MAX_DEPTH} levels")
@@ -185,36 +159,36 @@ def _type_of_spark(tree: Any, path: str, depth: int) -> DataType:
         case str():
             return _simple_type_of_spark(tree, path)
         case {"type": "struct", "fields": [*fields]}:
-            return DataTypeStruct(fields=tuple(_field_of_spark(field, path, depth) for field in fields))
+            return odf.DataTypeStruct(fields=tuple(_field_of_spark(field, path, depth) for field in fields))
         case {"type": "array", "elementType": element, "containsNull": bool(nullable)}:
-            return DataTypeList(item_type=_optional(_type_of_spark(element, f"{path}[]", depth + 1), nullable))
+            return odf.DataTypeList(item_type=_optional(_type_of_spark(element, f"{path}[]", depth + 1), nullable))
         case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": bool(nullable)}:
             value_type = _optional(_type_of_spark(value, f"{path} (values)", depth + 1), nullable)
             key_type = _type_of_spark(key, f"{path} (keys)", depth + 1)
-            return DataTypeMap(key_type=key_type, value_type=value_type, keys_sorted=False)
+            return odf.DataTypeMap(key_type=key_type, value_type=value_type, keys_sorted=False)
     found = tree.get("type") if isinstance(tree, Mapping) else tree
     raise UnsupportedError(f"Spark type of column {path.lstrip('.')}", found=found)
 
 
-def _simple_type_of_spark(name: str, path: str) -> DataType:
+def _simple_type_of_spark(name: str, path: str) -> odf.DataType:
     known = _OF_SPARK.get(name)
     if known is not None:
         return known
     decimal = _DECIMAL.fullmatch(name)
     if decimal is not None:
-        return DataTypeDecimal(precision=int(decimal.group(1)), scale=int(decimal.group(2)))
+        return odf.DataTypeDecimal(precision=int(decimal.group(1)), scale=int(decimal.group(2)))
     supported = "a cast, as nulls alone have no type" if name == "void" else None
     raise UnsupportedError(f"Spark type of column {path.lstrip('.')}", found=name, supported=supported)
 
 
-def _field_of_spark(tree: Any, path: str, depth: int) -> DataField:
+def _field_of_spark(tree: Any, path: str, depth: int) -> odf.DataField:
     match tree:
         case {"name": str(name), "type": data_type, "nullable": bool(nullable)}:
-            return DataField(
+            return odf.DataField(
                 name=name, type=_optional(_type_of_spark(data_type, f"{path}.{name}", depth + 1), nullable)
             )
     raise MalformedError("Spark schema", expected="fields with name, type and nullable", found=str(tree)[:60])
 
 
-def _optional(data_type: DataType, is_optional: bool) -> DataType:
-    return DataTypeOption(inner=data_type) if is_optional else data_type
+def _optional(data_type: odf.DataType, is_optional: bool) -> odf.DataType:
+    return odf.DataTypeOption(inner=data_type) if is_optional else data_type

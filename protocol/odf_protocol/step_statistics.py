@@ -6,23 +6,26 @@ the same ones. Times are what its writer measured; nobody compares them.
 Source: clauses REPLAY-13 and REPLAY-14 in ``spec/extensions/replay.md``.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import msgspec
 
 from odf_protocol.block import Block
+from odf_protocol.canonical_json import Count, Document, ShortText
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import ExecuteTransform, ExecuteTransformInput
 
+MAX_INPUTS: Final = 1000  # guess
+_MAX_TIMES: Final = 32  # guess: parts of a step that somebody measures
 
-@dataclass(frozen=True, slots=True)
-class RowsByOperation:
+
+class RowsByOperation(Document, frozen=True, omit_defaults=False):
     """Rows that a step gave: new, taken back, and both halves of corrections."""
 
-    append: int = 0
-    retract: int = 0
-    correct_from: int = 0
-    correct_to: int = 0
+    append: Count = 0
+    retract: Count = 0
+    correct_from: Count = 0
+    correct_to: Count = 0
 
     @property
     def total(self) -> int:
@@ -38,23 +41,21 @@ class RowsByOperation:
         return " ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class StateSize:
+class StateSize(Document, frozen=True, kw_only=True, omit_defaults=False):
     """What a step has to know of what came before it: rows of whole inputs, and bytes of their files and checkpoints.
 
     Bytes are those that blocks state, not those that a node's own copies take.
     """
 
-    rows: int = 0
-    size_bytes: int = 0
+    rows: Count = 0
+    size_bytes: Count = msgspec.field(default=0, name="bytes")
 
 
 NO_STATE: Final = StateSize()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepStatistics:
-    """What one step did.
+class StepStatistics(Document, frozen=True, kw_only=True, omit_defaults=False):
+    """What one step did, as records hold it.
 
     Attributes:
         rows_read: Of each input, in the order of SetTransform; None: nobody counted.
@@ -65,29 +66,19 @@ class StepStatistics:
         milliseconds: What took how long, by the words of the writer; a claim that nobody compares.
     """
 
-    rows_read: tuple[int | None, ...]
+    rows_read: Annotated[tuple[Count | None, ...], msgspec.Meta(max_length=MAX_INPUTS)]
     rows_out: RowsByOperation
-    late_rows: int
+    late_rows: Count
     state_before: StateSize = NO_STATE
     state_after: StateSize = NO_STATE
-    milliseconds: Mapping[str, int] = field(default_factory=dict)
+    milliseconds: Annotated[dict[ShortText, Count], msgspec.Meta(max_length=_MAX_TIMES)] = msgspec.field(
+        default_factory=dict
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Give it as plain values, under the names that records use."""
-        rows, before, after = self.rows_out, self.state_before, self.state_after
-        return {
-            "rowsRead": list(self.rows_read),
-            "rowsOut": {
-                "append": rows.append,
-                "retract": rows.retract,
-                "correctFrom": rows.correct_from,
-                "correctTo": rows.correct_to,
-            },
-            "lateRows": self.late_rows,
-            "stateBefore": {"rows": before.rows, "bytes": before.size_bytes},
-            "stateAfter": {"rows": after.rows, "bytes": after.size_bytes},
-            "milliseconds": dict(self.milliseconds),
-        }
+        values: dict[str, Any] = msgspec.to_builtins(self)
+        return values
 
     @property
     def total_read(self) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import structs
 
 from odf_engines.contract import Limits
 from odf_engines.errors import LimitExceededError
@@ -399,8 +400,8 @@ LIES = {
     "nothing-read": ({"rows_read": (None,)}, "rows-read-of-the-step"),
     "inputs-that-are-not-there": ({"rows_read": (2, 0)}, "figures-fit-the-block"),
     "late-rows": ({"late_rows": 1}, "late-rows-of-the-step"),
-    "state-before": ({"state_before": StateSize(1, 1)}, "state-before-of-the-step"),
-    "state-after": ({"state_after": StateSize(0, 1)}, "state-after-of-the-step"),
+    "state-before": ({"state_before": StateSize(rows=1, size_bytes=1)}, "state-before-of-the-step"),
+    "state-after": ({"state_after": StateSize(rows=0, size_bytes=1)}, "state-after-of-the-step"),
 }
 
 
@@ -408,7 +409,7 @@ LIES = {
 def test_figures_that_lie_about_a_step_are_refused(
     judge: Judge, published: Published, lie: dict[str, Any], rule: str
 ) -> None:
-    chain = _other_record(published, SECOND_STEP, NEW_KEY, statistics=replace(_figures(published), **lie))
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, statistics=structs.replace(_figures(published), **lie))
 
     judge.refuse(chain.offer(), chain.files, rule=f"REPLAY-14 {rule}")
 
@@ -421,7 +422,7 @@ def test_log_and_page_say_whose_words_the_figures_are_replay_15(
     judge: Judge, published: Published, capsys: pytest.CaptureFixture[str], policy: str | None, are: str
 ) -> None:
     lie = {} if policy is None else {"late_rows": 7}
-    chain = _other_record(published, SECOND_STEP, NEW_KEY, statistics=replace(_figures(published), **lie))
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, statistics=structs.replace(_figures(published), **lie))
     options = {} if policy is None else {"policy": Policy(policy)}
     judge.accept(chain, **options)
 
@@ -441,7 +442,7 @@ def test_log_and_page_say_whose_words_the_figures_are_replay_15(
 
 
 def test_times_are_the_writers_own_and_earlier_builds_give_no_figures(judge: Judge, published: Published) -> None:
-    slow = replace(_figures(published), milliseconds={"thinking": 2**50})
+    slow = structs.replace(_figures(published), milliseconds={"thinking": 2**50})
     chain = _other_record(published, SECOND_STEP, NEW_KEY, statistics=slow)
     raw = chain.replay_records[THIRD_STEP]
     assert raw is not None
@@ -453,8 +454,8 @@ def test_times_are_the_writers_own_and_earlier_builds_give_no_figures(judge: Jud
 
 def test_of_another_builds_step_only_the_rows_are_compared(judge: Judge, published: Published) -> None:
     other = EngineIdentity("spark", "3.9.0", Multihash.of_sha3_256(b"another build"))
-    figures = replace(_figures(published), late_rows=1, rows_read=(None,))
-    lying = replace(figures, rows_out=RowsByOperation(correct_from=1, correct_to=1))
+    figures = structs.replace(_figures(published), late_rows=1, rows_read=(None,))
+    lying = structs.replace(figures, rows_out=RowsByOperation(correct_from=1, correct_to=1))
     chain = _other_record(published, SECOND_STEP, NEW_KEY, engine=other, statistics=lying)
     judge.refuse(chain.offer(), chain.files, rule="REPLAY-14 rows-out-of-the-step")
 

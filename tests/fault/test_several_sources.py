@@ -18,7 +18,7 @@ from odf_node.http.server import create_app
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerPreparesError, PeerUnavailableError
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
-from odf_protocol.exchange.hash_tree import HASH_BYTES, LEAF_BYTES, HashTree, count_leaves, leaf_hash
+from odf_protocol.exchange.object_parts import HASH_BYTES, LEAF_BYTES, HashTree, count_leaves, leaf_hash
 from odf_protocol.exchange.routes import ObjectKind, leaves_path, object_path
 from odf_protocol.multihash import Multihash
 from support.event_loop import in_loop

@@ -255,8 +255,8 @@ _STATISTICS = StepStatistics(
     rows_read=(10,),
     rows_out=RowsByOperation(append=3, retract=1, correct_from=2, correct_to=2),
     late_rows=1,
-    state_before=StateSize(10, 2048),
-    state_after=StateSize(20, 4096),
+    state_before=StateSize(rows=10, size_bytes=2048),
+    state_after=StateSize(rows=20, size_bytes=4096),
     milliseconds={"computing": 250, "reading": 3},
 )
 

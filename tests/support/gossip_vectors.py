@@ -7,8 +7,8 @@ from typing import Any
 from odf_protocol.canonical_json import encode_canonical
 from odf_protocol.errors import MalformedError
 from odf_protocol.gossip import PeerAddress, sign_peer
+from odf_protocol.gossip.addresses import _PeerRecord, decode_peer_record
 from odf_protocol.gossip.item import Item
-from odf_protocol.gossip.peer_record import _PeerRecord, decode_peer_record
 from odf_protocol.gossip.ranges import IdSet, Range, answer_ranges, fingerprint, open_ranges
 from odf_protocol.signatures import Purpose, sign_document
 from odf_protocol.timestamp import Timestamp

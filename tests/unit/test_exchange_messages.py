@@ -14,7 +14,7 @@ from odf_protocol.exchange.messages import (
     decode_message,
     encode_message,
 )
-from odf_protocol.exchange.ranges import (
+from odf_protocol.exchange.object_parts import (
     ByteRange,
     UnsatisfiableRangeError,
     find_content_range,

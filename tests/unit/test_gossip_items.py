@@ -6,8 +6,8 @@ from odf_protocol.canonical_json import encode_canonical
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.gossip import ItemKind, PeerAddress, decode_peer_record, item_id, read_item, sign_peer
+from odf_protocol.gossip.addresses import _PeerRecord
 from odf_protocol.gossip.item import MAX_ITEM_BYTES
-from odf_protocol.gossip.peer_record import _PeerRecord
 from odf_protocol.signatures import Purpose, sign_document
 from odf_protocol.timestamp import Timestamp
 from support.gossip_items import NOON_MS, attestation, head, key_events

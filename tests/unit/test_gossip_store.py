@@ -6,7 +6,7 @@ import pytest
 
 from odf_protocol.did import DidKey
 from odf_protocol.gossip import GossipSettings, Interests, ItemKind, read_item
-from odf_protocol.gossip.rates import Rates, Strikes
+from odf_protocol.gossip.settings import Rates, Strikes
 from odf_protocol.gossip.store import OWN, ItemStore, Verdict
 from odf_protocol.signatures import public_key_of
 from support.gossip_items import NOON_MS, attestation, head, key_events, key_of, proof, settlement

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.errors import MalformedError, RejectedError
@@ -89,8 +90,8 @@ STATISTICS = StepStatistics(
     rows_read=(10, None),
     rows_out=RowsByOperation(append=5, retract=1, correct_from=2, correct_to=3),
     late_rows=4,
-    state_before=StateSize(90, 1000),
-    state_after=StateSize(100, 1100),
+    state_before=StateSize(rows=90, size_bytes=1000),
+    state_after=StateSize(rows=100, size_bytes=1100),
     milliseconds={"computing": 7, "reading": 0},
 )
 
@@ -120,7 +121,7 @@ def test_figures_that_are_none_are_refused(old: bytes, new: bytes) -> None:
 
 def with_figures(**changes: object) -> ReplayRecord:
     honest = StepStatistics(rows_read=(20, 4), rows_out=RowsByOperation(), late_rows=0)
-    return replace(RECORD, statistics=replace(honest, **changes))
+    return replace(RECORD, statistics=structs.replace(honest, **changes))
 
 
 def test_figures_fit_what_the_block_says_by_itself() -> None:

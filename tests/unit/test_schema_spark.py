@@ -2,71 +2,42 @@
 
 import pytest
 
+from odf_protocol import events as odf
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.events import (
-    DataField,
-    DataSchema,
-    DataType,
-    DataTypeBinary,
-    DataTypeBool,
-    DataTypeDate,
-    DataTypeDecimal,
-    DataTypeDuration,
-    DataTypeFloat16,
-    DataTypeFloat32,
-    DataTypeFloat64,
-    DataTypeInt8,
-    DataTypeInt16,
-    DataTypeInt32,
-    DataTypeInt64,
-    DataTypeList,
-    DataTypeMap,
-    DataTypeNull,
-    DataTypeOption,
-    DataTypeString,
-    DataTypeStruct,
-    DataTypeTime,
-    DataTypeTimestamp,
-    DataTypeUInt8,
-    DataTypeUInt16,
-    DataTypeUInt32,
-    DataTypeUInt64,
-    TimeUnit,
-)
 from odf_protocol.schema_spark import parse_spark_schema, quote_spark_name, spark_columns_of, spark_type_of
 
-INT, TEXT = DataTypeInt32(), DataTypeString()
+INT, TEXT = odf.DataTypeInt32(), odf.DataTypeString()
 
 
-def option(inner: DataType) -> DataType:
-    return DataTypeOption(inner=inner)
+def option(inner: odf.DataType) -> odf.DataType:
+    return odf.DataTypeOption(inner=inner)
 
 
-NAMES: dict[str, tuple[DataType, str]] = {
-    "bool": (DataTypeBool(), "BOOLEAN"),
-    "int8": (DataTypeInt8(), "TINYINT"),
-    "int16": (DataTypeInt16(), "SMALLINT"),
+NAMES: dict[str, tuple[odf.DataType, str]] = {
+    "bool": (odf.DataTypeBool(), "BOOLEAN"),
+    "int8": (odf.DataTypeInt8(), "TINYINT"),
+    "int16": (odf.DataTypeInt16(), "SMALLINT"),
     "int32": (INT, "INT"),
-    "int64": (DataTypeInt64(), "BIGINT"),
-    "uint8": (DataTypeUInt8(), "SMALLINT"),
-    "uint16": (DataTypeUInt16(), "INT"),
-    "uint32": (DataTypeUInt32(), "BIGINT"),
-    "uint64": (DataTypeUInt64(), "DECIMAL(20,0)"),
-    "float32": (DataTypeFloat32(), "FLOAT"),
-    "float64": (DataTypeFloat64(), "DOUBLE"),
+    "int64": (odf.DataTypeInt64(), "BIGINT"),
+    "uint8": (odf.DataTypeUInt8(), "SMALLINT"),
+    "uint16": (odf.DataTypeUInt16(), "INT"),
+    "uint32": (odf.DataTypeUInt32(), "BIGINT"),
+    "uint64": (odf.DataTypeUInt64(), "DECIMAL(20,0)"),
+    "float32": (odf.DataTypeFloat32(), "FLOAT"),
+    "float64": (odf.DataTypeFloat64(), "DOUBLE"),
     "string": (TEXT, "STRING"),
-    "binary": (DataTypeBinary(), "BINARY"),
-    "fixed-binary": (DataTypeBinary(fixed_length=4), "BINARY"),
-    "date": (DataTypeDate(), "DATE"),
-    "null": (DataTypeNull(), "VOID"),
-    "decimal": (DataTypeDecimal(precision=38, scale=38), "DECIMAL(38,38)"),
-    "timestamp": (DataTypeTimestamp(), "TIMESTAMP"),
-    "timestamp-s": (DataTypeTimestamp(unit=TimeUnit.SECOND, timezone="CET"), "TIMESTAMP"),
+    "binary": (odf.DataTypeBinary(), "BINARY"),
+    "fixed-binary": (odf.DataTypeBinary(fixed_length=4), "BINARY"),
+    "date": (odf.DataTypeDate(), "DATE"),
+    "null": (odf.DataTypeNull(), "VOID"),
+    "decimal": (odf.DataTypeDecimal(precision=38, scale=38), "DECIMAL(38,38)"),
+    "timestamp": (odf.DataTypeTimestamp(), "TIMESTAMP"),
+    "timestamp-s": (odf.DataTypeTimestamp(unit=odf.TimeUnit.SECOND, timezone="CET"), "TIMESTAMP"),
     "option": (option(INT), "INT"),
-    "list": (DataTypeList(item_type=option(DataTypeList(item_type=TEXT))), "ARRAY<ARRAY<STRING>>"),
-    "map": (DataTypeMap(key_type=TEXT, value_type=option(INT)), "MAP<STRING, INT>"),
+    "list": (odf.DataTypeList(item_type=option(odf.DataTypeList(item_type=TEXT))), "ARRAY<ARRAY<STRING>>"),
+    "map": (odf.DataTypeMap(key_type=TEXT, value_type=option(INT)), "MAP<STRING, INT>"),
     "struct": (
-        DataTypeStruct(fields=(DataField(name="a b", type=INT), DataField(name="x`y", type=option(TEXT)))),
+        odf.DataTypeStruct(fields=(odf.DataField(name="a b", type=INT), odf.DataField(name="x`y", type=option(TEXT)))),
         "STRUCT<`a b`: INT NOT NULL, `x``y`: STRING>",
     ),
 }
@@ -77,37 +48,42 @@ def test_type_has_a_name_in_spark(data_type, name):
     assert spark_type_of(data_type) == name
 
 
-REFUSED: dict[str, tuple[DataType, str]] = {
-    "time": (DataTypeTime(), "Time(Millisecond)"),
-    "duration": (DataTypeDuration(unit=TimeUnit.SECOND), "Duration(Second)"),
-    "float16": (DataTypeFloat16(), "Float16"),
+REFUSED: dict[str, tuple[odf.DataType, str]] = {
+    "time": (odf.DataTypeTime(), "Time(Millisecond)"),
+    "duration": (odf.DataTypeDuration(unit=odf.TimeUnit.SECOND), "Duration(Second)"),
+    "float16": (odf.DataTypeFloat16(), "Float16"),
     "nanoseconds": (
-        DataTypeTimestamp(unit=TimeUnit.NANOSECOND),
+        odf.DataTypeTimestamp(unit=odf.TimeUnit.NANOSECOND),
         "Timestamp(Nanosecond, UTC) (supported: timestamps of up to",
     ),
-    "wide-decimal": (DataTypeDecimal(precision=39, scale=0), "Decimal(39, 0) (supported: decimals of up to 38 digits)"),
-    "negative-scale": (DataTypeDecimal(precision=5, scale=-1), "Decimal(5, -1)"),
+    "wide-decimal": (
+        odf.DataTypeDecimal(precision=39, scale=0),
+        "Decimal(39, 0) (supported: decimals of up to 38 digits)",
+    ),
+    "negative-scale": (odf.DataTypeDecimal(precision=5, scale=-1), "Decimal(5, -1)"),
 }
 
 
 @pytest.mark.parametrize(("data_type", "reason"), REFUSED.values(), ids=REFUSED.keys())
 def test_type_that_spark_cannot_hold_is_refused_with_the_column(data_type, reason):
-    struct = DataTypeStruct(fields=(DataField(name="b", type=option(DataTypeList(item_type=option(data_type)))),))
+    struct = odf.DataTypeStruct(
+        fields=(odf.DataField(name="b", type=option(odf.DataTypeList(item_type=option(data_type)))),)
+    )
     with pytest.raises(UnsupportedError) as caught:
-        spark_columns_of(DataSchema(fields=(DataField(name="a", type=struct),)))
+        spark_columns_of(odf.DataSchema(fields=(odf.DataField(name="a", type=struct),)))
     assert str(caught.value).startswith(f"unsupported type in Spark of column a.b[]: {reason}")
 
 
 def test_map_names_its_side_in_a_refusal():
     with pytest.raises(UnsupportedError, match=r"column m \(keys\): Float16"):
-        spark_type_of(DataTypeMap(key_type=DataTypeFloat16(), value_type=INT), column="m")
+        spark_type_of(odf.DataTypeMap(key_type=odf.DataTypeFloat16(), value_type=INT), column="m")
     with pytest.raises(UnsupportedError, match=r"unsupported type in Spark: Float16"):
-        spark_type_of(DataTypeFloat16())
+        spark_type_of(odf.DataTypeFloat16())
 
 
 def test_columns_state_which_are_required():
-    schema = DataSchema(
-        fields=(DataField(name="offset", type=DataTypeInt64()), DataField(name="city", type=option(TEXT)))
+    schema = odf.DataSchema(
+        fields=(odf.DataField(name="offset", type=odf.DataTypeInt64()), odf.DataField(name="city", type=option(TEXT)))
     )
     assert spark_columns_of(schema) == "`offset` BIGINT NOT NULL, `city` STRING"
 
@@ -121,29 +97,32 @@ def schema_text(data_type: str, nullable: str = "true") -> str:
     return f'{{"type":"struct","fields":[{{"name":"x","type":{data_type},"nullable":{nullable},"metadata":{{}}}}]}}'
 
 
-OF_SPARK: dict[str, tuple[str, DataType]] = {
-    "boolean": ('"boolean"', DataTypeBool()),
-    "byte": ('"byte"', DataTypeInt8()),
-    "short": ('"short"', DataTypeInt16()),
+OF_SPARK: dict[str, tuple[str, odf.DataType]] = {
+    "boolean": ('"boolean"', odf.DataTypeBool()),
+    "byte": ('"byte"', odf.DataTypeInt8()),
+    "short": ('"short"', odf.DataTypeInt16()),
     "integer": ('"integer"', INT),
-    "long": ('"long"', DataTypeInt64()),
-    "float": ('"float"', DataTypeFloat32()),
-    "double": ('"double"', DataTypeFloat64()),
+    "long": ('"long"', odf.DataTypeInt64()),
+    "float": ('"float"', odf.DataTypeFloat32()),
+    "double": ('"double"', odf.DataTypeFloat64()),
     "string": ('"string"', TEXT),
-    "binary": ('"binary"', DataTypeBinary()),
-    "date": ('"date"', DataTypeDate()),
-    "timestamp": ('"timestamp"', DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")),
-    "timestamp-ntz": ('"timestamp_ntz"', DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")),
-    "decimal": ('"decimal(20,0)"', DataTypeDecimal(precision=20, scale=0)),
-    "array": ('{"type":"array","elementType":"integer","containsNull":true}', DataTypeList(item_type=option(INT))),
-    "array-of-required": ('{"type":"array","elementType":"integer","containsNull":false}', DataTypeList(item_type=INT)),
+    "binary": ('"binary"', odf.DataTypeBinary()),
+    "date": ('"date"', odf.DataTypeDate()),
+    "timestamp": ('"timestamp"', odf.DataTypeTimestamp(unit=odf.TimeUnit.MILLISECOND, timezone="UTC")),
+    "timestamp-ntz": ('"timestamp_ntz"', odf.DataTypeTimestamp(unit=odf.TimeUnit.MILLISECOND, timezone="UTC")),
+    "decimal": ('"decimal(20,0)"', odf.DataTypeDecimal(precision=20, scale=0)),
+    "array": ('{"type":"array","elementType":"integer","containsNull":true}', odf.DataTypeList(item_type=option(INT))),
+    "array-of-required": (
+        '{"type":"array","elementType":"integer","containsNull":false}',
+        odf.DataTypeList(item_type=INT),
+    ),
     "map": (
         '{"type":"map","keyType":"string","valueType":"integer","valueContainsNull":true}',
-        DataTypeMap(key_type=TEXT, value_type=option(INT), keys_sorted=False),
+        odf.DataTypeMap(key_type=TEXT, value_type=option(INT), keys_sorted=False),
     ),
     "struct": (
         '{"type":"struct","fields":[{"name":"a b","type":"integer","nullable":false,"metadata":{}}]}',
-        DataTypeStruct(fields=(DataField(name="a b", type=INT),)),
+        odf.DataTypeStruct(fields=(odf.DataField(name="a b", type=INT),)),
     ),
 }
 
@@ -151,7 +130,7 @@ OF_SPARK: dict[str, tuple[str, DataType]] = {
 @pytest.mark.parametrize("nullable", [True, False], ids=["optional", "required"])
 @pytest.mark.parametrize(("spark", "data_type"), OF_SPARK.values(), ids=OF_SPARK.keys())
 def test_spark_schema_becomes_odf_types(spark, data_type, nullable):
-    expected = DataSchema(fields=(DataField(name="x", type=option(data_type) if nullable else data_type),))
+    expected = odf.DataSchema(fields=(odf.DataField(name="x", type=option(data_type) if nullable else data_type),))
     assert parse_spark_schema(schema_text(spark, str(nullable).lower())) == expected
 
 

@@ -1,6 +1,6 @@
 """What people read of the figures of a step (REPLAY-13)."""
 
-from dataclasses import replace
+from msgspec import structs
 
 from odf_node.derive.step_figures import StepClock
 from odf_node.derive.step_log import FiguresBasis, describe_step, explain_time
@@ -10,7 +10,7 @@ FIGURES = StepStatistics(
     rows_read=(1200, None, 34),
     rows_out=RowsByOperation(append=8, retract=1, correct_from=2, correct_to=2),
     late_rows=3,
-    state_before=StateSize(1000, 10),
+    state_before=StateSize(rows=1000, size_bytes=10),
     milliseconds={"reading": 100, "computing": 800, "checking": 60, "starting": 1, "\x1b[2J": 240},
 )
 
@@ -34,7 +34,7 @@ def test_time_of_a_step_is_explained_by_its_largest_share_first() -> None:
         "8 %  bringing new rows to the engine",
         "5 %  checking what the engine gave",
     ]
-    assert explain_time(replace(FIGURES, milliseconds={})) == []
+    assert explain_time(structs.replace(FIGURES, milliseconds={})) == []
 
 
 def test_clock_adds_up_and_never_gives_more_than_it_measured() -> None:

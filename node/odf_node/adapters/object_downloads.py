@@ -19,7 +19,7 @@ from odf_node.ports.peer_errors import PeerLiedError, PeerPreparesError, PeerUna
 from odf_node.threads import do_all, finish_in_thread
 from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.limits import KIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
-from odf_protocol.exchange.ranges import find_content_range
+from odf_protocol.exchange.object_parts import find_content_range
 from odf_protocol.multihash import SHA3_256
 
 _MAX_ERROR_BODY_BYTES: Final = 64 * KIB

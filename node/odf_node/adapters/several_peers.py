@@ -12,7 +12,7 @@ from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError
 from odf_protocol.exchange.block_outlines import WantedObject
-from odf_protocol.exchange.hash_tree import LEAF_BYTES
+from odf_protocol.exchange.object_parts import LEAF_BYTES
 from odf_protocol.exchange.packs import PackedBlock
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash

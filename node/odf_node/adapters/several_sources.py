@@ -25,8 +25,7 @@ from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import OdfError, RejectedError, UnsupportedError
 from odf_protocol.exchange.block_outlines import WantedObject
-from odf_protocol.exchange.hash_tree import LEAF_BYTES, MAX_LEAVES, HashTree, count_leaves
-from odf_protocol.exchange.ranges import find_content_range
+from odf_protocol.exchange.object_parts import LEAF_BYTES, MAX_LEAVES, HashTree, count_leaves, find_content_range
 
 
 @dataclass(slots=True)

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import structs
 
 from odf_engines.contract import TransformRequest, TransformResponse
 from odf_protocol.errors import RejectedError
@@ -71,12 +73,16 @@ def figures_of(
         late_rows=counted.late_rows,
         state_before=_with_checkpoint(completed.state_before, checkpoint),
         state_after=_with_checkpoint(completed.state_after, response.checkpoint_path),
-        milliseconds=milliseconds,
+        milliseconds=dict(milliseconds),
     )
 
 
 def _with_checkpoint(inputs: StateSize, checkpoint: Path | None) -> StateSize:
-    return inputs if checkpoint is None else replace(inputs, size_bytes=inputs.size_bytes + checkpoint.stat().st_size)
+    return (
+        inputs
+        if checkpoint is None
+        else structs.replace(inputs, size_bytes=inputs.size_bytes + checkpoint.stat().st_size)
+    )
 
 
 def check_figures(
@@ -94,7 +100,7 @@ def check_figures(
     Raises:
         RejectedError: They differ, times aside.
     """
-    if claimed == replace(recomputed, milliseconds=claimed.milliseconds):
+    if claimed == structs.replace(recomputed, milliseconds=claimed.milliseconds):
         return
     compared: dict[str, tuple[object, object]] = {"rows-out": (recomputed.rows_out, claimed.rows_out)}
     if same_engine:

@@ -129,7 +129,7 @@ class WholeInputs:
                 found = [data for number, data in self._read[recorded.dataset_id].slices if number <= last]
                 rows += sum(data.offset_interval.row_count for data in found)
                 size_bytes += sum(data.size for data in found)
-        return StateSize(rows, size_bytes)
+        return StateSize(rows=rows, size_bytes=size_bytes)
 
     def _find_rows(self, each: TransformInput, planned: PlannedInput) -> InputRows:
         """Find the slices of an input, all of whose rows before the step must be here."""

@@ -6,8 +6,7 @@ from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import Clock, Peer
 from odf_node.ports.peers import PeerStore
 from odf_protocol.errors import MalformedError, OdfError
-from odf_protocol.gossip.addresses import PeerAddress
-from odf_protocol.gossip.peer_record import decode_peer_record
+from odf_protocol.gossip.addresses import PeerAddress, decode_peer_record
 from odf_protocol.public_addresses import as_heard
 
 

@@ -11,7 +11,7 @@ from odf_node.http.callers import get_caller
 from odf_node.http.problems import ProblemError
 from odf_node.http.sending import send_file
 from odf_protocol.exchange.messages import JSON_MEDIA_TYPE, encode_message
-from odf_protocol.exchange.ranges import UnsatisfiableRangeError, find_range, matches_etag
+from odf_protocol.exchange.object_parts import UnsatisfiableRangeError, find_range, matches_etag
 
 OCTETS: Final = "application/octet-stream"
 

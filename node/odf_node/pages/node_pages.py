@@ -16,7 +16,7 @@ from odf_node.pages.visits import Visit
 from odf_node.wording import rule_in_words
 from odf_protocol.did import DidKey
 from odf_protocol.errors import OdfError
-from odf_protocol.gossip.peer_record import decode_peer_record
+from odf_protocol.gossip.addresses import decode_peer_record
 
 MOST_FINDINGS: Final = 500  # guess
 MOST_ENTRIES: Final = 200  # guess

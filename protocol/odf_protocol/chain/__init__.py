@@ -12,8 +12,8 @@ Strictness
 Source: ``spec/chain.md``.
 """
 
-from odf_protocol.chain.append import append
 from odf_protocol.chain.rule import ChainWarning, Strictness
 from odf_protocol.chain.state import ChainState, InputProgress, PushSource
+from odf_protocol.chain.verify import append
 
 __all__ = ["ChainState", "ChainWarning", "InputProgress", "PushSource", "Strictness", "append"]

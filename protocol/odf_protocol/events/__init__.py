@@ -8,6 +8,7 @@ Source: ODF "Metadata events"; tags of the union MetadataEvent.
 
 from typing import Annotated
 
+from odf_protocol.enums import CompressionFormat, DatasetKind, MqttQos, SourceOrdering, TimeUnit
 from odf_protocol.events.data import (
     ETAG,
     LAST_MODIFIED,
@@ -47,14 +48,12 @@ from odf_protocol.events.data_schema import (
     DataTypeUInt16,
     DataTypeUInt32,
     DataTypeUInt64,
-    TimeUnit,
 )
 from odf_protocol.events.declaration import Union
 from odf_protocol.events.extra_attributes import (
     ExtraAttributes,
 )
 from odf_protocol.events.fetch import (
-    CompressionFormat,
     EnvVar,
     EventTimeSource,
     EventTimeSourceFromMetadata,
@@ -66,7 +65,6 @@ from odf_protocol.events.fetch import (
     FetchStepFilesGlob,
     FetchStepMqtt,
     FetchStepUrl,
-    MqttQos,
     MqttTopicSubscription,
     PrepStep,
     PrepStepDecompress,
@@ -74,13 +72,11 @@ from odf_protocol.events.fetch import (
     RequestHeader,
     SourceCaching,
     SourceCachingForever,
-    SourceOrdering,
 )
 from odf_protocol.events.metadata import (
     AttachmentEmbedded,
     Attachments,
     AttachmentsEmbedded,
-    DatasetKind,
     Seed,
     SetAttachments,
     SetDataSchema,

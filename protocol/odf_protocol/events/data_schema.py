@@ -10,38 +10,6 @@ from odf_protocol.enums import TimeUnit
 from odf_protocol.events.declaration import I32, U32, U64, DefaultsTo, Union
 from odf_protocol.events.extra_attributes import ExtraAttributes
 
-__all__ = [
-    "DataField",
-    "DataSchema",
-    "DataType",
-    "DataTypeBinary",
-    "DataTypeBool",
-    "DataTypeDate",
-    "DataTypeDecimal",
-    "DataTypeDuration",
-    "DataTypeFloat16",
-    "DataTypeFloat32",
-    "DataTypeFloat64",
-    "DataTypeInt8",
-    "DataTypeInt16",
-    "DataTypeInt32",
-    "DataTypeInt64",
-    "DataTypeList",
-    "DataTypeMap",
-    "DataTypeNull",
-    "DataTypeOption",
-    "DataTypeString",
-    "DataTypeStruct",
-    "DataTypeTime",
-    "DataTypeTimestamp",
-    "DataTypeUInt8",
-    "DataTypeUInt16",
-    "DataTypeUInt32",
-    "DataTypeUInt64",
-    "TimeUnit",
-]
-
-
 _Unit = Annotated[TimeUnit | None, DefaultsTo(TimeUnit.MILLISECOND)]
 
 

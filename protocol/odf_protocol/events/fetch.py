@@ -9,30 +9,6 @@ from typing import Annotated
 from odf_protocol.enums import CompressionFormat, MqttQos, SourceOrdering
 from odf_protocol.events.declaration import I32, U64, DefaultsTo, Union
 
-__all__ = [
-    "CompressionFormat",
-    "EnvVar",
-    "EventTimeSource",
-    "EventTimeSourceFromMetadata",
-    "EventTimeSourceFromPath",
-    "EventTimeSourceFromSystemTime",
-    "FetchStep",
-    "FetchStepContainer",
-    "FetchStepEthereumLogs",
-    "FetchStepFilesGlob",
-    "FetchStepMqtt",
-    "FetchStepUrl",
-    "MqttQos",
-    "MqttTopicSubscription",
-    "PrepStep",
-    "PrepStepDecompress",
-    "PrepStepPipe",
-    "RequestHeader",
-    "SourceCaching",
-    "SourceCachingForever",
-    "SourceOrdering",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventTimeSourceFromMetadata:

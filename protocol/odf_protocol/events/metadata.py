@@ -11,19 +11,6 @@ from odf_protocol.enums import DatasetKind
 from odf_protocol.events.data_schema import DataSchema
 from odf_protocol.events.declaration import DefaultsTo, Union
 
-__all__ = [
-    "AttachmentEmbedded",
-    "Attachments",
-    "AttachmentsEmbedded",
-    "DatasetKind",
-    "Seed",
-    "SetAttachments",
-    "SetDataSchema",
-    "SetInfo",
-    "SetLicense",
-    "SetVocab",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seed:

@@ -6,7 +6,7 @@ kept. Nothing here does I/O; ``GossipMachine.handle`` takes events and the time 
 Source: ``spec/extensions/gossip.md``.
 """
 
-from odf_protocol.gossip.addresses import PeerAddress, bucket_of_ip
+from odf_protocol.gossip.addresses import PeerAddress, PeerRecord, bucket_of_ip, decode_peer_record, sign_peer
 from odf_protocol.gossip.effects import (
     Accept,
     Effect,
@@ -28,7 +28,6 @@ from odf_protocol.gossip.effects import (
 from odf_protocol.gossip.item import Item, ItemKind, item_id, read_item
 from odf_protocol.gossip.machine import GossipMachine
 from odf_protocol.gossip.messages import decode_reply, decode_request, encode_gossip
-from odf_protocol.gossip.peer_record import PeerRecord, decode_peer_record, sign_peer
 from odf_protocol.gossip.peers import Randomness
 from odf_protocol.gossip.settings import GossipSettings
 from odf_protocol.gossip.store import Interests

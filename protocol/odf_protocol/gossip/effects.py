@@ -5,10 +5,9 @@ Source: clause GOSSIP-42 in ``spec/extensions/gossip.md``.
 
 from dataclasses import dataclass
 
-from odf_protocol.gossip.addresses import PeerAddress
+from odf_protocol.gossip.addresses import PeerAddress, PeerRecord
 from odf_protocol.gossip.item import Item
 from odf_protocol.gossip.messages import Reply, Request
-from odf_protocol.gossip.peer_record import PeerRecord
 from odf_protocol.gossip.store import Interests
 
 

@@ -24,7 +24,7 @@ from typing import Final
 
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, OdfError
-from odf_protocol.gossip.addresses import PeerAddress
+from odf_protocol.gossip.addresses import PeerAddress, PeerRecord, decode_peer_record
 from odf_protocol.gossip.catching_up import ArrivalLog, Following, Reconciliations, fit_items
 from odf_protocol.gossip.effects import (
     Accept,
@@ -62,11 +62,9 @@ from odf_protocol.gossip.messages import (
     Welcome,
 )
 from odf_protocol.gossip.outboxes import Outboxes
-from odf_protocol.gossip.peer_record import PeerRecord, decode_peer_record
 from odf_protocol.gossip.peers import PeerBook, Randomness
 from odf_protocol.gossip.ranges import NONCE_BYTES, answer_ranges
-from odf_protocol.gossip.rates import Rates, Strikes
-from odf_protocol.gossip.settings import GossipSettings
+from odf_protocol.gossip.settings import GossipSettings, Rates, Strikes
 from odf_protocol.gossip.store import OWN, ItemStore, Verdict
 
 _SMALL_CATCH_UP: Final = 16

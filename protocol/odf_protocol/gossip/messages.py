@@ -18,8 +18,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from odf_protocol.errors import MalformedError
+from odf_protocol.gossip.addresses import MAX_PEER_RECORD_BYTES
 from odf_protocol.gossip.item import MAX_ITEM_BYTES, Item, ItemKind, item_id
-from odf_protocol.gossip.peer_record import MAX_PEER_RECORD_BYTES
 from odf_protocol.gossip.ranges import MAX_RANGES, NONCE_BYTES, ItemId, Range
 
 __all__ = [

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from odf_protocol.did import DidKey
-from odf_protocol.gossip.addresses import PeerAddress
-from odf_protocol.gossip.peer_record import PeerRecord
+from odf_protocol.gossip.addresses import PeerAddress, PeerRecord
 from odf_protocol.gossip.settings import GossipSettings
 
 

@@ -18,8 +18,8 @@ from odf_node.rows.slice_process import ReadingLimits, SliceProcess
 from odf_node.rows.slices import summarise
 from odf_node.rows.trees import KeptTrees
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
-from odf_protocol.exchange.hash_tree import LEAF_BYTES, hash_leaves
 from odf_protocol.exchange.limits import MAX_WAITING_TREES
+from odf_protocol.exchange.object_parts import LEAF_BYTES, hash_leaves
 from odf_protocol.hashing.v1 import HASH_BYTES, TableSummary
 from odf_protocol.multihash import Multihash
 from support.event_loop import in_loop

@@ -31,7 +31,7 @@ from odf_node.http.server import create_app
 from odf_node.ports.pushes import PushedHead
 from odf_node.threads import finish_in_thread
 from odf_protocol.exchange.block_outlines import iter_wanted
-from odf_protocol.exchange.hash_tree import LEAF_BYTES
+from odf_protocol.exchange.object_parts import LEAF_BYTES
 from odf_protocol.exchange.packs import encode_pack
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, serving

@@ -17,8 +17,7 @@ from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUna
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.exchange.limits import MAX_SEARCH_WORDS, MAX_TOLD_CHARACTERS
 from odf_protocol.exchange.messages import JSON_MEDIA_TYPE
-from odf_protocol.gossip.addresses import PeerAddress
-from odf_protocol.gossip.peer_record import sign_peer
+from odf_protocol.gossip.addresses import PeerAddress, sign_peer
 from odf_protocol.timestamp import Timestamp
 from support.command_line import run_command
 from support.described_datasets import add_described
