@@ -27,7 +27,7 @@ from odf_protocol.in_toto import (
     sign_statement,
 )
 from odf_protocol.multihash import Multihash
-from odf_protocol.replay import EngineIdentity
+from odf_protocol.replay import EngineDocument, EngineIdentity
 from odf_protocol.timestamp import Timestamp
 
 __all__ = [
@@ -52,12 +52,6 @@ class Verdict(StrEnum):
     DIVERGENCE = "divergence"
 
 
-class _Engine(Document, frozen=True, kw_only=True):
-    name: ShortText
-    version: ShortText
-    digest: Text
-
-
 class _Step(Document, frozen=True, kw_only=True):
     sequence_number: Count
     block_hash: Text
@@ -68,7 +62,7 @@ class _Step(Document, frozen=True, kw_only=True):
 
 
 class _Predicate(Predicate, frozen=True, kw_only=True):
-    engine: _Engine
+    engine: EngineDocument
     steps: Annotated[tuple[_Step, ...], msgspec.Meta(min_length=1, max_length=_MAX_STEPS)]
     verdict: Literal["success", "divergence"]
 
@@ -143,7 +137,7 @@ def sign_attestation(
     verdict = Verdict.SUCCESS if all(step.agrees for step in steps) else Verdict.DIVERGENCE
     predicate = _Predicate(
         **begin_predicate(private_key, dataset_id, first, last, time),
-        engine=_Engine(name=engine.name, version=engine.version, digest=str(engine.digest)),
+        engine=EngineDocument.of(engine),
         steps=tuple(_step_document(step) for step in steps),
         verdict=verdict.value,
     )
@@ -164,9 +158,7 @@ def decode_attestation(raw: bytes) -> Attestation:
     said = statement.predicate
     attestation = Attestation(
         **told,
-        engine=EngineIdentity(
-            said.engine.name, said.engine.version, parse_exact(Multihash, said.engine.digest, "engine digest")
-        ),
+        engine=said.engine.to_identity(),
         steps=tuple(_step(step) for step in said.steps),
         verdict=Verdict(said.verdict),
     )

@@ -163,7 +163,7 @@ def check_equivocation(raw: bytes) -> EquivocationProof:
 
 
 @dataclass(frozen=True, slots=True)
-class _Claim:
+class Claim:
     """What a key says in one document: at this position of this dataset there is this."""
 
     dataset_id: DatasetId
@@ -172,24 +172,35 @@ class _Claim:
     hash: Multihash
     document: bytes
 
+    @property
+    def place(self) -> tuple[DidKey, DatasetId, int]:
+        """What a key may speak about once."""
+        return self.signer, self.dataset_id, self.position
 
-def _block_claim(raw: bytes) -> _Claim:
+
+def read_block_statement(raw: bytes) -> Claim:
+    """Read a block's signature as ``block_statement`` writes it.
+
+    Raises:
+        MalformedError: Not such a statement.
+        RejectedError: The signature is not good.
+    """
     document = SignedDocument.decode(raw, Purpose.BLOCK, max_payload_bytes=_BLOCK_PAYLOAD_BYTES)
     payload = document.payload
     if len(payload) != _BLOCK_PAYLOAD_BYTES:
         raise MalformedError("block statement", expected=f"{_BLOCK_PAYLOAD_BYTES} bytes", found=len(payload))
     number = int.from_bytes(payload[34:42], "little")
-    return _Claim(DatasetId.decode(payload[:34]), document.signer, number, Multihash.decode(payload[42:]), raw)
+    return Claim(DatasetId.decode(payload[:34]), document.signer, number, Multihash.decode(payload[42:]), raw)
 
 
-def _key_event_claim(raw: bytes) -> _Claim:
+def _key_event_claim(raw: bytes) -> Claim:
     event = decode_key_event(raw)
-    return _Claim(event.dataset_id, event.signer, event.index, event.hash, raw)
+    return Claim(event.dataset_id, event.signer, event.index, event.hash, raw)
 
 
-def _head_claim(raw: bytes) -> _Claim:
+def _head_claim(raw: bytes) -> Claim:
     head = decode_signed_head(raw)
-    return _Claim(head.dataset_id, head.signer, head.sequence_number, head.block_hash, raw)
+    return Claim(head.dataset_id, head.signer, head.sequence_number, head.block_hash, raw)
 
 
 def _is_head(raw: bytes) -> bool:
@@ -197,13 +208,13 @@ def _is_head(raw: bytes) -> bool:
     return raw[_HEADER_BYTES : _HEADER_BYTES + 1] == b"{"
 
 
-def _head_or_block_claim(raw: bytes) -> _Claim:
-    return _head_claim(raw) if _is_head(raw) else _block_claim(raw)
+def _head_or_block_claim(raw: bytes) -> Claim:
+    return _head_claim(raw) if _is_head(raw) else read_block_statement(raw)
 
 
-_READ_CLAIM: Final[dict[EquivocationKind, Callable[[bytes], _Claim]]] = {
+_READ_CLAIM: Final[dict[EquivocationKind, Callable[[bytes], Claim]]] = {
     EquivocationKind.HEADS: _head_claim,
-    EquivocationKind.BLOCKS: _block_claim,
+    EquivocationKind.BLOCKS: read_block_statement,
     EquivocationKind.HEAD_AND_BLOCK: _head_or_block_claim,
     EquivocationKind.KEY_EVENTS: _key_event_claim,
 }
@@ -211,7 +222,7 @@ _WITH_PATH: Final = frozenset({EquivocationKind.HEADS, EquivocationKind.HEAD_AND
 
 
 def _check_on_path(
-    kind: EquivocationKind, lower: _Claim, higher: _Claim, path: tuple[bytes, ...], raw: bytes
+    kind: EquivocationKind, lower: Claim, higher: Claim, path: tuple[bytes, ...], raw: bytes
 ) -> EquivocationProof:
     if lower.position == higher.position:
         if path:
@@ -221,7 +232,7 @@ def _check_on_path(
     return _check_pair(kind, lower, replace(higher, position=lower.position, hash=beneath), raw, in_order=True)
 
 
-def _walk_down(claim: _Claim, sequence_number: int, path: tuple[bytes, ...]) -> Multihash:
+def _walk_down(claim: Claim, sequence_number: int, path: tuple[bytes, ...]) -> Multihash:
     """Return the hash that the chain below a claimed block has at a lower number, following the blocks of ``path``."""
     expected_blocks = claim.position - sequence_number
     if len(path) != expected_blocks:
@@ -245,7 +256,7 @@ def _linked_block(raw: bytes, expected_hash: Multihash) -> Block:
 
 
 def _check_pair(
-    kind: EquivocationKind, first: _Claim, second: _Claim, raw: bytes, *, in_order: bool = False
+    kind: EquivocationKind, first: Claim, second: Claim, raw: bytes, *, in_order: bool = False
 ) -> EquivocationProof:
     for what, one, other in (
         ("dataset", first.dataset_id, second.dataset_id),

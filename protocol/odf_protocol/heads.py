@@ -11,7 +11,7 @@ from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import RejectedError
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import SHA3_256, Multihash
-from odf_protocol.signatures import Purpose, SignedDocument, sign_document
+from odf_protocol.signatures import Purpose, SignedDocument, sign_readable
 from odf_protocol.timestamp import Timestamp
 
 MAX_HEAD_BYTES: Final = 1024
@@ -102,12 +102,7 @@ def sign_head(
         time=str(time),
         expires=None if expires is None else str(expires),
     )
-    raw = sign_document(private_key, Purpose.HEAD, encode_canonical(head)).to_bytes()
-    try:
-        decode_signed_head(raw)
-    except RejectedError as error:
-        raise ValueError(str(error)) from error
-    return raw
+    return sign_readable(private_key, Purpose.HEAD, encode_canonical(head), decode_signed_head)
 
 
 def decode_signed_head(raw: bytes) -> SignedHead:

@@ -6,7 +6,6 @@ proved here too, also where the sender did not notice. What is only somebody's w
 Source: clauses JUDGE-1 to JUDGE-6 in ``spec/extensions/evidence.md``.
 """
 
-import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -18,15 +17,20 @@ import msgspec
 from odf_protocol.acceptance_statements import AcceptanceStatement
 from odf_protocol.attestations import Attestation, Verdict
 from odf_protocol.did import DatasetId, DidKey
-from odf_protocol.equivocation import EquivocationKind, EquivocationProof, check_equivocation, prove_equivocation
+from odf_protocol.equivocation import (
+    Claim,
+    EquivocationKind,
+    EquivocationProof,
+    check_equivocation,
+    prove_equivocation,
+    read_block_statement,
+)
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.heads import decode_signed_head
 from odf_protocol.key_events import decode_key_event
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.key_logs import excuses, fold_kept_events
-from odf_protocol.multihash import Multihash
 from odf_protocol.settlements import decode_settlement
-from odf_protocol.signatures import Purpose, SignedDocument
 from odf_protocol.statements import decode_statement
 from odf_protocol.verification_statements import VerificationStatement
 
@@ -56,7 +60,9 @@ class Weight(StrEnum):
     """Not what it is called: no signature holds for it, or it contradicts itself."""
 
 
-class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BundleDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One document as its maker signed it."""
+
     sort: DocumentSort
     content: bytes
 
@@ -64,15 +70,7 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Bundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Annotated[str, msgspec.Meta(pattern="^EvidenceBundle$")]
     version: Annotated[int, msgspec.Meta(ge=1, le=1)]
-    documents: Annotated[tuple[_Document, ...], msgspec.Meta(max_length=_MAX_DOCUMENTS)]
-
-
-@dataclass(frozen=True, slots=True)
-class BundleDocument:
-    """One document as its maker signed it."""
-
-    sort: DocumentSort
-    content: bytes
+    documents: Annotated[tuple[BundleDocument, ...], msgspec.Meta(max_length=_MAX_DOCUMENTS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +96,13 @@ class Judgement:
     guilty: tuple[tuple[DidKey, DatasetId], ...]
 
 
-_Claims = list[tuple[int, EquivocationKind, bytes, tuple[object, ...]]]
+_Claims = list[tuple[int, EquivocationKind, Claim]]
+"""What single keys say, each with its place in the bundle."""
 
 
 def encode_bundle(documents: Iterable[BundleDocument]) -> bytes:
     """Write a bundle: JSON that people can look into, each document once."""
-    unique = {(each.sort, each.content): each for each in documents}
-    bundle = {
-        "kind": "EvidenceBundle",
-        "version": 1,
-        "documents": [
-            {"sort": each.sort.value, "content": base64.b64encode(each.content).decode()} for each in unique.values()
-        ],
-    }
+    bundle = _Bundle(kind="EvidenceBundle", version=1, documents=tuple(dict.fromkeys(documents)))
     return msgspec.json.format(msgspec.json.encode(bundle), indent=1)
 
 
@@ -123,10 +115,9 @@ def decode_bundle(raw: bytes) -> tuple[BundleDocument, ...]:
     if len(raw) > MAX_BUNDLE_BYTES:
         raise MalformedError("evidence", expected=f"at most {MAX_BUNDLE_BYTES} bytes", found=len(raw))
     try:
-        bundle = msgspec.json.decode(raw, type=_Bundle)
+        return msgspec.json.decode(raw, type=_Bundle).documents
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedError("evidence", expected="a bundle of evidence", found=str(error)) from error
-    return tuple(BundleDocument(each.sort, each.content) for each in bundle.documents)
 
 
 def judge(documents: Sequence[BundleDocument]) -> Judgement:
@@ -136,7 +127,7 @@ def judge(documents: Sequence[BundleDocument]) -> Judgement:
     """
     histories = _fold_key_logs(documents)
     findings: list[Finding] = []
-    claims: list[tuple[int, EquivocationKind, bytes, tuple[object, ...]]] = []
+    claims: _Claims = []
     proofs: dict[tuple[DidKey, DatasetId], list[int]] = {}
     for place, document in enumerate(documents):
         try:
@@ -178,7 +169,7 @@ def _with_standing(
     findings: Sequence[Finding], claims: _Claims, histories: Mapping[DatasetId, KeyHistory]
 ) -> list[Finding]:
     """Add to what keys signed whether they might, where the bundle has a key log to say so."""
-    says = {place: _standing(kind, raw, histories) for place, kind, raw, _ in claims}
+    says = {place: _standing(kind, claim, histories) for place, kind, claim in claims}
     return [
         replace(found, says=f"{found.says} ({text})")
         if len(found.documents) == 1 and (text := says.get(found.documents[0]))
@@ -187,28 +178,17 @@ def _with_standing(
     ]
 
 
-def _standing(kind: EquivocationKind, raw: bytes, histories: Mapping[DatasetId, KeyHistory]) -> str:
-    match kind:
-        case EquivocationKind.KEY_EVENTS:
-            event = decode_key_event(raw)
-            in_force = event.hash in {each.hash for each in histories[event.dataset_id].events}
-            return "" if in_force else "void: not in the key log that follows from this bundle"
-        case EquivocationKind.HEADS:
-            head = decode_signed_head(raw)
-            dataset_id, number, signer = head.dataset_id, head.sequence_number, head.signer
-        case EquivocationKind.BLOCKS:
-            document = SignedDocument.decode(raw, Purpose.BLOCK, max_payload_bytes=34 + 8 + 34)
-            dataset_id, signer = DatasetId.decode(document.payload[:34]), document.signer
-            number = int.from_bytes(document.payload[34:42], "little")
-        case EquivocationKind.HEAD_AND_BLOCK:
-            return ""  # two documents, each looked at by itself
-    history = histories.get(dataset_id)
+def _standing(kind: EquivocationKind, claim: Claim, histories: Mapping[DatasetId, KeyHistory]) -> str:
+    history = histories.get(claim.dataset_id)
     if history is None:
         return ""
-    if not history.speaks(signer, number):
+    if kind is EquivocationKind.KEY_EVENTS:
+        in_force = claim.hash in {event.hash for event in history.events}
+        return "" if in_force else "void: not in the key log that follows from this bundle"
+    if not history.speaks(claim.signer, claim.position):
         return "by the key log in this bundle, this key does not speak for this block"
-    theft = history.find_theft(signer)
-    if theft is not None and number >= theft.stolen_from:
+    theft = history.find_theft(claim.signer)
+    if theft is not None and claim.position >= theft.stolen_from:
         return f"by the key log in this bundle, this key was stolen from block {theft.stolen_from} on"
     return ""
 
@@ -218,12 +198,12 @@ def _contradictions(
 ) -> list[Finding]:
     """Find the pairs that contradict each other without their sender having said so (JUDGE-3)."""
     found = []
-    for (one, kind, first, key), (other, other_kind, second, other_key) in combinations(claims, 2):
+    for (one, kind, first), (other, other_kind, second) in combinations(claims, 2):
         together = _TOGETHER.get(frozenset({kind, other_kind}))
-        if together is None or key != other_key:
+        if together is None or first.place != second.place:
             continue
         try:
-            proof = prove_equivocation(together, first, second)
+            proof = prove_equivocation(together, first.document, second.document)
         except (MalformedError, RejectedError):
             continue
         proofs.setdefault((proof.signer, proof.dataset_id), []).extend((one, other))
@@ -249,25 +229,23 @@ def _whose(proof: EquivocationProof, history: KeyHistory) -> str:
 
 def _read_head(raw: bytes, place: int, claims: _Claims) -> Finding:
     head = decode_signed_head(raw)
-    claims.append((place, EquivocationKind.HEADS, raw, (head.signer, head.dataset_id, head.sequence_number)))
+    claim = Claim(head.dataset_id, head.signer, head.sequence_number, head.block_hash, raw)
+    claims.append((place, EquivocationKind.HEADS, claim))
     says = f"signed block {head.sequence_number} ({head.block_hash}) as the newest, dated {head.time}"
     return Finding(Weight.PROVED, head.signer, head.dataset_id, says, (place,))
 
 
 def _read_block_statement(raw: bytes, place: int, claims: _Claims) -> Finding:
-    document = SignedDocument.decode(raw, Purpose.BLOCK, max_payload_bytes=34 + 8 + 34)
-    payload = document.payload
-    if len(payload) != 34 + 8 + 34:  # Source: SIG-7
-        raise MalformedError("block statement", expected="76 bytes", found=len(payload))
-    dataset_id, number = DatasetId.decode(payload[:34]), int.from_bytes(payload[34:42], "little")
-    claims.append((place, EquivocationKind.BLOCKS, raw, (document.signer, dataset_id, number)))
-    says = f"signed block {number} ({Multihash.decode(payload[42:])})"
-    return Finding(Weight.PROVED, document.signer, dataset_id, says, (place,))
+    claim = read_block_statement(raw)
+    claims.append((place, EquivocationKind.BLOCKS, claim))
+    says = f"signed block {claim.position} ({claim.hash})"
+    return Finding(Weight.PROVED, claim.signer, claim.dataset_id, says, (place,))
 
 
 def _read_key_event(raw: bytes, place: int, claims: _Claims) -> Finding:
     event = decode_key_event(raw)
-    claims.append((place, EquivocationKind.KEY_EVENTS, raw, (event.signer, event.dataset_id, event.index)))
+    claim = Claim(event.dataset_id, event.signer, event.index, event.hash, raw)
+    claims.append((place, EquivocationKind.KEY_EVENTS, claim))
     says = f"{event.explain()}, dated {event.time}"
     return Finding(Weight.PROVED, event.signer, event.dataset_id, says, (place,))
 

@@ -21,7 +21,7 @@ from odf_protocol.canonical_json import Count, Document, Text, decode_canonical,
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import RejectedError
 from odf_protocol.multihash import SHA3_256, Multihash
-from odf_protocol.signatures import Purpose, SignedDocument, sign_document
+from odf_protocol.signatures import Purpose, SignedDocument, sign_readable
 from odf_protocol.timestamp import Timestamp
 
 MAX_KEY_EVENT_BYTES: Final = 1024  # all fields at their longest take about 650 bytes
@@ -150,12 +150,7 @@ def sign_event(
             time=str(time),
         )
     )
-    raw = sign_document(private_key, Purpose.KEY_EVENT, payload).to_bytes()
-    try:
-        decode_key_event(raw)
-    except RejectedError as error:
-        raise ValueError(str(error)) from error
-    return raw
+    return sign_readable(private_key, Purpose.KEY_EVENT, payload, decode_key_event)
 
 
 def decode_key_event(raw: bytes) -> KeyEvent:

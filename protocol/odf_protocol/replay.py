@@ -9,9 +9,10 @@ Source: clauses REPLAY-1 to REPLAY-7 and REPLAY-13 in ``spec/extensions/replay.m
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from odf_protocol.block import Block
-from odf_protocol.canonical_json import Document, encode_canonical
+from odf_protocol.canonical_json import Document, ShortText, Text, encode_canonical, parse_exact
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import ExecuteTransform, ExecuteTransformInput, OffsetInterval, TransformSql
@@ -46,6 +47,27 @@ class EngineIdentity:
     name: str
     version: str
     digest: Multihash
+
+
+class EngineDocument(Document, frozen=True, kw_only=True):
+    """An engine as it is written."""
+
+    name: ShortText
+    version: ShortText
+    digest: Text
+
+    @classmethod
+    def of(cls, engine: EngineIdentity) -> Self:
+        """Write an engine down."""
+        return cls(name=engine.name, version=engine.version, digest=str(engine.digest))
+
+    def to_identity(self) -> EngineIdentity:
+        """Read it.
+
+        Raises:
+            MalformedError: The digest is no hash.
+        """
+        return EngineIdentity(self.name, self.version, parse_exact(Multihash, self.digest, "engine digest"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import OffsetInterval
 from odf_protocol.multihash import Multihash
-from odf_protocol.replay import EngineIdentity, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice
+from odf_protocol.replay import EngineDocument, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice
 from odf_protocol.signatures import Purpose, SignedDocument, sign_document
 from odf_protocol.step_statistics import MAX_INPUTS, StepStatistics
 from odf_protocol.timestamp import Timestamp
@@ -34,12 +34,6 @@ MAX_RECORD_BYTES: Final = 4 * 1024 * 1024
 _MAX_ITEMS: Final = 100_000  # guess: slices or watermarks of one input; the size limit is reached before
 _MAX_SETTINGS: Final = 256  # guess
 _SettingText = Annotated[str, msgspec.Meta(max_length=4096)]
-
-
-class _Engine(Document, frozen=True, kw_only=True):
-    name: ShortText
-    version: ShortText
-    digest: Text
 
 
 class _Vocabulary(Document, frozen=True, kw_only=True):
@@ -77,7 +71,7 @@ class _Record(Document, frozen=True, kw_only=True):
     version: Literal[1]
     type: Literal["replay-record"]
     dataset: Text
-    engine: _Engine
+    engine: EngineDocument
     settings: Annotated[dict[ShortText, _SettingText], msgspec.Meta(max_length=_MAX_SETTINGS)]
     limits: Annotated[dict[ShortText, Count], msgspec.Meta(max_length=_MAX_SETTINGS)]
     transform: Text
@@ -118,7 +112,7 @@ def encode_replay_record(record: ReplayRecord) -> bytes:
             version=1,
             type="replay-record",
             dataset=str(record.dataset_id),
-            engine=_Engine(name=record.engine.name, version=record.engine.version, digest=str(record.engine.digest)),
+            engine=EngineDocument.of(record.engine),
             settings=dict(record.settings),
             limits=dict(record.limits),
             transform=str(record.transform),
@@ -150,9 +144,7 @@ def decode_replay_record(raw: bytes) -> SignedReplayRecord:
     checkpoint, watermark = said.prev_checkpoint, said.prev_watermark
     record = ReplayRecord(
         dataset_id=parse_exact(DatasetId, said.dataset, "replay record dataset"),
-        engine=EngineIdentity(
-            said.engine.name, said.engine.version, parse_exact(Multihash, said.engine.digest, "engine digest")
-        ),
+        engine=said.engine.to_identity(),
         settings=said.settings,
         limits=said.limits,
         transform=parse_exact(Multihash, said.transform, "transform hash"),

@@ -10,6 +10,7 @@ of them, and a key for which signatures can be made to fit any message is refuse
 Source: clauses SIG-1 to SIG-12 in ``spec/extensions/signatures.md``; RFC 8032 section 5.1.7.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Self
@@ -28,6 +29,7 @@ __all__ = [
     "sign_block",
     "sign_bytes",
     "sign_document",
+    "sign_readable",
     "verify",
     "verify_block_signature",
     "verify_bytes",
@@ -119,6 +121,20 @@ def sign_document(private_key: bytes, purpose: Purpose, payload: bytes) -> Signe
 
     key = Ed25519PrivateKey.from_private_bytes(private_key)  # computes the public key, which is half of the work
     return SignedDocument(DidKey(key.public_key().public_bytes_raw()), key.sign(_framed(purpose, payload)), payload)
+
+
+def sign_readable(private_key: bytes, purpose: Purpose, payload: bytes, decode: Callable[[bytes], object]) -> bytes:
+    """Sign a payload and return the document as stored and sent.
+
+    Raises:
+        ValueError: ``decode``, its reader, would reject it.
+    """
+    raw = sign_document(private_key, purpose, payload).to_bytes()
+    try:
+        decode(raw)
+    except RejectedError as error:
+        raise ValueError(str(error)) from error
+    return raw
 
 
 def sign_block(private_key: bytes, dataset_id: DatasetId, sequence_number: int, block_hash: Multihash) -> bytes:

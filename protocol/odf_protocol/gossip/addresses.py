@@ -18,7 +18,7 @@ from odf_protocol.canonical_json import Document, Text, decode_canonical, encode
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.public_addresses import is_public_ip
-from odf_protocol.signatures import Purpose, SignedDocument, public_key_of, sign_document
+from odf_protocol.signatures import Purpose, SignedDocument, public_key_of, sign_readable
 from odf_protocol.timestamp import Timestamp
 
 MAX_ADDRESS_CHARACTERS: Final = 160
@@ -197,11 +197,9 @@ def sign_peer(
         time=str(time),
         expires=str(expires),
     )
-    raw = sign_document(private_key, Purpose.PEER_RECORD, encode_canonical(record)).to_bytes()
-    try:
-        return decode_peer_record(raw)
-    except RejectedError as error:
-        raise ValueError(str(error)) from error
+    return decode_peer_record(
+        sign_readable(private_key, Purpose.PEER_RECORD, encode_canonical(record), decode_peer_record)
+    )
 
 
 def decode_peer_record(raw: bytes) -> PeerRecord:
