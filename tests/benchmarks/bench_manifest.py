@@ -20,7 +20,8 @@ from odf_protocol.events import (
     MergeStrategyUpsertStream,
     ReadStepCsv,
 )
-from odf_protocol.manifest import DatasetSnapshot, parse_snapshot, snapshot_to_json, snapshot_to_yaml
+from odf_protocol.manifest import DatasetSnapshot, manifest_to_json, manifest_to_yaml
+from support.manifests import parse_manifest
 
 EVENTS = 1_000
 GOAL_S = 1.0
@@ -53,13 +54,13 @@ def snapshot() -> DatasetSnapshot:
 
 def main() -> int:
     made = snapshot()
-    as_yaml, as_json = snapshot_to_yaml(made), snapshot_to_json(made)
-    read_s = best_s(lambda: parse_snapshot(as_yaml, source_name="bench.yaml"))
+    as_yaml, as_json = manifest_to_yaml(made), manifest_to_json(made)
+    read_s = best_s(lambda: parse_manifest(as_yaml, source_name="bench.yaml"))
     print(f"read YAML   {EVENTS} events, {len(as_yaml) / 1e6:.2f} MB: {read_s:.2f} s")
-    json_s = best_s(lambda: parse_snapshot(as_json, source_name="bench.json"))
+    json_s = best_s(lambda: parse_manifest(as_json, source_name="bench.json"))
     print(f"read JSON   {EVENTS} events, {len(as_json) / 1e6:.2f} MB: {json_s:.2f} s")
-    print(f"write YAML  {EVENTS} events: {best_s(lambda: snapshot_to_yaml(made)):.2f} s")
-    print(f"write JSON  {EVENTS} events: {best_s(lambda: snapshot_to_json(made)):.2f} s")
+    print(f"write YAML  {EVENTS} events: {best_s(lambda: manifest_to_yaml(made)):.2f} s")
+    print(f"write JSON  {EVENTS} events: {best_s(lambda: manifest_to_json(made)):.2f} s")
     return 0 if read_s < GOAL_S else 1
 
 

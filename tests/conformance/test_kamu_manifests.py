@@ -12,20 +12,17 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import DataSchema, SetDataSchema, SetTransform
 from odf_protocol.events.declaration import TableKind
 from odf_protocol.manifest import (
-    block_to_json,
-    block_to_yaml,
     iter_log_yaml,
-    parse_block,
-    parse_blocks,
-    parse_snapshot,
-    snapshot_to_json,
-    snapshot_to_yaml,
+    manifest_to_json,
+    manifest_to_yaml,
+    parse_manifests,
 )
 from odf_protocol.manifest.writing import to_plain
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import find_slice_incompatibility
 from odf_protocol.schema_ddl import parse_ddl
+from support.manifests import parse_manifest
 
 KAMU = Path(__file__).parents[1] / "data" / "kamu"
 LOGS = sorted((KAMU / "logs").glob("*.yaml"))
@@ -52,7 +49,7 @@ def read_blocks(path: Path):
 def test_decoded_blocks_are_printed_to_the_letter(path):
     documents = printed_blocks(path)
     for block in read_blocks(path):
-        assert block_to_yaml(block) == documents[str(block.hash)]
+        assert manifest_to_yaml(block) == documents[str(block.hash)]
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
@@ -62,30 +59,30 @@ def test_whole_chains_are_printed_to_the_letter(path):
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
 def test_printed_chains_read_back_as_the_blocks(path):
-    parsed = parse_blocks(path.read_text(), source_name=path.name)
+    parsed = parse_manifests(path.read_text(), source_name=path.name)
     decoded = list(read_blocks(path))
     assert [block.event for block in parsed] == [block.event for block in decoded]
     assert [block.prev_block_hash for block in parsed] == [block.prev_block_hash for block in decoded]
-    assert parse_block(block_to_json(decoded[0]), source_name="x.json") == parsed[0]
+    assert parse_manifest(manifest_to_json(decoded[0]), source_name="x.json") == parsed[0]
 
 
 @pytest.mark.parametrize("name", ["texts", "numbers"])
 def test_odd_texts_are_quoted_to_the_letter(name):
     for document in printed_blocks(KAMU / "quoting" / f"{name}.yaml").values():
-        assert block_to_yaml(parse_block(document, source_name=name)) == document
+        assert manifest_to_yaml(parse_manifest(document, source_name=name)) == document
 
 
 @pytest.mark.parametrize("name", ["texts", "numbers"])
 def test_odd_texts_are_read_as_they_were_given(name):
     keywords = tuple(json.loads((KAMU / "quoting" / f"{name}.json").read_text()))
     documents = printed_blocks(KAMU / "quoting" / f"{name}.yaml").values()
-    events = [parse_block(document, source_name=name).event for document in documents]
+    events = [parse_manifest(document, source_name=name).event for document in documents]
     assert any(getattr(event, "keywords", None) == keywords for event in events)
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_snapshots_become_the_events_of_the_chain(path):
-    snapshot = parse_snapshot(path.read_text(), source_name=path.name)
+    snapshot = parse_manifest(path.read_text(), source_name=path.name)
     chain = [block.event for block in reversed(list(read_blocks(KAMU / "logs" / f"{snapshot.name}.yaml")))]
     chain = chain[1 : 1 + len(snapshot.metadata)]
     if isinstance(chain[-1] if chain else None, SetTransform):
@@ -99,9 +96,9 @@ def test_snapshots_become_the_events_of_the_chain(path):
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_snapshots_survive_yaml_and_json(path):
-    snapshot = parse_snapshot(path.read_bytes(), source_name=path.name)
-    assert parse_snapshot(snapshot_to_yaml(snapshot), source_name="x.yaml") == snapshot
-    assert parse_snapshot(snapshot_to_json(snapshot), source_name="x.json") == snapshot
+    snapshot = parse_manifest(path.read_bytes(), source_name=path.name)
+    assert parse_manifest(manifest_to_yaml(snapshot), source_name="x.yaml") == snapshot
+    assert parse_manifest(manifest_to_json(snapshot), source_name="x.json") == snapshot
 
 
 @pytest.mark.parametrize("case", DDL, ids=lambda case: ", ".join(case["ddlSchema"]) or "nothing")

@@ -37,11 +37,9 @@ from odf_protocol.in_toto import PAYLOAD_TYPE
 from odf_protocol.key_events import decode_key_event
 from odf_protocol.manifest import (
     ManifestError,
-    block_to_json,
-    block_to_yaml,
-    parse_block,
+    manifest_to_json,
+    manifest_to_yaml,
     parse_manifests,
-    snapshot_to_yaml,
 )
 from odf_protocol.manifest.documents import DatasetSnapshot
 from odf_protocol.multibase import decode_multibase
@@ -53,6 +51,7 @@ from odf_protocol.schema_compat import describe_type, find_incompatibility
 from odf_protocol.schema_ddl import parse_ddl
 from odf_protocol.signatures import Purpose, sign_document
 from odf_protocol.timestamp import Timestamp
+from support.manifests import parse_manifest
 
 __all__ = ["TARGETS", "Target"]
 
@@ -108,9 +107,9 @@ def _decode_block(data: bytes) -> None:
 
 
 def _show_block(block: Block) -> None:
-    for text, name in ((block_to_yaml(block), "block.yaml"), (block_to_json(block), "block.json")):
+    for text, name in ((manifest_to_yaml(block), "block.yaml"), (manifest_to_json(block), "block.json")):
         try:
-            shown = parse_block(text, source_name=name)
+            shown = parse_manifest(text, source_name=name)
         except ManifestError as error:
             # What people write is bounded tighter than what blocks may hold (MAN-10), and texts of a block may hold
             # characters that YAML has no way to write.
@@ -207,7 +206,7 @@ def _parse_manifests(name: str) -> Callable[[bytes], None]:
     def attempt(data: bytes) -> None:
         for manifest in parse_manifests(data, source_name=name):
             if isinstance(manifest, DatasetSnapshot):
-                written = snapshot_to_yaml(manifest)
+                written = manifest_to_yaml(manifest)
                 assert parse_manifests(written, source_name="written.yaml") == (manifest,)
 
     return attempt
@@ -215,12 +214,12 @@ def _parse_manifests(name: str) -> Callable[[bytes], None]:
 
 def _yaml_seeds() -> list[bytes]:
     files = [*sorted((KAMU / "manifests").rglob("*.yaml")), *sorted((KAMU / "logs").rglob("*.yaml"))]
-    shown = [block_to_yaml(decode_block(raw, expected_hash=None)).encode() for raw in _kamu_chains()[0]]
+    shown = [manifest_to_yaml(decode_block(raw, expected_hash=None)).encode() for raw in _kamu_chains()[0]]
     return [*(data for path in files if len(data := path.read_bytes()) < 20_000), *shown]
 
 
 def _json_seeds() -> list[bytes]:
-    shown = [block_to_json(decode_block(raw, expected_hash=None)).encode() for raw in _known_good_blocks()]
+    shown = [manifest_to_json(decode_block(raw, expected_hash=None)).encode() for raw in _known_good_blocks()]
     snapshot = {"kind": "DatasetSnapshot", "version": 1, "content": {"name": "a.b", "kind": "Root", "metadata": []}}
     return [*shown, json.dumps(snapshot).encode()]
 

@@ -36,8 +36,9 @@ from odf_protocol.events import (
     SetPollingSource,
     SetVocab,
 )
-from odf_protocol.manifest import DatasetSnapshot, parse_snapshot
+from odf_protocol.manifest import DatasetSnapshot
 from support.http_server import serving
+from support.manifests import parse_manifest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -54,7 +55,7 @@ def draft_from(source: str, *, encoding: str | None = None) -> str:
 
 
 def parsed(text: str) -> DatasetSnapshot:
-    return parse_snapshot(text, source_name="draft")
+    return parse_manifest(text, source_name="draft")
 
 
 def source_of(text: str) -> SetPollingSource | AddPushSource:

@@ -10,10 +10,10 @@ import pytest
 from odf_node.cli.main import main
 from odf_protocol.block import encode_block
 from odf_protocol.events import SetInfo
-from odf_protocol.manifest import parse_block
 from odf_protocol.multihash import Multihash
 from support.chains import NOON
 from support.logical_hash import hash_batches, hash_table
+from support.manifests import parse_manifest
 
 EVENT = SetInfo(description="ends in line breaks\n\n\n", keywords=())
 RAW = encode_block(EVENT, system_time=NOON, prev_block_hash=None, sequence_number=7)
@@ -32,7 +32,7 @@ def test_block_is_shown_as_annotated_bytes_and_as_yaml_that_reads_back(capsys: p
     shown = capsys.readouterr().out
     dump, _, text = shown.partition("---\n")
     assert "SetInfo.description: 'ends in line breaks" in dump
-    assert parse_block(text, source_name="shown.yaml").event == EVENT
+    assert parse_manifest(text, source_name="shown.yaml").event == EVENT
 
 
 def test_broken_block_is_annotated_before_it_is_said_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,8 @@
 import pytest
 
 from odf_protocol.errors import MalformedError
-from odf_protocol.manifest import ManifestError, parse_event, parse_manifests, parse_snapshot
+from odf_protocol.manifest import ManifestError, parse_manifests, parse_snapshots
+from support.manifests import parse_manifest
 
 HEAD = "kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: orders\n  kind: Root\n  metadata:\n"
 
@@ -12,7 +13,7 @@ HEAD = "kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: orders\n  kind: Roo
 def message_of(metadata: str) -> str:
     """Message of a snapshot whose metadata starts in line 7, indented by 4."""
     with pytest.raises(ManifestError) as caught:
-        parse_snapshot(HEAD + metadata, source_name="orders.yaml")
+        parse_manifest(HEAD + metadata, source_name="orders.yaml")
     return str(caught.value)
 
 
@@ -24,7 +25,7 @@ def message_of_text(text: str | bytes, name: str = "m.yaml") -> str:
 
 def test_error_carries_its_facts_as_fields():
     with pytest.raises(ManifestError) as caught:
-        parse_snapshot(HEAD + "    - kind: SetInfo\n      keyword: [a]\n", source_name="orders.yaml")
+        parse_manifest(HEAD + "    - kind: SetInfo\n      keyword: [a]\n", source_name="orders.yaml")
     error = caught.value
     assert isinstance(error, MalformedError)
     assert (error.source_name, error.line, error.column) == ("orders.yaml", 8, 7)
@@ -234,18 +235,9 @@ def test_envelope_mistake_is_answered_with_place_and_remedy(text, expected):
     assert message_of_text(text).startswith(expected)
 
 
-def test_snapshot_is_refused_where_an_event_is_asked_for():
-    with pytest.raises(ManifestError, match=r"m\.yaml:1:7: kind: expected MetadataEvent, found DatasetSnapshot"):
-        parse_event(HEAD + "    []\n", source_name="m.yaml")
-
-
-@pytest.mark.parametrize(
-    ("text", "found"), [("", "none"), ("---\n---\n", "none"), (HEAD + "    []\n---\n" + HEAD + "    []", "2")]
-)
-def test_one_document_is_asked_for_and_another_number_found(text, found):
-    with pytest.raises(ManifestError) as caught:
-        parse_snapshot(text, source_name="m.yaml")
-    assert str(caught.value) == f"m.yaml:1:1: expected one document, found {found}"
+def test_event_is_refused_where_a_snapshot_is_asked_for():
+    with pytest.raises(ManifestError, match=r"m\.yaml:1:7: kind: expected DatasetSnapshot, found MetadataEvent"):
+        parse_snapshots("kind: MetadataEvent\nversion: 1\ncontent: {kind: SetInfo}\n", source_name="m.yaml")
 
 
 def test_second_document_is_counted_in_lines_of_the_file():

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from hypothesis import given
 
-from odf_protocol.manifest import event_to_plain
+from odf_protocol.manifest import manifest_to_plain
 from odf_protocol.manifest.json_schema import manifest_schema
 from support.events import EVENT_KIND, events
 from support.json_schema import is_valid
@@ -31,7 +31,7 @@ def test_every_event_is_defined():
 
 @given(events())
 def test_every_event_that_is_written_follows_the_schema(event):
-    assert is_manifest(event_to_plain(event))
+    assert is_manifest(manifest_to_plain(event))
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)

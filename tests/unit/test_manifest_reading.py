@@ -21,13 +21,13 @@ from odf_protocol.events import (
     SourceState,
     TransformSql,
 )
-from odf_protocol.manifest import parse_event
 from odf_protocol.manifest.nodes import Node
 from odf_protocol.manifest.scalar_readers import spellings_of
+from support.manifests import parse_manifest
 
 
 def event_of(content: str):
-    return parse_event(f"kind: MetadataEvent\nversion: 1\ncontent: {content}\n", source_name="m")
+    return parse_manifest(f"kind: MetadataEvent\nversion: 1\ncontent: {content}\n", source_name="m")
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,11 @@ from odf_protocol.manifest import (
     MissingVariableError,
     TemplateError,
     find_variables,
-    parse_event,
     substitute,
     substitute_in_fetch,
 )
-from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.manifest.templates import MAX_TEMPLATE_CHARACTERS
+from support.manifests import parse_manifest
 
 CASES = {
     "no-template": ("https://x/$a/{b}", "https://x/$a/{b}"),
@@ -97,13 +96,7 @@ EVENT = "kind: MetadataEvent\nversion: 1\ncontent: {kind: SetInfo, description: 
 
 
 def test_manifest_keeps_templates_as_they_are_written():
-    assert parse_event(EVENT, source_name="m") == SetInfo(description="${{ env.WHO }}")
-
-
-def test_manifest_is_filled_in_from_a_given_environment():
-    assert parse_event(EVENT, source_name="m", environment={"WHO": "me"}) == SetInfo(description="me")
-    with pytest.raises(ManifestError, match=r"m:3:39: content\.description: expected a template .* WHO is not set"):
-        parse_event(EVENT, source_name="m", environment={})
+    assert parse_manifest(EVENT, source_name="m") == SetInfo(description="${{ env.WHO }}")
 
 
 ENV = {"A": "1"}

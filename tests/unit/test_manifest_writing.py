@@ -29,14 +29,11 @@ from odf_protocol.events import (
 from odf_protocol.manifest import (
     BlockManifest,
     DatasetSnapshot,
-    block_to_json,
-    block_to_yaml,
-    event_to_json,
-    event_to_plain,
-    event_to_yaml,
     iter_log_yaml,
-    parse_blocks,
-    snapshot_to_plain,
+    manifest_to_json,
+    manifest_to_plain,
+    manifest_to_yaml,
+    parse_manifests,
 )
 from odf_protocol.manifest.nodes import format_float, needs_quotes, resolve_plain
 from odf_protocol.multihash import Multihash
@@ -48,7 +45,7 @@ NOON = Timestamp.parse("2020-01-01T12:00:00Z")
 
 def content_of(event) -> str:
     """YAML of an event, without envelope and indentation."""
-    lines = event_to_yaml(event).splitlines()[3:]
+    lines = manifest_to_yaml(event).splitlines()[3:]
     return "\n".join(line.removeprefix("  ") for line in lines) + "\n"
 
 
@@ -56,11 +53,11 @@ def test_block_is_written_in_the_order_of_its_fields():
     block = BlockManifest(
         version=3, system_time=NOON, prev_block_hash=HASH, sequence_number=7, event=AddData(prev_offset=0)
     )
-    assert block_to_yaml(block) == (
+    assert manifest_to_yaml(block) == (
         "kind: MetadataBlock\nversion: 3\ncontent:\n  systemTime: 2020-01-01T12:00:00Z\n"
         f"  prevBlockHash: {HASH}\n  sequenceNumber: 7\n  event:\n    kind: AddData\n    prevOffset: 0\n"
     )
-    assert json.loads(block_to_json(block)) == {
+    assert json.loads(manifest_to_json(block)) == {
         "kind": "MetadataBlock",
         "version": 3,
         "content": {
@@ -75,7 +72,7 @@ def test_block_is_written_in_the_order_of_its_fields():
 def test_first_block_has_no_predecessor():
     seed = Seed(dataset_id=DatasetId(bytes(32)), dataset_kind=DatasetKind.DERIVATIVE)
     raw = encode_block(seed, system_time=NOON, prev_block_hash=None, sequence_number=0, version=2)
-    text = block_to_yaml(decode_block(raw, expected_hash=None))
+    text = manifest_to_yaml(decode_block(raw, expected_hash=None))
     assert "version: 2\n" in text
     assert "prevBlockHash" not in text
     assert text.endswith(f"    kind: Seed\n    datasetId: did:odf:fed01{'0' * 64}\n    datasetKind: Derivative\n")
@@ -100,7 +97,7 @@ def test_nested_objects_lists_and_long_form():
 
 def test_fields_of_json_are_in_the_same_order_and_text_is_not_escaped():
     event = SetInfo(description="é", keywords=())
-    assert event_to_json(event) == (
+    assert manifest_to_json(event) == (
         '{\n  "kind": "MetadataEvent",\n  "version": 1,\n  "content": {\n    "kind": "SetInfo",\n'
         '    "description": "é",\n    "keywords": []\n  }\n}\n'
     )
@@ -110,7 +107,7 @@ def test_slice_and_offsets_are_written_as_numbers():
     data = DataSlice(
         logical_hash=HASH, physical_hash=HASH, offset_interval=OffsetInterval(start=0, end=2**64 - 1), size=0
     )
-    plain = event_to_plain(AddData(new_data=data))["content"]
+    plain = manifest_to_plain(AddData(new_data=data))["content"]
     assert plain["newData"]["offsetInterval"] == {"start": 0, "end": 18446744073709551615}
     assert plain["newData"]["size"] == 0
 
@@ -129,7 +126,7 @@ def test_old_arrow_schema_is_written_in_base64():
 
 def test_snapshot_is_written_like_a_manifest():
     snapshot = DatasetSnapshot(name="a.b", kind=DatasetKind.ROOT, metadata=(SetInfo(description="x"),))
-    assert snapshot_to_plain(snapshot) == {
+    assert manifest_to_plain(snapshot) == {
         "kind": "DatasetSnapshot",
         "version": 1,
         "content": {"name": "a.b", "kind": "Root", "metadata": [{"kind": "SetInfo", "description": "x"}]},
@@ -172,7 +169,7 @@ def test_chain_is_printed_so_that_texts_with_trailing_breaks_survive():
     block = decode_block(raw, expected_hash=None)
     text = "".join(iter_log_yaml([block, block]))
     assert text.count(f"---\n# Block: {block.hash}\nkind: MetadataBlock\n") == 2
-    assert [parsed.event for parsed in parse_blocks(text, source_name="log")] == [event, event]
+    assert [parsed.event for parsed in parse_manifests(text, source_name="log")] == [event, event]
 
 
 PLAIN = {

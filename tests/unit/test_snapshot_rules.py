@@ -16,10 +16,10 @@ from odf_protocol.manifest import (
     DatasetSnapshot,
     ManifestError,
     SnapshotError,
+    normalize_added_event,
     normalize_snapshot,
-    parse_added_event,
-    parse_snapshot,
 )
+from support.manifests import parse_manifest
 
 PUSH = "- {kind: AddPushSource, sourceName: default, read: Parquet, merge: Append}\n"
 POLLING = "- {kind: SetPollingSource, fetch: {kind: Url, url: 'https://x'}, read: Parquet, merge: Append}\n"
@@ -29,7 +29,7 @@ SEED = f"- {{kind: Seed, datasetId: 'did:odf:fed01{'0' * 64}', datasetKind: Root
 def parse(metadata: str, *, kind: str = "Root", name: str = "orders"):
     head = f"kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: {name}\n  kind: {kind}\n  metadata:\n"
     body = "".join(f"    {line}\n" for line in metadata.splitlines())
-    return parse_snapshot(head + (body or "    []\n"), source_name="m")
+    return parse_manifest(head + (body or "    []\n"), source_name="m")
 
 
 def message_of(metadata: str, *, kind: str = "Root", name: str = "orders") -> str:
@@ -254,7 +254,8 @@ def test_rules_are_an_error_of_their_own_on_objects():
 
 
 def added(event: str, kind: DatasetKind):
-    return parse_added_event(f"kind: MetadataEvent\nversion: 1\ncontent: {event}\n", source_name="m", dataset_kind=kind)
+    written = parse_manifest(f"kind: MetadataEvent\nversion: 1\ncontent: {event}\n", source_name="m")
+    return normalize_added_event(written, kind)
 
 
 def test_added_event_is_normalized_and_held_to_the_rules():
@@ -263,12 +264,10 @@ def test_added_event_is_normalized_and_held_to_the_rules():
         DatasetKind.DERIVATIVE,
     )
     assert event.transform.queries == (SqlQueryStep(query="y"),)
-    with pytest.raises(ManifestError, match=r"m:3:17: content\.kind: expected no transform in a Root dataset"):
+    with pytest.raises(SnapshotError, match=r"at kind: expected no transform in a Root dataset"):
         added(
             "{kind: SetTransform, inputs: [{datasetRef: a}], transform: {kind: Sql, engine: x, query: y}}",
             DatasetKind.ROOT,
         )
-    with pytest.raises(
-        ManifestError, match=r"m:3:10: content\.kind: expected an event that defines a dataset, found AddData"
-    ):
+    with pytest.raises(SnapshotError, match=r"at kind: expected an event that defines a dataset, found AddData"):
         added("AddData", DatasetKind.ROOT)

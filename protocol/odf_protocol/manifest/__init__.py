@@ -13,16 +13,7 @@ This package brings PyYAML; nothing else of the protocol does.
 
 from odf_protocol.manifest.documents import BlockManifest, DatasetSnapshot, Manifest
 from odf_protocol.manifest.errors import ManifestError, SnapshotError
-from odf_protocol.manifest.parsing import (
-    parse_added_event,
-    parse_block,
-    parse_blocks,
-    parse_event,
-    parse_events,
-    parse_manifests,
-    parse_snapshot,
-    parse_snapshots,
-)
+from odf_protocol.manifest.parsing import parse_manifests, parse_snapshots
 from odf_protocol.manifest.snapshot_rules import normalize_added_event, normalize_snapshot
 from odf_protocol.manifest.templates import (
     MissingVariableError,
@@ -31,18 +22,7 @@ from odf_protocol.manifest.templates import (
     substitute,
     substitute_in_fetch,
 )
-from odf_protocol.manifest.writing import (
-    block_to_json,
-    block_to_plain,
-    block_to_yaml,
-    event_to_json,
-    event_to_plain,
-    event_to_yaml,
-    iter_log_yaml,
-    snapshot_to_json,
-    snapshot_to_plain,
-    snapshot_to_yaml,
-)
+from odf_protocol.manifest.writing import iter_log_yaml, manifest_to_json, manifest_to_plain, manifest_to_yaml
 
 __all__ = [
     "BlockManifest",
@@ -52,27 +32,15 @@ __all__ = [
     "MissingVariableError",
     "SnapshotError",
     "TemplateError",
-    "block_to_json",
-    "block_to_plain",
-    "block_to_yaml",
-    "event_to_json",
-    "event_to_plain",
-    "event_to_yaml",
     "find_variables",
     "iter_log_yaml",
+    "manifest_to_json",
+    "manifest_to_plain",
+    "manifest_to_yaml",
     "normalize_added_event",
     "normalize_snapshot",
-    "parse_added_event",
-    "parse_block",
-    "parse_blocks",
-    "parse_event",
-    "parse_events",
     "parse_manifests",
-    "parse_snapshot",
     "parse_snapshots",
-    "snapshot_to_json",
-    "snapshot_to_plain",
-    "snapshot_to_yaml",
     "substitute",
     "substitute_in_fetch",
 ]

@@ -79,15 +79,9 @@ Path = tuple["Path", str | int] | None
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A manifest being read.
-
-    Attributes:
-        source_name: For messages: a file's name.
-        rewrite_text: Applied to every text value as it is read; None leaves texts as written.
-    """
+    """A manifest being read; ``source_name`` is a file's name, for messages."""
 
     source_name: str
-    rewrite_text: Callable[[str], str] | None = None
 
     def fail(self, node: Node, path: Path, expected: str, found: str, nearest: str | None = None) -> NoReturn:
         """Raise the error of a node."""

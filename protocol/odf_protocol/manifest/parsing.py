@@ -3,19 +3,14 @@
 Text is untrusted: it is bounded, then parsed, then read by the declarations, then judged (MAN-9). Every failure is a
 :class:`~odf_protocol.manifest.errors.ManifestError` with line and column.
 
-All functions take the same arguments:
-
-* ``text``: the file's text, or its bytes in UTF-8.
-* ``source_name``: what errors call the text. A name that ends in ``.json`` is read as JSON, any other as YAML.
-* ``environment``: values for ``${{ env.NAME }}`` in texts. None, as for anything to be published, leaves templates as
-  they are, to be filled in when data is fetched: **what is filled in here becomes part of the chain for ever**.
+A name of the text that ends in ``.json`` says that it is JSON, any other that it is YAML. Templates such as
+``${{ env.NAME }}`` are left as they are, to be filled in when data is fetched.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Final, NoReturn, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
 
-from odf_protocol.events import DatasetKind, Event
+from odf_protocol.events import Event
 from odf_protocol.events.declaration import union_kind_of
 from odf_protocol.manifest import limits
 from odf_protocol.manifest.documents import VERSIONS, BlockManifest, DatasetSnapshot, Manifest
@@ -23,140 +18,54 @@ from odf_protocol.manifest.errors import ManifestError, Path, Place, SnapshotErr
 from odf_protocol.manifest.json_text import parse_json
 from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
 from odf_protocol.manifest.reading import read_kind, read_table
-from odf_protocol.manifest.snapshot_rules import normalize_added_event, normalize_snapshot
-from odf_protocol.manifest.templates import substitute
+from odf_protocol.manifest.snapshot_rules import normalize_snapshot
 from odf_protocol.manifest.yaml_text import parse_yaml, position_of
 from odf_protocol.wire.envelope import MetadataBlock
-
-__all__ = [
-    "parse_added_event",
-    "parse_block",
-    "parse_blocks",
-    "parse_event",
-    "parse_events",
-    "parse_manifests",
-    "parse_snapshot",
-    "parse_snapshots",
-]
 
 _EVENT: Final = union_kind_of(Event)
 _ENVELOPE_FIELDS: Final = ("kind", "version", "content")
 _CONTENT: Final[Path] = (None, "content")
 
-_T = TypeVar("_T")
-
-
-def parse_snapshot(
-    text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None
-) -> DatasetSnapshot:
-    """Read the one snapshot of a text, check the snapshot rules and normalize it.
-
-    Raises:
-        ManifestError: Malformed, of another kind, against a rule, or not exactly one document.
-    """
-    return _one_of(parse_snapshots(text, source_name=source_name, environment=environment), source_name)
-
 
 def parse_snapshots(
-    text: str | bytes,
-    *,
-    source_name: str,
-    environment: Mapping[str, str] | None = None,
-    check: Callable[[DatasetSnapshot], None] | None = None,
+    text: str | bytes, *, source_name: str, check: Callable[[DatasetSnapshot], None] | None = None
 ) -> tuple[DatasetSnapshot, ...]:
-    """Read every document of a text as a snapshot; as ``parse_snapshot``.
+    """Read every document of a text as a snapshot, check the snapshot rules and normalize it.
 
-    ``check`` looks for what the reader's own program cannot do; its ``SnapshotError`` is told with its place.
+    Args:
+        text: The file's text, or its bytes in UTF-8.
+        source_name: What errors call the text.
+        check: Looks for what the reader's own program cannot do; its ``SnapshotError`` is told with its place.
+
+    Raises:
+        ManifestError: Malformed, of another kind, or against a rule.
     """
-    place = _place(source_name, environment)
+    place = Place(source_name)
     return tuple(_read_snapshot(node, place, check) for node in _parse_text(text, source_name))
 
 
-def parse_event(text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None) -> Event:
-    """Read the one MetadataEvent of a text as it is written; no rule is applied.
+def parse_manifests(text: str | bytes, *, source_name: str) -> tuple[Manifest, ...]:
+    """Read every document of a text, whatever its kind; rules are applied to snapshots only.
+
+    Args:
+        text: The file's text, or its bytes in UTF-8.
+        source_name: What errors call the text.
 
     Raises:
-        ManifestError: Malformed, of another kind, or not exactly one document.
+        ManifestError: Malformed, or a snapshot against a rule.
     """
-    return _one_of(parse_events(text, source_name=source_name, environment=environment), source_name)
-
-
-def parse_events(
-    text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None
-) -> tuple[Event, ...]:
-    """Read every document of a text as a MetadataEvent; as ``parse_event``."""
-    place = _place(source_name, environment)
-    return tuple(_read_event(node, place) for node in _parse_text(text, source_name))
-
-
-def parse_added_event(
-    text: str | bytes,
-    *,
-    source_name: str,
-    dataset_kind: DatasetKind,
-    environment: Mapping[str, str] | None = None,
-) -> Event:
-    """Read the one MetadataEvent that a user adds to a dataset, under the rules of snapshots, normalized.
-
-    Raises:
-        ManifestError: As ``parse_event``, or against a rule.
-    """
-    place = _place(source_name, environment)
-    node = _one_of(_parse_text(text, source_name), source_name)
-    event = _read_event(node, place)
-    try:
-        return normalize_added_event(event, dataset_kind)
-    except SnapshotError as error:
-        _fail_rule(error, find_node(node, ("content",)), place)
-
-
-def parse_block(text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None) -> BlockManifest:
-    """Read the one MetadataBlock of a text.
-
-    Raises:
-        ManifestError: Malformed, of another kind, or not exactly one document.
-    """
-    return _one_of(parse_blocks(text, source_name=source_name, environment=environment), source_name)
-
-
-def parse_blocks(
-    text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None
-) -> tuple[BlockManifest, ...]:
-    """Read every document of a text as a MetadataBlock, for example a printed chain; as ``parse_block``."""
-    place = _place(source_name, environment)
-    return tuple(_read_block(node, place) for node in _parse_text(text, source_name))
-
-
-def parse_manifests(
-    text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None
-) -> tuple[Manifest, ...]:
-    """Read every document of a text, whatever its kind.
-
-    Raises:
-        ManifestError: As the function of the kind.
-    """
-    place = _place(source_name, environment)
+    place = Place(source_name)
     manifests: list[Manifest] = []
     for node in _parse_text(text, source_name):
-        match _read_envelope(node, place, tuple(VERSIONS))[0]:
+        kind, version, content = _read_envelope(node, place, tuple(VERSIONS))
+        match kind:
             case "DatasetSnapshot":
                 manifests.append(_read_snapshot(node, place))
             case "MetadataBlock":
-                manifests.append(_read_block(node, place))
+                manifests.append(_read_block(version, content, place))
             case _:
-                manifests.append(_read_event(node, place))
+                manifests.append(read_kind(_EVENT, content, _CONTENT, place))
     return tuple(manifests)
-
-
-def _place(source_name: str, environment: Mapping[str, str] | None) -> Place:
-    return Place(source_name, None if environment is None else partial(substitute, environment=environment))
-
-
-def _one_of(documents: Sequence[_T], source_name: str) -> _T:
-    if len(documents) != 1:
-        found = str(len(documents)) if documents else "none"
-        raise ManifestError(source_name, 1, 1, expected="one document", found=found)
-    return documents[0]
 
 
 def _parse_text(text: str | bytes, source_name: str) -> list[Node]:
@@ -196,14 +105,7 @@ def _read_snapshot(node: Node, place: Place, check: Callable[[DatasetSnapshot], 
     return normalized
 
 
-def _read_event(node: Node, place: Place) -> Event:
-    _, _, content = _read_envelope(node, place, ("MetadataEvent",))
-    event: Event = read_kind(_EVENT, content, _CONTENT, place)
-    return event
-
-
-def _read_block(node: Node, place: Place) -> BlockManifest:
-    _, version, content = _read_envelope(node, place, ("MetadataBlock",))
+def _read_block(version: int, content: Node, place: Place) -> BlockManifest:
     block: MetadataBlock = read_table(MetadataBlock, content, _CONTENT, place)
     return BlockManifest(
         version=version,

@@ -49,12 +49,7 @@ def read_text(node: Node, path: Path, place: Place) -> str:
         place.fail(node, path, "a text", describe(node))
     if node.is_null:
         place.fail(node, path, "a text", f"{describe(node)} (in quotes it would be a text)" if node.text else "nothing")
-    if place.rewrite_text is None:
-        return node.text
-    try:
-        return place.rewrite_text(node.text)
-    except OdfError as error:
-        place.fail(node, path, "a template that can be filled in", str(error))
+    return node.text
 
 
 def read_bool(node: Node, path: Path, place: Place) -> bool:

@@ -31,23 +31,11 @@ from odf_protocol.events.declaration import (
     union_kind_of,
 )
 from odf_protocol.events.extra_attributes import ExtraAttributes
-from odf_protocol.manifest.documents import BlockManifest, DatasetSnapshot
+from odf_protocol.manifest.documents import BlockManifest, DatasetSnapshot, Manifest
 from odf_protocol.manifest.nodes import format_float, needs_quotes
 from odf_protocol.wire.envelope import MetadataBlock
 
-__all__ = [
-    "block_to_json",
-    "block_to_plain",
-    "block_to_yaml",
-    "event_to_json",
-    "event_to_plain",
-    "event_to_yaml",
-    "iter_log_yaml",
-    "snapshot_to_json",
-    "snapshot_to_plain",
-    "snapshot_to_yaml",
-    "to_plain",
-]
+__all__ = ["iter_log_yaml", "manifest_to_json", "manifest_to_plain", "manifest_to_yaml", "to_plain"]
 
 #: A tree that JSON can hold; maps keep their order.
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
@@ -63,72 +51,39 @@ _END_MARK: Final = "...\n"
 _PRIVATE_USE: Final = range(0xE000, 0xF900)
 
 
-def block_to_plain(block: Block | BlockManifest) -> dict[str, Plain]:
-    """Return a block as the tree of its ``MetadataBlock`` manifest."""
-    content = MetadataBlock(
-        system_time=block.system_time,
-        prev_block_hash=block.prev_block_hash,
-        sequence_number=block.sequence_number,
-        event=block.event,
-    )
-    return _manifest("MetadataBlock", block.version, to_plain(TableKind(MetadataBlock), content))
+def manifest_to_plain(written: Manifest | Block) -> dict[str, Plain]:
+    """Return the manifest of a snapshot, an event or a block as a tree."""
+    match written:
+        case DatasetSnapshot():
+            kind, version, content = "DatasetSnapshot", 1, to_plain(TableKind(DatasetSnapshot), written)
+        case Block() | BlockManifest():
+            block = MetadataBlock(
+                system_time=written.system_time,
+                prev_block_hash=written.prev_block_hash,
+                sequence_number=written.sequence_number,
+                event=written.event,
+            )
+            kind, version, content = "MetadataBlock", written.version, to_plain(TableKind(MetadataBlock), block)
+        case _:
+            kind, version, content = "MetadataEvent", 1, to_plain(_EVENT, written)
+    return {"kind": kind, "version": version, "content": content}
 
 
-def event_to_plain(event: Event) -> dict[str, Plain]:
-    """Return an event as the tree of its ``MetadataEvent`` manifest."""
-    return _manifest("MetadataEvent", 1, to_plain(_EVENT, event))
+def manifest_to_yaml(written: Manifest | Block) -> str:
+    """Write a manifest as a YAML document without ``---``."""
+    text = _emit(manifest_to_plain(written))
+    # libyaml marks the end after a block that keeps its last line breaks; the reference implementation does not.
+    return text.removesuffix(_END_MARK) if text.endswith("\n" + _END_MARK) else text
 
 
-def snapshot_to_plain(snapshot: DatasetSnapshot) -> dict[str, Plain]:
-    """Return a snapshot as the tree of its ``DatasetSnapshot`` manifest."""
-    return _manifest("DatasetSnapshot", 1, to_plain(TableKind(DatasetSnapshot), snapshot))
-
-
-def block_to_yaml(block: Block | BlockManifest) -> str:
-    """Write a block as a YAML document without ``---``."""
-    return to_yaml(block_to_plain(block))
-
-
-def event_to_yaml(event: Event) -> str:
-    """Write an event as a YAML document without ``---``."""
-    return to_yaml(event_to_plain(event))
-
-
-def snapshot_to_yaml(snapshot: DatasetSnapshot) -> str:
-    """Write a snapshot as a YAML document without ``---``."""
-    return to_yaml(snapshot_to_plain(snapshot))
-
-
-def block_to_json(block: Block | BlockManifest) -> str:
-    """Write a block as indented JSON."""
-    return to_json(block_to_plain(block))
-
-
-def event_to_json(event: Event) -> str:
-    """Write an event as indented JSON."""
-    return to_json(event_to_plain(event))
-
-
-def snapshot_to_json(snapshot: DatasetSnapshot) -> str:
-    """Write a snapshot as indented JSON."""
-    return to_json(snapshot_to_plain(snapshot))
+def manifest_to_json(written: Manifest | Block) -> str:
+    """Write a manifest as JSON, two spaces per level, with a line break at the end."""
+    return json.dumps(manifest_to_plain(written), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def to_plain(kind: Kind, value: Any) -> Plain:
     """Turn an object of a declared kind into a tree of plain values."""
     return _converter_of(kind)(value)
-
-
-def to_json(tree: Plain) -> str:
-    """Write a tree as JSON, two spaces per level, with a line break at the end."""
-    return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def to_yaml(tree: Plain) -> str:
-    """Write a tree as one YAML document."""
-    text = _emit(tree)
-    # libyaml marks the end after a block that keeps its last line breaks; the reference implementation does not.
-    return text.removesuffix(_END_MARK) if text.endswith("\n" + _END_MARK) else text
 
 
 def iter_log_yaml(blocks: Iterable[Block]) -> Iterator[str]:
@@ -138,7 +93,7 @@ def iter_log_yaml(blocks: Iterable[Block]) -> Iterator[str]:
     document's end is marked, because the blank lines that follow would be read as part of the text.
     """
     for block in blocks:
-        yield f"---\n# Block: {block.hash}\n{_emit(block_to_plain(block))}\n\n"
+        yield f"---\n# Block: {block.hash}\n{_emit(manifest_to_plain(block))}\n\n"
 
 
 def _emit(tree: Plain) -> str:
@@ -166,10 +121,6 @@ def _hide_astral(events: list[yaml.Event]) -> dict[int, int]:
         for event in scalars:
             event.value = event.value.translate(hide)
     return {stand_in: code for code, stand_in in hide.items()}
-
-
-def _manifest(kind: str, version: int, content: Plain) -> dict[str, Plain]:
-    return {"kind": kind, "version": version, "content": content}
 
 
 _Converter = Callable[[Any], Plain]

@@ -9,11 +9,11 @@ from odf_protocol.block import decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.verify import ChainVerifier
 from odf_protocol.did import DatasetId, DidKey
-from odf_protocol.manifest import parse_block
 from odf_protocol.multibase import encode_base16, encode_base58btc, encode_base64url
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetPattern, parse_any_ref
 from odf_protocol.timestamp import Timestamp
+from support.manifests import parse_manifest
 from support.vectors.check import Check, Checks, expect, expect_refusal
 
 __all__ = ["FORMS", "check_block"]
@@ -25,7 +25,7 @@ def check_block(case: Case) -> None:
     """Encode the object to the bytes, decode the bytes to the object, and hash them."""
     raw = bytes.fromhex(case["bytes_hex"])
     manifest = {"kind": "MetadataBlock", "version": case["version"], "content": case["block"]}
-    stated = parse_block(json.dumps(manifest, ensure_ascii=False), source_name="vector")
+    stated = parse_manifest(json.dumps(manifest, ensure_ascii=False), source_name="vector")
     block = decode_block(raw, expected_hash=Multihash.parse(case["hash"]))
     expect(block.event, stated.event)
     encoded = encode_block(

@@ -18,8 +18,8 @@ from odf_protocol.events import SetTransform
 from odf_protocol.manifest import (
     DatasetSnapshot,
     SnapshotError,
-    event_to_plain,
-    event_to_yaml,
+    manifest_to_plain,
+    manifest_to_yaml,
     normalize_added_event,
     parse_manifests,
 )
@@ -152,12 +152,12 @@ def _depth_of(line: str) -> int:
 
 
 def _lines(event: object) -> list[str]:
-    return [line.removeprefix("  ") for line in event_to_yaml(event).splitlines()[_ENVELOPE_LINES + 1 :]]  # type: ignore[arg-type]
+    return [line.removeprefix("  ") for line in manifest_to_yaml(event).splitlines()[_ENVELOPE_LINES + 1 :]]  # type: ignore[arg-type]
 
 
 def _to_json(change: Change) -> dict[str, object]:
     return {
         "event": type(change.after).__name__,
-        "before": None if change.before is None else event_to_plain(change.before)["content"],
-        "after": event_to_plain(change.after)["content"],
+        "before": None if change.before is None else manifest_to_plain(change.before)["content"],
+        "after": manifest_to_plain(change.after)["content"],
     }

@@ -10,7 +10,7 @@ from odf_node.datasets.ingest_figures import stages_to_json
 from odf_node.datasets.naming import get_dataset
 from odf_node.derive.chain_log import describe_event
 from odf_node.wording import count_of
-from odf_protocol.manifest import block_to_json, iter_log_yaml
+from odf_protocol.manifest import iter_log_yaml, manifest_to_json
 
 _NEWEST: Final = 20  # guess: a screen
 
@@ -38,7 +38,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         block, query, figures = logged.block, logged.query, logged.statistics
         did = logged.did
         if arguments.output_format == "json":
-            plain = json.loads(block_to_json(block))
+            plain = json.loads(manifest_to_json(block))
             shown = {"blockHash": str(block.hash), "signed": logged.is_signed}
             shown |= {"filesAbsent": True} if logged.lacks_files else {}
             shown |= ({"query": query} if query else {}) | plain

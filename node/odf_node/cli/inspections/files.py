@@ -18,7 +18,7 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
         OdfError: What is wrong with the first broken one, after all were shown.
     """
     from odf_protocol.annotate import annotate_block
-    from odf_protocol.manifest import block_to_json, iter_log_yaml
+    from odf_protocol.manifest import iter_log_yaml, manifest_to_json
 
     console = context.console
     first_error: OdfError | None = None
@@ -37,7 +37,7 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
             console.json({**told, "error": str(error)}, indent=None) if as_json else console.text(f"# {error}\n")
             continue
         if as_json:
-            console.json({**told, **json.loads(block_to_json(block))}, indent=None)
+            console.json({**told, **json.loads(manifest_to_json(block))}, indent=None)
         else:
             console.raw("".join(iter_log_yaml([block])))
     if first_error is not None:
