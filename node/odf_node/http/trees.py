@@ -21,9 +21,9 @@ from odf_node.threads import finish_in_thread
 from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol import hashing
 from odf_protocol.errors import MalformedError
-from odf_protocol.exchange.hash_tree import LEAF_BYTES, MAX_LEAVES, TREE_MEDIA_TYPE, count_leaves, hash_leaves
 from odf_protocol.exchange.limits import MAX_TREE_QUESTIONS, MAX_WAITING_LEAVES
 from odf_protocol.exchange.messages import TreeHeader, TreeNodes
+from odf_protocol.exchange.object_parts import LEAF_BYTES, MAX_LEAVES, TREE_MEDIA_TYPE, count_leaves, hash_leaves
 from odf_protocol.exchange.routes import PREFIX
 from odf_protocol.multihash import Multihash
 

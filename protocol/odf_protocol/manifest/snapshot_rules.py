@@ -7,7 +7,7 @@
 * SNAP-4: A source reads by ``schema`` or ``ddlSchema``, not by both; DDL must be DDL that can be read.
 * SNAP-5: A dataset has one polling source, or push sources with different names.
 * SNAP-6: Keys of a merge strategy name columns, each once.
-* SNAP-7: Templates in fetch steps are well-formed; they stay as written, see ``fetch_templates``.
+* SNAP-7: Templates in fetch steps are well-formed; they stay as written, see ``templates``.
 * SNAP-8: The data schema is stated in ODF's types.
 * SNAP-9: The name is a dataset's name.
 
