@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterable
 
 from odf_node.home import Home
+from odf_node.sink_notes import forget_notes
 from odf_protocol.did import DatasetId
 
 
@@ -24,12 +25,13 @@ def name_sinks(dataset_id: DatasetId) -> str:
 
 
 def sweep_dataset_folders(home: Home, list_ids: Callable[[], Iterable[DatasetId]]) -> None:
-    """Remove messages that wait for datasets that are gone, and what their sinks wrote.
+    """Remove messages that wait for datasets that are gone, what their sinks wrote, and what was noted of these.
 
     Args:
         home: Has the folders.
         list_ids: Gives the datasets that there are; asked after the folders, as new ones come first.
     """
+    forget_notes(home.cache, lambda: {str(each) for each in list_ids()})
     found = [*home.messages.glob("odf*"), *home.sinks.glob("fed01*")]
     if not found:
         return

@@ -1,6 +1,7 @@
 """Clauses ENGINE-1 to ENGINE-4 and ENGINE-8: names, errors, registry and messages, without a running engine."""
 
 import json
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -99,6 +100,15 @@ def test_missing_engine_names_itself_and_those_that_are_there():
     assert "spark" in caught.value.installed
 
 
+@pytest.fixture
+def fresh_registry() -> Iterator[None]:
+    """Look at what is installed anew, in the test and behind it."""
+    odf_engines.registry._points.cache_clear()
+    yield
+    odf_engines.registry._points.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_registry")
 def test_engine_counts_where_all_that_its_extra_brings_is_installed(monkeypatch, tmp_path):
     """ENGINE-2: who lacks a part of it is told the command that brings it."""
     described = tmp_path / "engines_of_others-1.0.dist-info"
@@ -119,6 +129,7 @@ def test_engine_counts_where_all_that_its_extra_brings_is_installed(monkeypatch,
         get_engine("Absent")
 
 
+@pytest.mark.usefixtures("fresh_registry")
 def test_engine_of_another_package_is_found(monkeypatch):
     point = EntryPoint("Other", "odf_engines.spark.engine:SparkEngine", odf_engines.registry.ENTRY_POINT_GROUP)
     monkeypatch.setattr(odf_engines.registry, "entry_points", lambda group: [point])

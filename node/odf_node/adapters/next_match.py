@@ -1,4 +1,4 @@
-"""Which of the files that match a pattern is next: one after the other, in the order of their names (ING-19)."""
+"""Which of the files that match a pattern are next: one after the other, in the order of their names (ING-19)."""
 
 from itertools import pairwise
 from pathlib import PurePath
@@ -9,8 +9,8 @@ from odf_protocol.errors import MalformedError
 AnyPath = TypeVar("AnyPath", bound=PurePath)
 
 
-def choose_next(matches: list[AnyPath], last_name: str | None, pattern: str) -> tuple[AnyPath | None, bool]:
-    """Choose the file whose name follows the last one, and say whether there are more behind it.
+def list_newer(matches: list[AnyPath], last_name: str | None, pattern: str) -> list[AnyPath]:
+    """List the files whose names follow the last one, in their order.
 
     Raises:
         MalformedError: Names that a state cannot hold, or cannot tell apart: one of them would never be taken.
@@ -25,5 +25,4 @@ def choose_next(matches: list[AnyPath], last_name: str | None, pattern: str) -> 
         if path.name == following.name:
             found = f"{path} and {following}"
             raise MalformedError("files source", where=pattern, expected="files of different names", found=found)
-    newer = [path for path in paths if last_name is None or path.name > last_name]
-    return (newer[0] if newer else None), len(newer) > 1
+    return [path for path in paths if last_name is None or path.name > last_name]

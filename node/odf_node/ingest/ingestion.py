@@ -147,14 +147,23 @@ class Ingestor:
         while report.has_more and report.batches < MAX_BATCHES and not self.is_rehearsal:
             say(f"{record.name}: {report.batches} taken ({report.new_rows:,} rows), asking for the next")
             try:
-                following = await self.poll_next(report.record, system_time=writing_time(report.record), say=say)
+                time = writing_time(report.record)
+                following = await self.poll_next(report.record, system_time=time, say=say, waiting=report.waiting)
             except OdfError as error:
                 return replace(report, failure=error)
             report = report.plus(following)
         return report
 
-    async def poll_next(self, record: DatasetRecord, *, system_time: Timestamp, say: Say = UNHEARD) -> IngestReport:
+    async def poll_next(
+        self, record: DatasetRecord, *, system_time: Timestamp, say: Say = UNHEARD, waiting: tuple[str, ...] = ()
+    ) -> IngestReport:
         """Fetch the next piece of what the polling source has, and take it in.
+
+        Args:
+            record: The dataset.
+            system_time: Of the next block.
+            say: Hears how far it is.
+            waiting: What the report of the piece just before says.
 
         Raises:
             UsageError: The dataset declares no polling source.
@@ -164,9 +173,11 @@ class Ingestor:
             BatchRefusedError: Too many of its rows cannot.
         """
         with self.taker.observing(record) as run:
-            return await self._poll_next(record, run, system_time=system_time, say=say)
+            return await self._poll_next(record, run, system_time=system_time, say=say, waiting=waiting)
 
-    async def _poll_next(self, record: DatasetRecord, run: Run, *, system_time: Timestamp, say: Say) -> IngestReport:
+    async def _poll_next(
+        self, record: DatasetRecord, run: Run, *, system_time: Timestamp, say: Say, waiting: tuple[str, ...]
+    ) -> IngestReport:
         view, clock = load_view(self.chains, record.id), StageClock()
         source = view.polling_source
         if source is None:
@@ -184,7 +195,9 @@ class Ingestor:
             try:
                 state, session = self._state_of(view, place), name_session(record.id)
                 with clock.measuring_alone(IngestStage.FETCH, _kind_of(step)):
-                    fetched = await self._fetch(step, record, state, Path(folder), session, now=system_time)
+                    fetched = await self._fetch(
+                        step, record, state, Path(folder), session, now=system_time, waiting=waiting
+                    )
             except SourceNotFoundError as error:
                 names = list_variables(source.fetch)
                 if not names:
@@ -201,7 +214,8 @@ class Ingestor:
             report = await finish_in_thread(lambda: self.taker.take_part(record, view, source, batch, run))
         await finish_in_thread(self._drop_superseded)
         # A source that has more and names no new state would give the same piece for ever.
-        return replace(report, has_more=fetched.has_more and new_state not in {None, view.source_state})
+        has_more = fetched.has_more and new_state not in {None, view.source_state}
+        return replace(report, has_more=has_more, waiting=fetched.waiting if has_more else ())
 
     async def _fetch(
         self,
@@ -212,10 +226,11 @@ class Ingestor:
         session: str,
         *,
         now: Timestamp,
+        waiting: tuple[str, ...],
     ) -> Fetched | UpToDate:
         followed = find_place(step)
         if followed is None:
-            return await self.sources.fetch(step, state=state, now=now, folder=folder, session=session)
+            return await self.sources.fetch(step, state=state, now=now, folder=folder, session=session, waiting=waiting)
         return await finish_in_thread(
             lambda: self._followed.fetch(followed, record, state=state, folder=folder, now=now)
         )

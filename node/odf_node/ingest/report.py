@@ -32,6 +32,7 @@ class IngestReport:
         is_rehearsal: Nothing was kept; the numbers say what would have been (ING-25).
         samples: Then, rows behind each stage.
         is_repeated: Nothing was done; this was answered under the same key before (FEED-2).
+        waiting: Further pieces of the source that were seen, for the next one's fetch.
     """
 
     record: DatasetRecord
@@ -50,6 +51,7 @@ class IngestReport:
     stages: tuple[StageFigures, ...] = ()
     samples: tuple[StageSample, ...] = ()
     is_repeated: bool = False
+    waiting: tuple[str, ...] = ()
 
     def plus(self, later: "IngestReport") -> "IngestReport":
         """Make one report of this one and that of the next batch."""

@@ -6,10 +6,8 @@ each sink is noted which entry it had last, so what waits follows from that, and
 Source: clauses SINK-1 to SINK-4 in ``spec/quarantine.md``.
 """
 
-import fcntl
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -27,14 +25,12 @@ from odf_node.ports.ingests import IngestStore
 from odf_node.ports.notices import MOST_ATTEMPTS, SignedPosting, wait_after_s
 from odf_node.ports.quarantine import QuarantineFile, QuarantineStore
 from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
+from odf_node.sink_notes import held_notes, read_notes
 from odf_protocol.errors import OdfError
 
-NOTES_FILE: Final = "sinks.json"
-_LOCK_FILE: Final = ".sinks.lock"
 _OWN: Final = "ODF_NODE_"
 _NOTHING_TO_GIVE: Final = "Quarantine"
 """The sink that has every row by itself."""
-_MOST_NOTES_BYTES: Final = 64 * 1024**2  # as those of notices
 _Key = tuple[str, str]
 
 
@@ -91,7 +87,7 @@ class BadRowSinks:
         entries = [*self.ingests.iter_quarantine(record.id)] if declared else []
         if not entries:
             return
-        with self._notes() as notes:
+        with held_notes(self.cache) as notes:
             for each in declared:
                 key = _key_of(record, each)
                 patience = self._patience.setdefault(key, _Patience())
@@ -147,28 +143,11 @@ class BadRowSinks:
             iter_rows=lambda: map(_row_to_json, reader.iter_rows(record, entries=(entry.id,))),
         )
 
-    @contextmanager
-    def _notes(self) -> Iterator[dict[str, dict[str, int]]]:
-        """Hold what was delivered, alone among all processes, and write it down behind."""
-        self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self.cache / NOTES_FILE
-        with (self.cache / _LOCK_FILE).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            notes = _read_notes(path)
-            try:
-                yield notes
-            finally:
-                temporary = path.with_name(f".{NOTES_FILE}")
-                with suppress(OSError):  # then an entry comes twice
-                    temporary.touch(mode=0o600)  # parameters may have a secret
-                    temporary.write_text(json.dumps(notes), encoding="utf-8")
-                    temporary.replace(path)
-
 
 def list_waiting(chains: ChainStore, ingests: IngestStore, cache: Path, record: DatasetRecord) -> list[tuple[str, int]]:
     """Say which sinks of a dataset did not have how many entries yet."""
     declared = ingest.ingest_rules.find_rules(load_view(chains, record.id).attachments).sinks
-    taken = _read_notes(cache / NOTES_FILE).get(str(record.id), {}) if declared else {}
+    taken = read_notes(cache).get(str(record.id), {}) if declared else {}
     numbers = [entry.id for entry in ingests.iter_quarantine(record.id)] if declared else []
     lasts = [(each.name, taken.get(_key_of(record, each)[1], 0)) for each in declared if each.name != _NOTHING_TO_GIVE]
     counts = [(name, sum(number > last for number in numbers)) for name, last in lasts]
@@ -185,17 +164,6 @@ def _waited(delivery: Delivery, patience: _Patience, now_s: float) -> Delivery:
         patience.due_s = now_s + wait_after_s(patience.attempts)
         return delivery
     return Delivery(delivery.sink, delivery.entry, Told.DROPPED, delivery.why)
-
-
-def _read_notes(path: Path) -> dict[str, dict[str, int]]:
-    """Return who had which entry last; a file that cannot be read is none, and entries come twice."""
-    try:
-        if path.stat().st_size > _MOST_NOTES_BYTES:
-            return {}
-        found = json.loads(path.read_bytes())
-        return {str(key): {str(sink): int(last) for sink, last in each.items()} for key, each in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return {}
 
 
 def _row_to_json(row: KeptRow) -> dict[str, Any]:

@@ -99,7 +99,8 @@ class Fetched:
 
     ``path`` lies in the given folder. ``name`` is the source in words for messages. ``source_state`` None: the source
     states nothing by which a next fetch could skip it. ``event_time`` None: the source states no time, so the time of
-    the ingest stands in. ``has_more``: fetch again with the new state, there is another piece.
+    the ingest stands in. ``has_more``: fetch again with the new state, there is another piece. ``waiting``: pieces
+    behind this one, as far as they were seen, for the next fetch alone.
     """
 
     path: Path
@@ -107,13 +108,21 @@ class Fetched:
     source_state: "SourceState | None"
     event_time: Timestamp | None
     has_more: bool = False
+    waiting: tuple[str, ...] = ()
 
 
 class SourceReader(SampleReader, Protocol):
     """Reads polling sources as they are declared, after templates were filled in."""
 
     async def fetch(
-        self, step: "FetchStep", *, state: "SourceState | None", now: Timestamp, folder: Path, session: str = "odf"
+        self,
+        step: "FetchStep",
+        *,
+        state: "SourceState | None",
+        now: Timestamp,
+        folder: Path,
+        session: str = "odf",
+        waiting: tuple[str, ...] = (),
     ) -> Fetched | UpToDate:
         """Bring what is newer than ``state`` (None: everything) as one file.
 
@@ -123,6 +132,7 @@ class SourceReader(SampleReader, Protocol):
             now: The system time of the ingest.
             folder: A private folder of this ingest, to write to; the caller removes it.
             session: Names the dataset to servers that keep something for it, in at most 23 letters and digits.
+            waiting: What the fetch just before saw behind its piece, so that nothing has to be listed again.
 
         Raises:
             SourceNotFoundError: There is nothing (any more).

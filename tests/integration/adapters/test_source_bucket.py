@@ -193,6 +193,40 @@ def test_pull_takes_all_new_objects_each_in_a_commit_and_shows_no_secret(bucket:
     assert quote(SECRET, safe="") not in shown
 
 
+def test_pull_of_many_objects_lists_their_folder_at_its_ends_and_where_one_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clause ING-45: and takes what came, and leaves what went, meanwhile."""
+    keys = [f"in/day-{number}.csv" for number in range(6)]
+
+    class Changing(FalseBucket):
+        listed = tuple(keys[:5])
+
+        def list(self, token: str) -> None:
+            lists = sum("list-type" in each for each in self.heard)
+            self.listed = tuple(keys[:5] if lists == 1 else keys[:2] + keys[3:])
+            super().list(token)
+
+        def give(self) -> None:
+            if "day-2" in self.path:
+                self.answer(404, b"", {"Content-Length": "0"})
+            else:
+                super().give()
+
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with serving(Changing) as (bucket, heard):
+        step, names, found = fill_in(matching(bucket, "in/day-*.csv"), KEYS), [], None
+        while found is None or found.has_more:
+            state, waiting = (None, ()) if found is None else (found.source_state, found.waiting)
+            reader = LocalSourceReader(limits=SourceLimits())
+            fetched = asyncio.run(reader.fetch(step, state=state, now=NOW, folder=tmp_path, waiting=waiting))
+            assert isinstance(fetched, Fetched)
+            found = fetched
+            names.append(found.name.rpartition("/")[2])
+    assert names == [f"day-{number}.csv" for number in (0, 1, 3, 4, 5)]
+    assert sum("list-type" in each and "prefix=in%2F " in each for each in heard) == 3, heard
+
+
 # Servers that are none
 
 

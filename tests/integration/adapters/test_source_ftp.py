@@ -171,7 +171,20 @@ def test_false_server_is_bounded_and_told(serve, said: str, files: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://h", "ftp://h/", "ftp://h/a/", "ftp:///a", "ftp://h/a?b", "ftp://h:x/a", "ftp://h/a%0D%0ADELE%20b"]
+    "url",
+    [
+        "ftp://h",
+        "ftp://h/",
+        "ftp://h/a/",
+        "ftp:///a",
+        "ftp://h/a?b",
+        "ftp://h:x/a",
+        "ftp://h/a%0D%0ADELE%20b",
+        "ftp://h/a\nb",
+        "ftp://h/a\r\nDELE b",
+        "ftp://h\t/a",
+        "ftp://h\u2028/a",
+    ],
 )
 def test_url_that_names_no_file_is_refused(url: str) -> None:
     with pytest.raises(MalformedError, match="URL of a file"):

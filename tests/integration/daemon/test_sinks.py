@@ -149,8 +149,16 @@ def test_file_stays_with_its_dataset_under_any_name_and_goes_with_it(make, tmp_p
     assert (folder / "bad.ndjson").read_bytes().startswith(before)
     lines = [json.loads(line) for line in (folder / "bad.ndjson").read_text().splitlines()]
     assert [line["dataset"] for line in lines] == ["people", "people", "folk", "folk"]
+    gone, notes = f"did:odf:{folder.name}", node.home / "cache" / "sinks.json"
+    assert gone in json.loads(notes.read_text())
     node.must("delete", "folk", "--yes")
     assert not folder.exists()
+    kept = json.loads(notes.read_text())
+    assert [*kept] == [f"did:odf:{sinks_of(node).name}"]
+    # A deletion that was killed leaves them to gc.
+    notes.write_text(json.dumps({**kept, gone: {"x": 1}}))
+    node.must("gc")
+    assert json.loads(notes.read_text()) == kept
     assert [*(node.home / "sinks").iterdir()] == [sinks_of(node)]
     assert len((sinks_of(node) / "bad.ndjson").read_text().splitlines()) == 2
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from odf_engines.validation.contract import ParameterError
@@ -76,35 +77,55 @@ class File(Sink):
             raise ParameterError("format", expected=" or ".join(_FORMATS), found=parameters.format)
 
     def deliver(self, entry: BadRows) -> tuple[Told, str]:
-        path, room = self.context.folder / self.parameters.name, self.parameters.megabytes * _MIB
+        path = self.context.folder / self.parameters.name
         for folder in (path.parent.parent, path.parent):
             folder.mkdir(mode=0o700, exist_ok=True)
-        descriptor = _open(path)
-        start = size = _without_cut_line(descriptor)
+        for left in path.parent.glob(f".{path.name}.part*"):  # of a kill
+            left.unlink(missing_ok=True)
+        first = _open(path)
+        start = _without_cut_line(first)
+        parts: list[Path] = []
+        try:
+            self._write(entry, first, start, path, parts)
+            if parts:
+                # What was full is kept once, and only now: until here nothing of the entry has to stay.
+                full = parts[-2] if len(parts) > 1 else path
+                full.replace(path.with_name(f"{path.name}.1"))
+                parts[-1].replace(path)
+        except BaseException:
+            with suppress(OSError):  # the entry is given again, whole
+                os.ftruncate(first, start)
+            for part in parts:
+                with suppress(OSError):
+                    part.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(first)
+        return Told.DONE, f"{entry.row_count} rows in {'/'.join(path.parts[-3:])}"
+
+    def _write(self, entry: BadRows, first: int, start: int, path: Path, parts: list[Path]) -> None:
+        """Write the rows of an entry behind what is there, and those for which there is no room into further parts."""
+        descriptor, size = os.dup(first), start
         try:
             for row in entry.iter_rows():
                 line = _FORMATS[self.parameters.format](entry, row)
-                if size and size + len(line) > room:
+                if size and size + len(line) > self.parameters.megabytes * _MIB:
                     os.close(descriptor)
-                    path.replace(path.with_name(f"{path.name}.1"))
-                    descriptor = _open(path)
-                    start = size = 0
+                    parts.append(path.with_name(f".{path.name}.part{len(parts) + 1}"))
+                    descriptor, size = _open(parts[-1]), 0
+                    for earlier in parts[:-2]:  # two are kept in the end
+                        earlier.unlink(missing_ok=True)
                 if not size and self.parameters.format == "csv":
                     line = _csv_lines([_CSV_COLUMNS]) + line
                 left = memoryview(line)
                 while left:
                     left = left[os.write(descriptor, left) :]
                 size += len(line)
-        except BaseException:
-            with suppress(OSError):  # the entry is given again, whole
-                os.ftruncate(descriptor, start)
-            raise
         finally:
             os.close(descriptor)
-        return Told.DONE, f"{entry.row_count} rows in {'/'.join(path.parts[-3:])}"
 
 
-def _open(path: Any) -> int:
+def _open(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     return os.open(path, flags, 0o600)
 

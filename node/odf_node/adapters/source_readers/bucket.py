@@ -4,8 +4,9 @@ Source: clause ING-45 in ``spec/ingest.md``.
 """
 
 import fnmatch
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, Final
@@ -14,13 +15,14 @@ from pyarrow import ArrowException, NativeFile
 from pyarrow.fs import FileSelector, FileType, S3FileSystem
 
 from odf_node.adapters.bucket_client import BucketAddress, BucketKeys, Trouble, connect_bucket, judge
-from odf_node.adapters.next_match import choose_next
+from odf_node.adapters.next_match import list_newer
 from odf_node.adapters.source_readers import SourceError, fault
 from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
 
 WILDCARDS: Final = "*?["
 _CHUNK_BYTES: Final = 8 * 1024 * 1024  # guess: each is a request
+_MOST_WAITING_BYTES: Final = 48 * 1024  # of an answer, which has at most 64 KiB: some hundred names
 _MOST_KEY_BYTES: Final = 1024  # Source: "Object key naming guidelines" of Amazon S3
 _MOST_ETAG_CHARACTERS: Final = 1024  # guess: Amazon's have 34 to 40
 _KINDS: Final = {
@@ -64,19 +66,33 @@ def _read(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
         connect_s=request["connect_s"],
         request_s=request["request_s"],
     )
-    path, has_more = PurePosixPath(address.bucket, address.prefix), False
+    newer = [PurePosixPath(address.bucket, address.prefix)]
     if request["is_pattern"]:
-        found = list(_iter_matches(files, address.bucket, address.prefix.split("/")))
-        if not found:
-            raise SourceError("not-found", "no object matches")
-        following, has_more = choose_next(found, request["last_name"], address.prefix)
-        if following is None:
-            return {"is_new": False}
-        path = following
+        newer = [PurePosixPath(each) for each in request["waiting"]]
+        # The last one that is known of may not be the last one any more.
+        if len(newer) <= 1 or not files.get_file_info(str(newer[0])).is_file:
+            found = list(_iter_matches(files, address.bucket, address.prefix.split("/")))
+            if not found:
+                raise SourceError("not-found", "no object matches")
+            newer = list_newer(found, request["last_name"], address.prefix)
+    if not newer:
+        return {"is_new": False}
+    path, *waiting = newer
     version = _read_object(files, str(path), request, content)
     if version is None:
         return {"is_new": False}
-    return {"is_new": True, "name": path.name, "path": str(path), "has_more": has_more, **version}
+    told = {"has_more": bool(waiting), "waiting": _as_many_as_fit(map(str, waiting))}
+    return {"is_new": True, "name": path.name, "path": str(path), **told, **version}
+
+
+def _as_many_as_fit(paths: Iterable[str]) -> list[str]:
+    fitting, size_bytes = [], 0
+    for path in paths:
+        size_bytes += len(json.dumps(path)) + 2
+        if size_bytes > _MOST_WAITING_BYTES:
+            break
+        fitting.append(path)
+    return fitting
 
 
 def _read_object(files: S3FileSystem, path: str, request: dict[str, Any], content: BinaryIO) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ def answer(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
         kind, reason = "not-found" if str(error).startswith(_NO_FILE) else "unavailable", str(error)
     except MemoryError:
         kind, reason = "unavailable", "its answer does not end"
-    except (ftplib.Error, OSError, EOFError, UnicodeError) as error:
+    except (ftplib.Error, OSError, EOFError, ValueError) as error:  # the last of texts that are no part of a command
         kind, reason = "unavailable", str(error) or type(error).__name__
     return fault(kind, reason, [request["password"]])
 

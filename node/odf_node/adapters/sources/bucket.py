@@ -116,12 +116,13 @@ async def fetch_next_object(
     folder: Path,
     limits: SourceLimits,
     rate: ByteRate,
+    waiting: tuple[str, ...] = (),
 ) -> Fetched | UpToDate:
     """Fetch the object whose name follows the one in ``state``, in order of names; see ``SourceReader.fetch``."""
     check_order(step)
     check_event_time(step)
     place, target = parse_object_url(step.path, is_pattern=True), folder / f"fetched-{secrets.token_hex(8)}"
-    request = _request_of(place, limits) | {"is_pattern": True, "last_name": find_etag(state)}
+    request = _request_of(place, limits) | {"is_pattern": True, "last_name": find_etag(state), "waiting": waiting}
     answer = await run_reader("bucket", request, target=target, name=place.shown_as, limits=limits, rate=rate)
     if answer.get("is_new") is not True:
         target.unlink()
@@ -133,6 +134,7 @@ async def fetch_next_object(
         source_state=etag_state(name),
         event_time=read_event_time(step, name, now),
         has_more=bool(answer["has_more"]),
+        waiting=tuple(map(str, answer["waiting"])),
     )
 
 
@@ -146,6 +148,7 @@ def _request_of(place: BucketPlace, limits: SourceLimits) -> dict[str, Any]:
         "advice": f"set {variables}",
         "is_pattern": False,
         "last_name": None,
+        "waiting": (),
         "known": None,
         "size_bytes": limits.size_bytes,
         "connect_s": limits.connect_s,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
-from odf_node.adapters.next_match import choose_next
+from odf_node.adapters.next_match import list_newer
 from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
 from odf_node.adapters.sources.source_state import etag_state, find_etag, find_last_modified, last_modified_state
 from odf_node.ports.sources import (
@@ -72,11 +72,12 @@ def fetch_next_match(
     last_name = find_etag(state)
     pattern = parse_pattern(step.path)
     matches = [Path(match) for match in glob.glob(pattern)]  # noqa: PTH207 - absolute patterns
-    path, has_more = choose_next(matches, last_name, step.path)
-    if path is None:
+    newer = list_newer(matches, last_name, step.path)
+    if not newer:
         if not matches:
             raise SourceNotFoundError(step.path, "no file matches")
         return UpToDate()
+    path = newer[0]
     event_time = read_event_time(step, path.name, now)
     inspect_file(path, str(path), limits)
     copy, _ = _copy_file(path, str(path), folder, limits)
@@ -85,7 +86,7 @@ def fetch_next_match(
         name=str(path),
         source_state=etag_state(path.name),
         event_time=event_time,
-        has_more=has_more,
+        has_more=len(newer) > 1,
     )
 
 

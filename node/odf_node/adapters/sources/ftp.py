@@ -61,7 +61,8 @@ def parse_ftp_url(url: str) -> FtpPlace:
     user, password = unquote(parts.username or _NOBODY), unquote(parts.password or "")
     if not host or not path or path.endswith("/") or parts.query or parts.fragment:
         raise MalformedError("URL of a file", expected=expected, found="no host, no file, a query or a fragment")
-    if any(not each.isprintable() for each in (user, password, path)):
+    # Python's own reading of URLs leaves some of them out.
+    if any(not each.isprintable() for each in (url, host, user, password, path)):
         raise MalformedError("URL of a file", expected=expected, found="a line end or another control character")
     return FtpPlace(host, port, user, password, path)
 

@@ -58,7 +58,14 @@ class LocalSourceReader:
     messages: Path | None = None
 
     async def fetch(
-        self, step: FetchStep, *, state: SourceState | None, now: Timestamp, folder: Path, session: str = "odf"
+        self,
+        step: FetchStep,
+        *,
+        state: SourceState | None,
+        now: Timestamp,
+        folder: Path,
+        session: str = "odf",
+        waiting: tuple[str, ...] = (),
     ) -> Fetched | UpToDate:
         if isinstance(step, FetchStepMqtt):
             return await fetch_mqtt(
@@ -83,7 +90,7 @@ class LocalSourceReader:
         if isinstance(step, FetchStepFilesGlob):
             if is_in_bucket(step.path):
                 return await fetch_next_object(
-                    step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate
+                    step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate, waiting=waiting
                 )
             return await asyncio.to_thread(
                 fetch_next_match, step, state=state, now=now, folder=folder, limits=self.limits

@@ -76,7 +76,9 @@ async def _take_bytes(process: Process, file: BoundedFile, name: str, limits: So
 async def _take_answer(process: Process, name: str, limits: SourceLimits) -> dict[str, Any]:
     """Read what the reader says when it is done; it may be in the hands of the server that it asks."""
     assert process.stderr is not None
-    text = await process.stderr.read(_MOST_ANSWER_BYTES)
+    text = b""
+    while len(text) < _MOST_ANSWER_BYTES and (more := await process.stderr.read(_MOST_ANSWER_BYTES - len(text))):
+        text += more
     code = await process.wait()
     try:
         answer = json.loads(text.splitlines()[-1])
