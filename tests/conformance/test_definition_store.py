@@ -6,17 +6,20 @@ from support.stores import Store
 
 
 def test_each_dataset_comes_once_with_the_blocks_that_define_it_and_no_others(store: Store) -> None:
-    commits = [creation(number, count=9) for number in range(3)]
+    commits = [creation(number, count=80) for number in range(3)]
     for commit in commits:
         store.commit(commit)
-    more = growth(commits[1], 9, salt="more")
+    more = growth(commits[1], 80, salt="more")
     store.commit(more)
     found = dict(store.iter_definitions())
     assert len(list(store.iter_definitions())) == 3
     for number, commit in enumerate(commits):
         blocks = [*commit.blocks, *(more.blocks if number == 1 else ())]
-        assert found[dataset_id(number)] == b"\0".join(b.raw for b in blocks if b.role is BlockRole.DEFINITION)
+        newest = {block.role: block.raw for block in blocks if block.role < BlockRole.DEFINITION}
+        wanted = [block.raw for block in blocks if block.role is BlockRole.DEFINITION]
+        assert found[dataset_id(number)] == b"\0".join([*wanted, *(newest[role] for role in sorted(newest))])
         assert all(block.raw not in found[dataset_id(number)] for block in blocks if block.role >= BlockRole.ROWS)
+    assert len(newest) == 3
 
 
 def test_more_datasets_than_a_page_are_all_read(store: Store) -> None:

@@ -65,7 +65,9 @@ def blocks(first: int, count: int, *, salt: str = "", size_bytes: int = 40) -> t
 
 def role_at(number: int) -> BlockRole:
     """The role of the made block with this number: two definitions, then all roles in turn."""
-    return BlockRole.DEFINITION if number < 2 else BlockRole(1 + number % 4 if number % 9 else 0)
+    if number < 2:
+        return BlockRole.DEFINITION
+    return BlockRole(1 + number % 4 if number % 9 else -(number // 9 % 4))
 
 
 def creation(number: int = 1, *, name: str | None = None, count: int = 1, **changes: object) -> Commit:

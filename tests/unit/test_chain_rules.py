@@ -7,6 +7,7 @@ import pytest
 from odf_protocol.block import Block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.rules import FIRST_BLOCK_RULES, RULES
+from odf_protocol.chain.rules.definitions import MAX_DEFINITIONS
 from odf_protocol.chain.rules.sources import MAX_PUSH_SOURCES
 from odf_protocol.chain.rules.transforms import MAX_INPUTS
 from odf_protocol.did import DatasetId
@@ -67,14 +68,17 @@ SEED = Seed(dataset_id=DATASET, dataset_kind=DatasetKind.ROOT)
 
 @dataclass(frozen=True)
 class Case:
-    """A chain, and the block to be judged after it."""
+    """A chain, and the block to be judged after it; the chain may have had many ``definitions`` before."""
 
     clause: str
     chain: ChainBuilder
     block: Block
+    definitions: int = 0
 
     def judge(self, strictness: Strictness) -> tuple[ChainState, list[str]]:
         state = self.chain.state()
+        if state is not None:
+            state = replace(state, definitions=state.definitions + self.definitions)
         state, warnings = append(state, self.block, strictness=strictness)
         return state, [str(warning) for warning in warnings]
 
@@ -82,6 +86,11 @@ class Case:
 def case(clause: str, words: str, chain: ChainBuilder, event: Event, **header: object) -> object:
     """A case whose block has ``event``, and differs from the block that would follow in ``header``."""
     return pytest.param(Case(clause, chain, chain.next(event, **header)), id=f"{clause} {words}")
+
+
+def late_case(clause: str, words: str, definitions: int, chain: ChainBuilder, event: Event) -> object:
+    """A case of a chain that had so many definitions before, which nobody wants to make here."""
+    return pytest.param(Case(clause, chain, chain.next(event), definitions), id=f"{clause} {words}")
 
 
 def root(*events: Event) -> ChainBuilder:
@@ -229,6 +238,10 @@ OBEYED = [
     case("CHAIN-36", "few", root(push_source("a")), push_source("b")),
     case("CHAIN-37", "one", derivative(), transform(INPUT_A)),
     case("CHAIN-52", "the-same-again", derivative(*WITH_STEP), transform(INPUT_A)),
+    case("CHAIN-53", "another-query", derivative(*WITH_STEP), transform(INPUT_A)),
+    late_case("CHAIN-53", "the-last-one", MAX_DEFINITIONS - 1, root(), push_source("a")),
+    late_case("CHAIN-53", "what-is-said-of-it", MAX_DEFINITIONS, root(), SetInfo(description="a")),
+    late_case("CHAIN-53", "data", MAX_DEFINITIONS - 1, root(schema()), add_rows(0, 9)),
     case("CHAIN-30", "back-where-it-was", derivative(*AWAY_AND_BACK), third_step(step(INPUT_A, 0, 3))),
     case("CHAIN-38", "ids-and-aliases", derivative(), TRANSFORM),
     case("CHAIN-39", "distinct", derivative(), TRANSFORM),
@@ -429,6 +442,9 @@ BROKEN = [
         derivative(*WITH_STEP),
         transform(*(DatasetId(n.to_bytes(32, "big")) for n in range(MAX_INPUTS - 1))),
     ),
+    late_case("CHAIN-53", "sources", MAX_DEFINITIONS, root(), push_source("a")),
+    late_case("CHAIN-53", "queries", MAX_DEFINITIONS, derivative(), transform(INPUT_A)),
+    late_case("CHAIN-53", "schemas", MAX_DEFINITIONS, root(), schema()),
     case("CHAIN-38", "by-name", derivative(), transform(inputs=(TransformInput(dataset_ref="a", alias="a"),))),
     case("CHAIN-38", "no-alias", derivative(), transform(inputs=(TransformInput(dataset_ref=str(INPUT_A)),))),
     case("CHAIN-39", "twice", derivative(), transform(INPUT_A, INPUT_A)),

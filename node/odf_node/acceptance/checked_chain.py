@@ -20,7 +20,7 @@ from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.replay import ReplayRecord
 
-_ROLES: Final = tuple(role_of_traits(number) for number in range(2 * traits.STEP))
+_ROLES: Final = tuple(role_of_traits(number) for number in range(2 * traits.LICENSE))
 """By traits."""
 
 

@@ -130,7 +130,7 @@ class _KnownChain:
         held = {
             role: self.chains.count_blocks(self.chain.dataset_id, role, first=first, last=before)
             for role in BlockRole
-            if role is not BlockRole.DEFINITION
+            if role > BlockRole.DEFINITION
         }
         slices += held[BlockRole.ROWS] + held[BlockRole.ROWS_AND_WATERMARK]
         # Blocks of data in a derivative are steps (CHAIN-10).

@@ -23,7 +23,7 @@ from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 from odf_protocol.replay_codec import decode_replay_record
 
-_STEP_ROLES: Final = tuple(role for role in BlockRole if role is not BlockRole.DEFINITION)
+_STEP_ROLES: Final = tuple(role for role in BlockRole if role > BlockRole.DEFINITION)
 _MOST_LOOKED_AT: Final = 1000  # guess: chains of others may have no record at all, and be long
 _INSTALLED: Final = "installed"
 _UNKNOWN: Final = "unknown"

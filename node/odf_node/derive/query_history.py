@@ -3,14 +3,18 @@
 Read from few blocks, however long the chain is: the definitions, and of each query the first and the last step.
 """
 
-from collections.abc import Iterator
+import sys
 from dataclasses import dataclass
+from typing import Final
 
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import BlockRole
-from odf_protocol.block import Block, decode_block
+from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.events import ExecuteTransform, SetTransform
+
+_NEAR: Final = 4
+"""Blocks that are looked at one by one before steps are counted: there is the step of an ordinary chain.  # guess"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +48,27 @@ class QuerySpan:
     read: tuple[tuple[DatasetId, Rows | None], ...]
 
 
-def list_queries(chains: ChainStore, dataset_id: DatasetId) -> list[QuerySpan]:
-    """List the queries of a derivative, oldest first; the last one is in force."""
+def list_queries(chains: ChainStore, dataset_id: DatasetId, *, most: int = sys.maxsize) -> list[QuerySpan]:
+    """List the newest queries of a derivative, oldest first; the last one is in force."""
     declared: list[tuple[int, SetTransform]] = []
     for stored in chains.iter_landmarks(dataset_id):
         event = decode_block(stored.raw, expected_hash=stored.hash).event
         if isinstance(event, SetTransform):
             declared.append((stored.sequence_number, event))
     ends = [*(number - 1 for number, _ in declared[1:]), chains.get_head(dataset_id).sequence_number]
-    return [
-        _span(chains, dataset_id, number, event, last) for (number, event), last in zip(declared, ends, strict=True)
-    ]
+    spans = [*zip(declared, ends, strict=True)][-most:]
+    return [_span(chains, dataset_id, number, event, last) for (number, event), last in spans]
 
 
 def _span(chains: ChainStore, dataset_id: DatasetId, number: int, declared: SetTransform, last: int) -> QuerySpan:
-    first_step = _find_step(_iter_blocks(chains, dataset_id, range(number + 1, last + 1)))
-    last_step = _find_step(_iter_blocks(chains, dataset_id, range(last, number, -1)))
+    steps = _count_steps(chains, dataset_id, number, last)
+    first_step = last_step = None
+    if steps:
+        first_step = _find_step(chains, dataset_id, number + 1, last)
+        last_step = _find_step(chains, dataset_id, number + 1, last, newest=True)
     if first_step is None or last_step is None:
         ids = [DatasetId.parse(item.dataset_ref) for item in declared.inputs]
         return QuerySpan(number, declared, 0, None, tuple((each, None) for each in ids))
-    steps = sum(
-        chains.count_blocks(dataset_id, role, first=number, last=last)
-        for role in BlockRole
-        if role is not BlockRole.DEFINITION
-    )
     made = Rows.after(
         first_step.prev_offset, last_step.new_data.offset_interval.end if last_step.new_data else last_step.prev_offset
     )
@@ -81,12 +82,34 @@ def _span(chains: ChainStore, dataset_id: DatasetId, number: int, declared: SetT
     return QuerySpan(number, declared, steps, made, read)
 
 
-def _iter_blocks(chains: ChainStore, dataset_id: DatasetId, numbers: range) -> Iterator[Block]:
-    for number in numbers:
-        stored = chains.find_block_by_number(dataset_id, number)
-        if stored is not None:
-            yield decode_block(stored.raw, expected_hash=stored.hash)
+def _count_steps(chains: ChainStore, dataset_id: DatasetId, first: int, last: int) -> int:
+    """Count the blocks of data, which are steps in a derivative (CHAIN-10)."""
+    return sum(
+        chains.count_blocks(dataset_id, role, first=first, last=last)
+        for role in BlockRole
+        if role > BlockRole.DEFINITION
+    )
 
 
-def _find_step(blocks: Iterator[Block]) -> ExecuteTransform | None:
-    return next((block.event for block in blocks if isinstance(block.event, ExecuteTransform)), None)
+def _find_step(
+    chains: ChainStore, dataset_id: DatasetId, first: int, last: int, *, newest: bool = False
+) -> ExecuteTransform | None:
+    """Find the first or the newest step of a range; others may put any number of other blocks between."""
+    near = range(last, first - 1, -1)[:_NEAR] if newest else range(first, last + 1)[:_NEAR]
+    for number in near:
+        if (step := _read_step(chains, dataset_id, number)) is not None:
+            return step
+    while first < last:
+        middle = (first + last) // 2
+        if newest:
+            is_behind = _count_steps(chains, dataset_id, middle + 1, last) > 0
+        else:
+            is_behind = _count_steps(chains, dataset_id, first, middle) == 0
+        first, last = (middle + 1, last) if is_behind else (first, middle)
+    return _read_step(chains, dataset_id, first)
+
+
+def _read_step(chains: ChainStore, dataset_id: DatasetId, number: int) -> ExecuteTransform | None:
+    stored = chains.find_block_by_number(dataset_id, number)
+    event = None if stored is None else decode_block(stored.raw, expected_hash=stored.hash).event
+    return event if isinstance(event, ExecuteTransform) else None

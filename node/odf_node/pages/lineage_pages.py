@@ -129,7 +129,7 @@ def show_lineage(visit: Visit) -> Page:
     readers = list_readers(chains, islice(others, MOST_LOOKED_AT), record.id, find=visit.find_dataset)
     lineage = [*above, *readers][:MOST_DATASETS]
     is_derived = load_view(chains, record.id).transform is not None
-    queries = [*reversed(list_queries(chains, record.id))][:MOST_QUERIES] if is_derived else []
+    queries = [*reversed(list_queries(chains, record.id, most=MOST_QUERIES))] if is_derived else []
     values = {
         "drawing": draw(lineage, record.id),
         "box": (WIDTH, HEIGHT),

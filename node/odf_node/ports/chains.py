@@ -51,7 +51,8 @@ class ChainStore(Protocol):
     def iter_landmarks(self, dataset_id: DatasetId, *, upto: int | None = None) -> Iterator[StoredBlock]:
         """Yield, in order, the blocks that say what is in force after block ``upto`` (None: the head).
 
-        These are all with the role DEFINITION, and the newest of each other role: few, however long the chain is.
+        These are all with the role DEFINITION, and the newest of each other role: few, however long the chain is
+        (CHAIN-53).
         """
         ...
 

@@ -41,10 +41,11 @@ class NewBlock:
 
 def role_of_traits(traits: int) -> BlockRole:
     """Say what a block with these traits (``odf_protocol.block_traits``) may contribute to what is in force."""
-    from odf_protocol.block_traits import DATA, ROWS, WATERMARK
+    from odf_protocol.block_traits import ABOUT, ATTACHMENTS, DATA, INFO, LICENSE, ROWS, WATERMARK
 
     if not traits & DATA:
-        return BlockRole.DEFINITION
+        roles = {INFO: BlockRole.INFO, LICENSE: BlockRole.LICENSE, ATTACHMENTS: BlockRole.ATTACHMENTS}
+        return roles.get(traits & ABOUT, BlockRole.DEFINITION)
     if not traits & WATERMARK:
         return BlockRole.ROWS if traits & ROWS else BlockRole.DATA
     return BlockRole.ROWS_AND_WATERMARK if traits & ROWS else BlockRole.WATERMARK

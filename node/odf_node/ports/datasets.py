@@ -44,10 +44,16 @@ class DatasetRecord:
 
 
 class BlockRole(IntEnum):
-    """What a block may contribute to what is in force, so that a view needs few blocks of a long chain."""
+    """What a block may contribute to what is in force, so that a view needs few blocks of a long chain.
 
+    Of all but ``DEFINITION`` the newest block counts alone. Those below it are not about data either.
+    """
+
+    ATTACHMENTS = -3
+    LICENSE = -2
+    INFO = -1
     DEFINITION = 0
-    """Any event that is not about data."""
+    """Any other event that is not about data; a chain has few of them (CHAIN-53)."""
     DATA = 1
     """AddData or ExecuteTransform with neither rows nor a watermark."""
     WATERMARK = 2

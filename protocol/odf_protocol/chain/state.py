@@ -34,6 +34,11 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
+DEFINITIONS = (
+    SetTransform, SetDataSchema, SetVocab, SetPollingSource, DisablePollingSource, AddPushSource, DisablePushSource,
+)  # fmt: skip
+"""All that is neither data nor about the dataset as such."""
+
 
 @dataclass(frozen=True, slots=True)
 class PushSource:
@@ -77,6 +82,7 @@ class ChainState:
         inputs: Progress, as of the last ExecuteTransform.
         earlier_inputs: Progress of inputs that earlier steps took and the last one did not.
         coverage: What the steps are together, beside what each of them is.
+        definitions: How many blocks say how the dataset is made, and count for as long as it lives.
     """
 
     dataset_id: DatasetId
@@ -99,6 +105,7 @@ class ChainState:
     inputs: tuple[InputProgress, ...] = ()
     earlier_inputs: tuple[InputProgress, ...] = ()
     coverage: Coverage = field(default_factory=Coverage)
+    definitions: int = 0
 
     @property
     def has_schema(self) -> bool:
@@ -133,7 +140,13 @@ def start(block: Block) -> ChainState:
 
 def advance(state: ChainState, block: Block) -> ChainState:
     """Make the state after one more block, which was judged to obey the rules."""
-    state = replace(state, head=block.hash, sequence_number=block.sequence_number, system_time=block.system_time)
+    state = replace(
+        state,
+        head=block.hash,
+        sequence_number=block.sequence_number,
+        system_time=block.system_time,
+        definitions=state.definitions + isinstance(block.event, DEFINITIONS),
+    )
     match block.event:
         case AddData() as event:
             return replace(_with_data(state, event), source_state=event.new_source_state)

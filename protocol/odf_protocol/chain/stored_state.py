@@ -45,6 +45,7 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     inputs: tuple[tuple[str, str | None, int | None], ...] = ()
     earlier_inputs: tuple[tuple[str, str | None, int | None], ...] = ()
     coverage: Coverage = msgspec.field(default_factory=Coverage)
+    definitions: int = 0
 
 
 def encode_state(state: ChainState) -> bytes:
@@ -73,6 +74,7 @@ def encode_state(state: ChainState) -> bytes:
             inputs=tuple(map(_progress_text, state.inputs)),
             earlier_inputs=tuple(map(_progress_text, state.earlier_inputs)),
             coverage=state.coverage,
+            definitions=state.definitions,
         )
     )
 
@@ -115,6 +117,7 @@ def _state_of(stored: _Stored) -> ChainState:
         inputs=tuple(_progress(*item) for item in stored.inputs),
         earlier_inputs=tuple(_progress(*item) for item in stored.earlier_inputs),
         coverage=stored.coverage,
+        definitions=stored.definitions,
     )
 
 

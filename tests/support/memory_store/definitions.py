@@ -14,4 +14,6 @@ class MemoryDefinitions(MemoryPort):
         with self._tables.lock:
             kept = list(self._tables.datasets.items())
         for dataset_id, each in kept:
-            yield dataset_id, b"\0".join(block.raw for block in each.blocks if block.role is BlockRole.DEFINITION)
+            newest = {block.role: block.raw for block in each.blocks if block.role < BlockRole.DEFINITION}
+            all_others = (block.raw for block in each.blocks if block.role is BlockRole.DEFINITION)
+            yield dataset_id, b"\0".join([*all_others, *(newest[role] for role in sorted(newest))])

@@ -80,8 +80,10 @@ _PAGE_DATASETS: Final = 500  # one read transaction each, as elsewhere
 # In this order of tables the index blocks_by_role is used, and no block with rows is looked at.
 _PAGE: Final = (
     "SELECT d.key, d.id, b.raw FROM (SELECT key, id FROM datasets WHERE key > ? ORDER BY key LIMIT ?) d"
-    " CROSS JOIN blocks b ON b.dataset = d.key AND b.role = ? ORDER BY d.key"
+    " CROSS JOIN blocks b ON b.dataset = d.key AND b.role = ? ORDER BY d.key, b.sequence_number"
 )
+_NEWEST: Final = "SELECT raw FROM blocks WHERE dataset = ? AND role = ? ORDER BY sequence_number DESC LIMIT 1"
+_ABOUT: Final = tuple(sorted(role for role in BlockRole if role < BlockRole.DEFINITION))
 
 
 class SqliteDefinitions(SqlitePort):
@@ -92,9 +94,13 @@ class SqliteDefinitions(SqlitePort):
         while True:
             with self._database.reading() as connection:
                 rows = connection.execute(_PAGE, (after, _PAGE_DATASETS, BlockRole.DEFINITION)).fetchall()
+                keys = dict.fromkeys(as_int(row[0]) for row in rows)
+                about = {key: [row[0] for role in _ABOUT for row in connection.execute(_NEWEST, (key, role))]
+                         for key in keys}  # fmt: skip
             if not rows:
                 return
-            for _, found in groupby(rows, key=lambda row: as_int(row[0])):
+            for key, found in groupby(rows, key=lambda row: as_int(row[0])):
                 blocks = list(found)
-                yield DatasetId.decode(as_bytes(blocks[0][1])), b"\0".join(as_bytes(row[2]) for row in blocks)
+                raws = [*(row[2] for row in blocks), *about[key]]
+                yield DatasetId.decode(as_bytes(blocks[0][1])), b"\0".join(map(as_bytes, raws))
             after = as_int(rows[-1][0])
