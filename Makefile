@@ -66,8 +66,10 @@ types: $(VENV)/.installed
 	@nice $(BIN)/mypy > build/types.txt 2>&1; echo $$? > build/types.code
 
 # By file, so that what a file's tests share is made once, in the order of tests/conftest.py.
+# Python may write what it compiled: plug-ins of pytest, whose assertions it rewrites, are read before tests/conftest.py
+# can say so, which takes each process a second.
 run-tests: compile
-	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # What differs between releases of Python: the library, Spark's workers, the sandbox's view of an interpreter.
 PYTHONS ?= python3.12 python3.13

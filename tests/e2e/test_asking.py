@@ -12,6 +12,8 @@ from support.command_line import run_command
 from support.nodes import RealNode
 from support.terminal import ASKED, terminal
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 MANIFEST = """
 kind: DatasetSnapshot
 version: 1

@@ -13,7 +13,7 @@ from support.ingests import RootDataset
 from support.nodes import RealNode
 from support.warm_engine import lent_engine
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("light_engines")]
 
 PUSHED = """
 kind: DatasetSnapshot

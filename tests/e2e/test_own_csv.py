@@ -8,7 +8,7 @@ import pytest
 
 from support.nodes import RealNode
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.usefixtures("light_engines")]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own-csv"
 PAGE = (EXAMPLE / "README.md").read_text()

@@ -7,7 +7,7 @@ import pytest
 
 from support.nodes import Publisher, RanCommand, RealNode, make_publisher
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.usefixtures("light_engines")]
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,8 @@ from support.offering_peer import OfferingPeer
 from support.offers import CITIES, MORE_CITIES, NOW, Judge, PeerChain, root_chain
 from support.signing import DATASET_KEY
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 FOLLOWER = """
 kind: DatasetSnapshot
 version: 1

@@ -23,6 +23,8 @@ from support.nodes import RealNode
 from support.notice_receiver import Receiver, receiving
 from support.plug_in_packages import installed_package
 
+pytestmark = pytest.mark.usefixtures("light_engines")
+
 MANIFEST = """
 kind: DatasetSnapshot
 version: 1
