@@ -30,16 +30,6 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.replay import EngineDocument, EngineIdentity
 from odf_protocol.timestamp import Timestamp
 
-__all__ = [
-    "PREDICATE_TYPE",
-    "Attestation",
-    "BlockRef",
-    "StepResult",
-    "Verdict",
-    "decode_attestation",
-    "sign_attestation",
-]
-
 PREDICATE_TYPE: Final = "https://w3id.org/odf-node/replay-attestation/v1"
 """Ours; an identifier, nothing is fetched from it."""
 _MAX_STEPS: Final = 4096  # guess: fills the largest envelope

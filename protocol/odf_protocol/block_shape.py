@@ -20,8 +20,9 @@ from typing import Any
 from odf_protocol.block import Block, encode_block
 from odf_protocol.block_traits import traits_of
 from odf_protocol.did import DatasetId
+from odf_protocol.enums import Scalar
 from odf_protocol.events import AddData, ExecuteTransform, SourceState
-from odf_protocol.events.declaration import BytesKind, Field, Kind, Scalar
+from odf_protocol.events.declaration import BytesKind, Field, Kind
 from odf_protocol.multihash import ARROW0_SHA3_256, SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.wire.decoder import Decoder

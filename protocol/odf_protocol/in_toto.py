@@ -62,17 +62,6 @@ def parse_block_ref(sequence_number: int, text: str, *, clause: str) -> BlockRef
     return BlockRef(sequence_number, block_hash)
 
 
-__all__ = [
-    "PAYLOAD_TYPE",
-    "InTotoStatement",
-    "NodeStatement",
-    "Predicate",
-    "Subject",
-    "begin_predicate",
-    "read_statement",
-    "sign_statement",
-]
-
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"  # in-toto "Envelope layer"
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"  # in-toto "Statement layer"
 

@@ -38,16 +38,6 @@ from odf_protocol.errors import UnsupportedError
 from odf_protocol.schema_arrow_encoding import find_layout, layout_of, strip_encodings
 from odf_protocol.schema_compat import describe_type
 
-__all__ = [
-    "arrow_field_of",
-    "arrow_schema_of",
-    "arrow_type_of",
-    "data_schema_of",
-    "data_schema_with_encodings_of",
-    "rows_schema_of",
-    "strip_encodings",
-]
-
 #: Deepest nesting of types: that of blocks.
 MAX_DEPTH: Final = 64
 

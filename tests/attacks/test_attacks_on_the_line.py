@@ -26,7 +26,6 @@ from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import Freshness
-from odf_protocol.attestations import BlockRef
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from odf_protocol.errors import OdfError
@@ -36,6 +35,7 @@ from odf_protocol.exchange.messages import (
     HeadMessage,
 )
 from odf_protocol.exchange.packs import PackedBlock, encode_pack
+from odf_protocol.in_toto import BlockRef
 from odf_protocol.multihash import Multihash
 from odf_protocol.settlements import sign_settlement
 from odf_protocol.signatures import sign_block

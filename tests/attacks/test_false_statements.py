@@ -13,9 +13,10 @@ from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.taking import Errand
 from odf_node.home import Home
-from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
+from odf_protocol.attestations import StepResult, sign_attestation
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData
+from odf_protocol.in_toto import BlockRef
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
 from odf_protocol.replay import EngineIdentity

@@ -14,9 +14,9 @@ from odf_node.adapters.http_failures import error_of_status
 from odf_node.cli.console import Console, printable_line
 from odf_node.cli.refusal_text import describe_cells
 from odf_node.cli.rows import write_rows
-from odf_protocol.attestations import BlockRef
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
+from odf_protocol.in_toto import BlockRef
 from odf_protocol.judging import BundleDocument, DocumentSort, encode_bundle
 from odf_protocol.verification_statements import Checked, sign_verification
 from odf_protocol.verification_statements import Problem as FoundProblem

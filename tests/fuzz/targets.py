@@ -20,7 +20,7 @@ from fuzz.smart_targets import SMART_TARGETS
 from fuzz.target import Target
 from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
 from odf_protocol.annotate import annotate_block
-from odf_protocol.attestations import BlockRef, decode_attestation
+from odf_protocol.attestations import decode_attestation
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.stored_state import decode_state, encode_state
@@ -33,7 +33,7 @@ from odf_protocol.events import DataSchema, SetDataSchema
 from odf_protocol.events.equality import means_the_same
 from odf_protocol.exchange.packs import PackedBlock, decode_pack, encode_pack
 from odf_protocol.heads import decode_signed_head
-from odf_protocol.in_toto import PAYLOAD_TYPE
+from odf_protocol.in_toto import PAYLOAD_TYPE, BlockRef
 from odf_protocol.key_events import decode_key_event
 from odf_protocol.manifest import (
     ManifestError,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
+from odf_protocol.attestations import StepResult, sign_attestation
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.dsse import sign_envelope
 from odf_protocol.equivocation import EquivocationKind, block_statement, prove_equivocation
@@ -23,7 +23,7 @@ from odf_protocol.hashing.v1 import column_array
 from odf_protocol.hashing.v1_leaf import LEAF_ROWS, leaf_parts
 from odf_protocol.hashing.v1_types import decode_schema, encode_schema, iter_columns
 from odf_protocol.heads import sign_head
-from odf_protocol.in_toto import PAYLOAD_TYPE
+from odf_protocol.in_toto import PAYLOAD_TYPE, BlockRef
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.key_logs import sign_recovery, sign_recovery_key, sign_rotation
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash

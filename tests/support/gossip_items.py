@@ -5,11 +5,12 @@ What was read once is remembered, also for whoever reads it with ``remembered_it
 
 from functools import cache
 
-from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
+from odf_protocol.attestations import StepResult, sign_attestation
 from odf_protocol.did import DidKey
 from odf_protocol.equivocation import EquivocationKind, check_equivocation, prove_equivocation
 from odf_protocol.gossip import Item, ItemKind, read_item
 from odf_protocol.heads import sign_head
+from odf_protocol.in_toto import BlockRef
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.key_logs import sign_rotation
 from odf_protocol.replay import EngineIdentity

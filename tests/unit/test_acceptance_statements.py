@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
-from odf_protocol.attestations import BlockRef, decode_attestation
+from odf_protocol.attestations import decode_attestation
 from odf_protocol.did import DidKey
 from odf_protocol.dsse import sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError
-from odf_protocol.in_toto import PAYLOAD_TYPE
+from odf_protocol.in_toto import PAYLOAD_TYPE, BlockRef
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.signatures import public_key_of
 from support.chains import DATASET, hash_of, later

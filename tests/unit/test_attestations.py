@@ -4,17 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from odf_protocol.attestations import (
-    PREDICATE_TYPE,
-    BlockRef,
-    StepResult,
-    Verdict,
-    decode_attestation,
-    sign_attestation,
-)
+from odf_protocol.attestations import PREDICATE_TYPE, StepResult, Verdict, decode_attestation, sign_attestation
 from odf_protocol.dsse import decode_envelope, sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
-from odf_protocol.in_toto import PAYLOAD_TYPE
+from odf_protocol.in_toto import PAYLOAD_TYPE, BlockRef
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.replay import EngineIdentity
 from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, add_signature, dataset_of, did_key_of, some_hash

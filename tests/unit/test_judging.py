@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from odf_protocol.attestations import BlockRef
 from odf_protocol.equivocation import block_statement
 from odf_protocol.errors import MalformedError
 from odf_protocol.heads import sign_head
+from odf_protocol.in_toto import BlockRef
 from odf_protocol.judging import BundleDocument, DocumentSort, Weight, decode_bundle, encode_bundle, judge
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.key_logs import sign_rotation

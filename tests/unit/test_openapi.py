@@ -20,7 +20,11 @@ ROOT = Path(__file__).parent.parent.parent
 DESCRIPTION = yaml.safe_load((ROOT / "spec/schemas/openapi.yaml").read_text())
 CLAUSES = (ROOT / "spec/extensions/exchange.md").read_text()
 SCHEMAS = DESCRIPTION["components"]["schemas"]
-MESSAGES = [name for name in messages.__all__ if isinstance(getattr(messages, name), type(msgspec.Struct))]
+MESSAGES = [
+    name
+    for name, found in vars(messages).items()
+    if isinstance(found, type(msgspec.Struct)) and not name.startswith("_")
+]
 
 
 def described_routes() -> set[tuple[str, str]]:

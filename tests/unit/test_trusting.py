@@ -13,8 +13,8 @@ from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.taking import Errand
 from odf_protocol.accept_policy_text import parse_policies
-from odf_protocol.attestations import BlockRef
 from odf_protocol.errors import MalformedError
+from odf_protocol.in_toto import BlockRef
 from odf_protocol.policy import Trust
 from odf_protocol.statements import decode_statement, list_witnesses
 from odf_protocol.verification_statements import Checked, Problem, sign_verification

@@ -9,12 +9,13 @@ from odf_node.derive.replay_records import identity_of
 from odf_node.ports import Attestation, Head, KeyStore, PrivateKey
 from odf_protocol.acceptance_statements import AcceptanceStatement, sign_acceptance
 from odf_protocol.attestations import Attestation as ReplayAttestation
-from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
+from odf_protocol.attestations import StepResult, sign_attestation
 from odf_protocol.block import Block
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.divergence import Divergence
 from odf_protocol.errors import OdfError
 from odf_protocol.events import ExecuteTransform
+from odf_protocol.in_toto import BlockRef
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Decision, Policy
 from odf_protocol.statements import decode_statement

@@ -17,9 +17,9 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.progress import Say, say_under
 from odf_node.trust.verifying import Finding
-from odf_protocol.attestations import BlockRef
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.in_toto import BlockRef
 from odf_protocol.statements import decode_statement
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.verification_statements import Checked, Problem, VerificationStatement, sign_verification

@@ -32,38 +32,6 @@ from odf_protocol.enums import BOOL, INT16, INT32, INT64, UINT32, UINT64, Scalar
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
-__all__ = [
-    "BOOL",
-    "I16",
-    "I32",
-    "I64",
-    "INT16",
-    "INT32",
-    "INT64",
-    "U32",
-    "U64",
-    "UINT32",
-    "UINT64",
-    "BytesKind",
-    "Declaration",
-    "DefaultsTo",
-    "EnumKind",
-    "Field",
-    "Kind",
-    "Scalar",
-    "ScalarKind",
-    "TableKind",
-    "TextKind",
-    "TimestampKind",
-    "Union",
-    "UnionKind",
-    "VectorKind",
-    "WireEnum",
-    "declaration_of",
-    "union_kind_of",
-]
-
-
 # Plain aliases, so that a field's annotation says how wide it is.
 I16 = Annotated[int, INT16]
 I32 = Annotated[int, INT32]

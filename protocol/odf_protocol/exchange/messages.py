@@ -24,30 +24,6 @@ from odf_protocol.head import Head
 from odf_protocol.key_history import MAX_KEY_EVENTS
 from odf_protocol.multihash import Multihash
 
-__all__ = [
-    "AttestationPage",
-    "DatasetPage",
-    "DatasetSummary",
-    "DatasetTexts",
-    "DisputeList",
-    "HashAnswer",
-    "HeadAnswer",
-    "HeadMessage",
-    "KeyLogMessage",
-    "Kind",
-    "MissingObject",
-    "NodeInfo",
-    "Problem",
-    "PushRequest",
-    "PushState",
-    "PushStatus",
-    "TreeHeader",
-    "TreeNodes",
-    "UploadProgress",
-    "decode_message",
-    "encode_message",
-]
-
 JSON_MEDIA_TYPE: Final = "application/json"
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 """Source: RFC 9457."""
@@ -118,19 +94,28 @@ class DatasetTexts(msgspec.Struct, frozen=True, kw_only=True):
         return [("name", name), ("description", self.description), *keywords, *columns]
 
 
-class DatasetSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One published dataset. ``trust`` is the serving node's word about it, nothing to rely on."""
+class _OfDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said of one dataset, which is at ``head``."""
 
     dataset_id: Text
     name: Name
-    kind: Kind
     head: HeadMessage
+
+    def __post_init__(self) -> None:
+        self.to_dataset_id()
+
+    def to_dataset_id(self) -> DatasetId:
+        """Read the identity."""
+        return DatasetId.parse(self.dataset_id)
+
+
+class DatasetSummary(_OfDataset, frozen=True, kw_only=True):
+    """One published dataset. ``trust`` is the serving node's word about it, nothing to rely on."""
+
+    kind: Kind
     trust: Text
     texts: DatasetTexts | msgspec.UnsetType = msgspec.UNSET
     """Given where words were asked for, by nodes that search (EX-89)."""
-
-    def __post_init__(self) -> None:
-        DatasetId.parse(self.dataset_id)
 
 
 class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,23 +125,13 @@ class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
     next_after: Name | None = None
 
 
-class HeadAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class HeadAnswer(_OfDataset, frozen=True, kw_only=True):
     """The newest block of a dataset, and the document in which its key vouches for it, as it was made."""
 
-    dataset_id: Text
-    name: Name
     kind: Kind
-    head: HeadMessage
     signed_head: bytes | None = None
     key_events: Count | msgspec.UnsetType = msgspec.UNSET
     """How many events the log of the dataset's keys has; absent where there is none to ask for."""
-
-    def __post_init__(self) -> None:
-        self.to_dataset_id()
-
-    def to_dataset_id(self) -> DatasetId:
-        """Read the identity."""
-        return DatasetId.parse(self.dataset_id)
 
 
 class HashAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,22 +209,12 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     report: dict[str, Any] | None = None
 
 
-class PushRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PushRequest(_OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The wish to bring the receiver's copy of a dataset up to ``head``."""
 
-    dataset_id: Text
-    name: Name
-    head: HeadMessage
     signed_head: bytes | None = None
     key_events: KeyEvents | msgspec.UnsetType = msgspec.UNSET
     """The log of the dataset's keys; absent where it never changed its key, so that older receivers understand."""
-
-    def __post_init__(self) -> None:
-        self.to_dataset_id()
-
-    def to_dataset_id(self) -> DatasetId:
-        """Read the identity."""
-        return DatasetId.parse(self.dataset_id)
 
 
 class PushStatus(StrEnum):

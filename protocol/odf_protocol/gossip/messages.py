@@ -22,27 +22,6 @@ from odf_protocol.gossip.addresses import MAX_PEER_RECORD_BYTES
 from odf_protocol.gossip.item import MAX_ITEM_BYTES, Item, ItemKind, item_id
 from odf_protocol.gossip.ranges import MAX_RANGES, NONCE_BYTES, ItemId, Range
 
-__all__ = [
-    "MAX_MESSAGE_BYTES",
-    "Compare",
-    "Feed",
-    "Follow",
-    "Hello",
-    "ItemMessage",
-    "Items",
-    "Push",
-    "Range",
-    "Ranges",
-    "Reply",
-    "Request",
-    "Taken",
-    "Want",
-    "Welcome",
-    "decode_reply",
-    "decode_request",
-    "encode_gossip",
-]
-
 MAX_MESSAGE_BYTES: Final = 512 * 1024
 """The largest item in base64 with as much again beside it."""
 MAX_MESSAGE_ITEMS: Final = 256

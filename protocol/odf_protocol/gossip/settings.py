@@ -16,92 +16,49 @@ class GossipSettings:
     """Limits and intervals, the latter counted in rounds where nothing else is said.
 
     All defaults are guesses that the simulator was content with.
-
-    Attributes:
-        round_ms: Milliseconds from one ``Tick`` to the next; the host keeps this clock.
-        out_links: Peers that this node chose to send to.
-        in_links: Peers that asked this node to send to them, on top.
-        anchor_links: How many of ``out_links`` are given to pinned peers first.
-        hello_rounds: Between two greetings of chosen peers.
-        link_rounds: A link that somebody asked for ends when they did not ask again for so long.
-        probe_rounds: Between two looks at a peer that is not a link.
-        rotate_rounds: Between two replacements of a chosen peer by another.
-        reconcile_rounds: Between two reconciliations.
-        anchor_reconciles: Every so many reconciliations one goes to a pinned peer.
-        feed_peers: How many peers a node without an address follows each round.
-        max_failures: In a row, before a link is dropped.
-        max_backoff_rounds: Longest wait before a peer that fails is tried again.
-        tried_peers: Peers that answered once and are no links.
-        new_peers: Peers that were only heard of.
-        bucket_peers: Of one address bucket in either table.
-        bucket_links: Of one address bucket among the chosen peers.
-        introduced_peers: Peers only heard of from one address bucket.
-        fresh_failures: In a row, before a peer that was only heard of is forgotten.
-        sample_peers: Records in one answer.
-        max_items: Items of no particular interest kept at once.
-        max_item_bytes: Their bytes.
-        signer_items: Items of interest by one key; more are kept in passing.
-        max_forgotten: Ids remembered so as not to be asked for again.
-        max_log: Entries of the arrival log that feeds are read from.
-        future_ms: How far ahead of this node's clock a statement may be dated.
-        outbox_items: Items that wait for one peer.
-        push_bytes: Raw bytes in one push.
-        push_items: Items in one push; fewer than ``rate_items_per_s`` allows in a round.
-        push_attempts: How often an item is sent to a peer that does not answer.
-        want_items: Ids in one want.
-        session_steps: Requests of one reconciliation.
-        rate_requests_per_s: Of one address bucket, in the long run.
-        rate_burst_requests: And at once.
-        rate_items_per_s: New items that one bucket may push unasked, in the long run.
-        rate_burst_items: And at once.
-        origin_heads_per_s: New heads of one dataset, in the long run.
-        origin_burst_heads: And at once.
-        rate_buckets: Buckets that are counted at once.
-        max_strikes: Invalid items from one bucket before it is shut out.
-        ban_ms: For how long.
     """
 
-    round_ms: int = 2_000
-    out_links: int = 5
-    in_links: int = 8
-    anchor_links: int = 1
-    hello_rounds: int = 5
-    link_rounds: int = 90
-    probe_rounds: int = 10
-    rotate_rounds: int = 150
-    reconcile_rounds: int = 4
-    anchor_reconciles: int = 4
-    feed_peers: int = 2
-    max_failures: int = 3
-    max_backoff_rounds: int = 60
-    tried_peers: int = 128
-    new_peers: int = 256
-    bucket_peers: int = 4
-    bucket_links: int = 1
-    introduced_peers: int = 32
-    fresh_failures: int = 4
-    sample_peers: int = 6
-    max_items: int = 20_000
-    max_item_bytes: int = 32 * 1024 * 1024
-    signer_items: int = 2_048
-    max_forgotten: int = 40_000
-    max_log: int = 4_096
-    future_ms: int = 600_000
-    outbox_items: int = 512
-    push_bytes: int = 64 * 1024
-    push_items: int = 16
-    push_attempts: int = 3
-    want_items: int = 256
-    session_steps: int = 8
-    rate_requests_per_s: float = 20.0
-    rate_burst_requests: float = 200.0
-    rate_items_per_s: float = 10.0
-    rate_burst_items: float = 300.0
-    origin_heads_per_s: float = 0.2
-    origin_burst_heads: float = 8.0
-    rate_buckets: int = 4_096
-    max_strikes: int = 8
-    ban_ms: int = 600_000
+    round_ms: int = 2_000  # milliseconds from one ``Tick`` to the next; the host keeps this clock
+    out_links: int = 5  # peers that this node chose to send to
+    in_links: int = 8  # peers that asked this node to send to them, on top
+    anchor_links: int = 1  # how many of ``out_links`` are given to pinned peers first
+    hello_rounds: int = 5  # between two greetings of chosen peers
+    link_rounds: int = 90  # a link that somebody asked for ends when they did not ask again for so long
+    probe_rounds: int = 10  # between two looks at a peer that is not a link
+    rotate_rounds: int = 150  # between two replacements of a chosen peer by another
+    reconcile_rounds: int = 4  # between two reconciliations
+    anchor_reconciles: int = 4  # every so many reconciliations one goes to a pinned peer
+    feed_peers: int = 2  # how many peers a node without an address follows each round
+    max_failures: int = 3  # in a row, before a link is dropped
+    max_backoff_rounds: int = 60  # longest wait before a peer that fails is tried again
+    tried_peers: int = 128  # peers that answered once and are no links
+    new_peers: int = 256  # peers that were only heard of
+    bucket_peers: int = 4  # of one address bucket in either table
+    bucket_links: int = 1  # of one address bucket among the chosen peers
+    introduced_peers: int = 32  # peers only heard of from one address bucket
+    fresh_failures: int = 4  # in a row, before a peer that was only heard of is forgotten
+    sample_peers: int = 6  # records in one answer
+    max_items: int = 20_000  # items of no particular interest kept at once
+    max_item_bytes: int = 32 * 1024 * 1024  # their bytes
+    signer_items: int = 2_048  # items of interest by one key; more are kept in passing
+    max_forgotten: int = 40_000  # ids remembered so as not to be asked for again
+    max_log: int = 4_096  # entries of the arrival log that feeds are read from
+    future_ms: int = 600_000  # how far ahead of this node's clock a statement may be dated
+    outbox_items: int = 512  # items that wait for one peer
+    push_bytes: int = 64 * 1024  # raw bytes in one push
+    push_items: int = 16  # items in one push; fewer than ``rate_items_per_s`` allows in a round
+    push_attempts: int = 3  # how often an item is sent to a peer that does not answer
+    want_items: int = 256  # ids in one want
+    session_steps: int = 8  # requests of one reconciliation
+    rate_requests_per_s: float = 20.0  # of one address bucket, in the long run
+    rate_burst_requests: float = 200.0  # and at once
+    rate_items_per_s: float = 10.0  # new items that one bucket may push unasked, in the long run
+    rate_burst_items: float = 300.0  # and at once
+    origin_heads_per_s: float = 0.2  # new heads of one dataset, in the long run
+    origin_burst_heads: float = 8.0  # and at once
+    rate_buckets: int = 4_096  # buckets that are counted at once
+    max_strikes: int = 8  # invalid items from one bucket before it is shut out
+    ban_ms: int = 600_000  # for how long
 
 
 K = TypeVar("K", bound=Hashable)

@@ -25,8 +25,6 @@ from odf_protocol.hashing.column_work import ColumnExecutor, run_columns
 from odf_protocol.hashing.reader_schema import as_reader_types
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 
-__all__ = ["Arrow0Hasher", "ColumnExecutor"]
-
 _CHUNK_ROWS: Final = 1 << 17  # measured: smaller ones cost more for starting than they gain by staying in the cache
 _CHUNK_BYTES: Final = 1 << 22  # guess: four times the second-level cache; bounds what is laid out at once
 _SHARED_BYTES: Final = 1 << 23  # guess: workers wait for each other at the end; more would be memory touched anew

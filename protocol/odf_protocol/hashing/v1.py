@@ -24,20 +24,6 @@ from odf_protocol.hashing.v1_leaf import LEAF_ROWS, leaf_parts, normalized
 from odf_protocol.hashing.v1_types import Column, decode_schema, encode_schema, iter_columns
 from odf_protocol.multihash import Multihash
 
-__all__ = [
-    "FAN_OUT",
-    "HASH_BYTES",
-    "LOGICAL_V1_SHA2_256",
-    "LogicalHasher",
-    "PackedHashes",
-    "TableSummary",
-    "leaf_count",
-    "leaf_hash",
-    "node_hash",
-    "root_hash",
-    "tree_levels",
-]
-
 LOGICAL_V1_SHA2_256: Final = 0x300DF1
 """Multihash code of ours, in the range that the multicodec table leaves for private use."""
 FAN_OUT: Final = 16

@@ -35,8 +35,6 @@ from odf_protocol.manifest.documents import BlockManifest, DatasetSnapshot, Mani
 from odf_protocol.manifest.nodes import format_float, needs_quotes
 from odf_protocol.wire.envelope import MetadataBlock
 
-__all__ = ["iter_log_yaml", "manifest_to_json", "manifest_to_plain", "manifest_to_yaml", "to_plain"]
-
 #: A tree that JSON can hold; maps keep their order.
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 

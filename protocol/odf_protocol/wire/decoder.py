@@ -11,6 +11,7 @@ import struct
 from functools import cache
 from typing import Any, TypeVar, assert_never
 
+from odf_protocol.enums import Scalar
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events.declaration import (
     BytesKind,
@@ -18,7 +19,6 @@ from odf_protocol.events.declaration import (
     EnumKind,
     Field,
     Kind,
-    Scalar,
     ScalarKind,
     TableKind,
     TextKind,

@@ -9,12 +9,12 @@ Source: ODF metadata block serialization; FlatBuffers internals (builder).
 import struct
 from typing import Any, assert_never
 
+from odf_protocol.enums import Scalar
 from odf_protocol.events.declaration import (
     BytesKind,
     EnumKind,
     Field,
     Kind,
-    Scalar,
     ScalarKind,
     TableKind,
     TextKind,

@@ -28,7 +28,9 @@ ROOT = Path(__file__).parents[3]
 SCHEMAS = yaml.safe_load((ROOT / "spec/schemas/openapi.yaml").read_text())["components"]["schemas"]
 NAMES = {"ItemMessage": "Item"}
 MESSAGES = [
-    name for name in gossip_messages.__all__ if isinstance(getattr(gossip_messages, name), type(msgspec.Struct))
+    name
+    for name, found in vars(gossip_messages).items()
+    if isinstance(found, type(msgspec.Struct)) and not name.startswith("_")
 ]
 ROUTE = "/_odf/v1/gossip"
 JSON = {"Content-Type": "application/json"}
