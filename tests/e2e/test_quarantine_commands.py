@@ -241,7 +241,19 @@ def test_refused_batch_waits_whole_and_once_and_is_released_once(strict: RealNod
     again = strict.run("quarantine", "resend", "orders", number)
     assert again.code == 7
     assert kept(strict) == before
-    assert strict.run("quarantine", "resend", "orders", f"{number}.1").code == 1
+    (tmp_path / "edited.csv").write_text(f"_row,event_time,id,amount\n{number}.1,2020-01-02,2,5\n")
+    single = (f"{number}.1",)
+    for words in (
+        ("resend", "orders", *single),
+        ("drop", "orders", *single),
+        ("fix", "orders", *single, "--set", "amount=5"),
+        ("fix", "orders", "--file", str(tmp_path / "edited.csv")),
+    ):
+        refused = strict.run("quarantine", *words)
+        assert (refused.code, f"batch {number}, which waits whole" in refused.err) == (2, True), refused
+    told = strict.must("quarantine", "resend", "orders").err
+    assert f"batch {number} waits whole: name it" in told
+    assert f"resend orders {number} --release lets the batch pass" in strict.must("quarantine", "show", "orders").err
     assert kept(strict) == before
     released = strict.must("quarantine", "resend", "orders", number, "--release")
     assert "1 row ingested" in released.out

@@ -138,6 +138,11 @@ WRONG = {
         {"read": "{kind: Csv, schema: {fields: [{name: city, type: String}, {name: b, type: Binary}]}}"},
         "read.schema.fields[1].type: expected a type that text can denote for the column b",
     ),
+    "hash": (
+        {"read": "{kind: NdJson, schema: {fields: [{name: city, type: String}, {name: b, type: {kind: List, itemType: "
+                 "{kind: Struct, fields: [{name: k, type: String}]}}}]}}"},
+        "read.schema.fields[1].type: expected a type that ODF's logical hash has for the column b; String keeps the",
+    ),
     "key": (
         {"merge": "{kind: Snapshot, primaryKey: [event_time, citty]}"},
         "expected a column of the source (event_time, city, people), found citty; did you mean 'city'?",

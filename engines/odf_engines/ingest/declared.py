@@ -16,6 +16,7 @@ from odf_engines.ingest.text_forms import text_form_of
 from odf_engines.registry import find_preprocess_engine
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import AddPushSource, MergeStrategy, ReadStepCsv, ReadStepParquet, SetPollingSource, Transform
+from odf_protocol.hashing.arrow0_types import iter_leaves, type_bytes
 from odf_protocol.manifest.errors import At
 from odf_protocol.vocabulary import Vocabulary
 
@@ -53,10 +54,26 @@ def check_source(
         except UnsupportedError:
             place = here / "ddlSchema" / index if read.schema is None else here / "schema" / "fields" / index / "type"
             place.reject(f"a type that text can denote for the column {field.name}", str(field.type))
+        if source.preprocess is None and not has_converters:
+            check_hashed(
+                field, here / "schema" / "fields" / index / "type" if read.schema else here / "ddlSchema" / index
+            )
     # What queries make of the columns, nobody knows yet; what converters make of them, the node finds out.
     if source.preprocess is None and not has_converters:
         columns = declared if read.schema is not None else rename_reserved(declared, source.merge, vocabulary)
         check_merge_columns(columns, source.merge, vocabulary, at)
+
+
+def check_hashed(field: pa.Field, at: At) -> None:
+    """Refuse a column that no slice can have, as ODF's logical hash has no rule for it."""
+    try:
+        for leaf in iter_leaves(pa.schema([field])):
+            type_bytes(leaf.type, leaf.name)
+    except UnsupportedError as error:
+        expected = (
+            f"a type that ODF's logical hash has for the column {field.name}; String keeps the JSON text of a value"
+        )
+        at.reject(expected, str(error.found))
 
 
 def _check_preprocess(transform: Transform, preprocessed_by: str, at: At) -> None:

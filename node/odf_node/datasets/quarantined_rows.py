@@ -3,10 +3,11 @@
 Source: clauses QUAR-1 and QUAR-4 in ``spec/quarantine.md``.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.quarantine import QuarantineFile, QuarantineStore, RowId, RowNote
@@ -79,6 +80,21 @@ class QuarantineReader:
     def list_entries(self, record: DatasetRecord) -> list[QuarantineFile]:
         """Return the entries of a dataset, oldest first."""
         return list(self.ingests.iter_quarantine(record.id))
+
+    def require_single(self, record: DatasetRecord, rows: Iterable[RowId]) -> None:
+        """Refuse rows of a batch that waits whole: what can be done is done with the batch.
+
+        Raises:
+            UsageError: One is such.
+        """
+        whole = {each.id for each in self.list_entries(record) if each.batch is not None and each.batch.fate is None}
+        found = next((row for row in rows if row.entry in whole), None)
+        if found is not None:
+            raise UsageError(
+                f"{found} is of batch {found.entry}, which waits whole: 'odf-node quarantine resend {record.name}"
+                f" {found.entry} --release' lets it pass and sets its bad rows aside to be mended, --file FILE in place"
+                f" of --release sends a mended file, and 'drop' gives it up"
+            )
 
     def count_waiting(self, entry: QuarantineFile) -> int:
         """Count the rows of an entry that wait; of a batch that waits, all that were found bad."""

@@ -15,7 +15,7 @@ from odf_engines.conversion.contract import ColumnsUnknownError, Converter, Conv
 from odf_engines.conversion.converted_rows import make_converters
 from odf_engines.engine import IngestEngine
 from odf_engines.ingest.columns import columns_of, rename_reserved
-from odf_engines.ingest.declared import check_merge_columns
+from odf_engines.ingest.declared import check_hashed, check_merge_columns
 from odf_engines.ingest.plug_in_records import NEEDED_STEP
 from odf_engines.ingest.source_schema import find_declared
 from odf_engines.readers.contract import Reader
@@ -84,6 +84,8 @@ def find_row_schema(
         except (ParameterError, BrokenPlugInError, UnsupportedError, ColumnsUnknownError, UnknownDatasetError):
             return None  # told with its own place, or by the first ingest
         check_merge_columns(made[-1].schema, source.merge, vocabulary, at)
+        for field in made[-1].schema:
+            check_hashed(field, at / "read")
         return columns_of(made[-1].schema, source.merge, vocabulary, None).schema
     found = declared if source.read.schema is not None else rename_reserved(declared, source.merge, vocabulary)
     return columns_of(found, source.merge, vocabulary, None).schema

@@ -109,7 +109,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         case "export":
             _export(context, found, arguments.output_format, arguments.output_path)
         case _:
-            _fix(context, record, found, arguments)
+            _fix(context, reader, record, found, arguments)
     return 0
 
 
@@ -184,6 +184,12 @@ def _tell_next(context: Context, record: DatasetRecord, rows: Sequence[KeptRow])
     if unmended is not None:
         what = f"odf-node quarantine fix {record.name} {unmended.id} --set COLUMN=SQL"
         context.console.note(f"next: {what} mends a row, or 'drop' in place of 'fix' gives it up")
+    elif any(row.state == "batch waits" for row in rows):
+        number = next(row.id.entry for row in rows if row.state == "batch waits")
+        what = f"odf-node quarantine resend {record.name} {number} --release"
+        context.console.note(
+            f"next: {what} lets the batch pass, --file FILE sends another in its place, 'drop' gives it up"
+        )
     elif any(row.state == "mended" for row in rows):
         context.console.note(f"next: odf-node quarantine resend {record.name}")
 
@@ -223,7 +229,13 @@ def _export(context: Context, rows: Sequence[KeptRow], output_format: str, path:
     )  # fmt: skip
 
 
-def _fix(context: Context, record: DatasetRecord, rows: Sequence[KeptRow], arguments: argparse.Namespace) -> None:
+def _fix(
+    context: Context,
+    reader: QuarantineReader,
+    record: DatasetRecord,
+    rows: Sequence[KeptRow],
+    arguments: argparse.Namespace,
+) -> None:
     node = context.node
     if (arguments.file is None) == (not arguments.set):
         raise UsageError("say how rows are mended: either --file FILE or --set COLUMN=SQL")
@@ -231,8 +243,11 @@ def _fix(context: Context, record: DatasetRecord, rows: Sequence[KeptRow], argum
     if arguments.file is not None:
         check_input(str(arguments.file))
         mended = {edited.row: dict(edited.columns) for edited in ingest.mending.iter_edited(arguments.file)}
+        reader.require_single(record, mended)
     else:
         waiting = [row for row in rows if row.waits]
+        if not waiting:
+            reader.require_single(record, (row.id for row in rows))
         with context.console.progress("mending"):
             mended = ingest.mending.compute_mended(
                 node.engines, waiting, _read_settings(arguments.set), node.home.staging
@@ -255,6 +270,7 @@ def _resend(
     node, console = context.node, context.console
     node.sweeper.clean_up()
     resending = _resending(context, reader)
+    reader.require_single(record, rows)
     batches = [entry for entry in reader.list_entries(record) if entry.id in entries and entry.batch is not None]
     if (arguments.release or arguments.file) and len(batches) != 1:
         raise UsageError("--release and --file are about one waiting batch: name its entry")
@@ -284,6 +300,10 @@ def _resend(
         if sent:
             node.record("quarantine resend", record.name, count_of(len(sent), "row"))
         console.note(f"{record.name}: {count_of(len(sent), 'row')} sent again")
+    if not (entries or rows):
+        whole = [each.id for each in reader.list_entries(record) if each.batch is not None and each.batch.fate is None]
+        for number in whole:
+            console.note(f"{record.name}: batch {number} waits whole: name it to send it again")
     if broken:
         what = f"{count_of(len(broken), 'row')} could not be taken apart and cannot be sent as they are"
         console.note(f"{record.name}: {what}: mend them first ('odf-node quarantine export', then 'fix')")
@@ -294,6 +314,7 @@ def _drop(
 ) -> None:
     node = context.node
     resending = _resending(context, reader)
+    reader.require_single(record, rows)
     batches = [entry for entry in reader.list_entries(record) if entry.id in entries and entry.batch is not None]
     for entry in batches:
         record = resending.drop_batch(record, entry, system_time=tell_writing_time(context, record))
