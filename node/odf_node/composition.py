@@ -10,18 +10,19 @@ from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.audit_trail import AuditTrail
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
-from odf_node.os_errors import mapped_os_errors
 from odf_node.ports import Clock, Commands
+from odf_node.ports.audit import AuditTrail
+from odf_node.ports.errors import mapped_os_errors
 from odf_node.read_models import ReadModels
 from odf_node.settings_kept import KeepsToSettings
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_node.byte_rate import ByteRate
+    from odf_node.configuration.declaration import Configuration
     from odf_node.engines.sessions import EngineHost
     from odf_node.ports.engines import EngineShelf
     from odf_node.ports.progress import Say
@@ -48,6 +49,20 @@ class Node(KeepsToSettings):
         self.trail = AuditTrail(store, clock)
         self.keys = KeyFiles(home)
         self.refused_bytes, self.commands = REFUSED_BYTES, Commands.NOBODY
+
+    def keep_to_settings(self) -> "Configuration":
+        """Keep to the settings of the home, as whatever opens a node for a while does; the daemon has its own way.
+
+        Source: HOME-25, HOME-45, ING-17.
+
+        Raises:
+            ConfigurationError: They cannot be used.
+        """
+        settings = self.settings
+        self.refused_bytes = settings.storage.refused_bytes
+        self.commands = Commands(settings.ingest.commands)
+        self.objects.rows.limit_bytes = settings.storage.rows_bytes
+        return settings
 
     def now(self) -> Timestamp:
         """The time that this run writes with."""

@@ -5,15 +5,18 @@ A home is made by the first write; reading one that does not exist finds nothing
 Source: clauses HOME-1 to HOME-4 in ``spec/home.md``.
 """
 
+import hashlib
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.errors import HomeCorruptError
+from odf_node.ports.errors import HomeCorruptError, mapped_os_errors
+from odf_node.sink_notes import forget_notes
+from odf_protocol.did import DatasetId
 
 HOME_VARIABLE: Final = "ODF_NODE_HOME"
 
@@ -207,3 +210,30 @@ def fsync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def name_session(dataset_id: DatasetId) -> str:
+    """Name a dataset to brokers, in the 23 letters and digits that all of them take (MQTT 3.1.1 section 3.1.3.1)."""
+    return f"odf{hashlib.sha3_256(str(dataset_id).encode()).hexdigest()[:20]}"
+
+
+def name_sinks(dataset_id: DatasetId) -> str:
+    """Name the folder of what a dataset's sinks write: its identity without ``did:odf:``."""
+    return str(dataset_id).rpartition(":")[2]
+
+
+def sweep_dataset_folders(home: Home, list_ids: Callable[[], Iterable[DatasetId]]) -> None:
+    """Remove messages that wait for datasets that are gone, what their sinks wrote, and what was noted of these.
+
+    Args:
+        home: Has the folders.
+        list_ids: Gives the datasets that there are; asked after the folders, as new ones come first.
+    """
+    forget_notes(home.cache, lambda: {str(each) for each in list_ids()})
+    found = [*home.messages.glob("odf*"), *home.sinks.glob("fed01*")]
+    if not found:
+        return
+    kept = {name(each) for each in list_ids() for name in (name_session, name_sinks)}
+    for folder in found:
+        if folder.name not in kept:
+            shutil.rmtree(folder, ignore_errors=True)

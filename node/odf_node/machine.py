@@ -23,8 +23,8 @@ from odf_node.configuration import find_configuration_file, load_configuration
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
-from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import DamagedEngine
+from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.images import DamagedImage
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError

@@ -1,7 +1,7 @@
 """What every ``GossipItems`` and ``SubscriptionStore`` must do; ``store`` is each adapter in turn."""
 
+from odf_node.ports.datasets import Subscription
 from odf_node.ports.gossip import KeptItem
-from odf_node.ports.subscriptions import Subscription
 from support.store_values import NOON, creation, dataset_id
 from support.stores import Store
 

@@ -20,7 +20,7 @@ from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.commit_point import commit_with_objects
-from odf_node.derive.step_report import TransformReport
+from odf_node.derive.step_figures import TransformReport
 from odf_node.derive.transforms import Transformer
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost

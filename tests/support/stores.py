@@ -9,14 +9,13 @@ from odf_node.ports.access import TokenStore
 from odf_node.ports.audit import AuditLog
 from odf_node.ports.chains import ChainStore, DefinitionStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.datasets import DatasetRecord, DatasetStore, RemoteStore
+from odf_node.ports.datasets import DatasetRecord, DatasetStore, RemoteStore, SubscriptionStore
 from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.gossip import GossipItems
 from odf_node.ports.ingests import IngestStore, StageStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.peers import PeerStore
 from odf_node.ports.quarantine import QuarantineStore
-from odf_node.ports.subscriptions import SubscriptionStore
 from support.memory_store import MemoryStore
 from support.open_stores import open_store
 

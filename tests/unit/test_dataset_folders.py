@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.dataset_folders import name_session, name_sinks, sweep_dataset_folders
-from odf_node.home import Home
+from odf_node.home import Home, name_session, name_sinks, sweep_dataset_folders
 from odf_protocol.did import DatasetId
 from support.nodes import RealNode
 

@@ -17,9 +17,9 @@ from odf_node.gossip.peering import Peers
 from odf_node.http.server import ListeningAddress
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import SignedHead
+from odf_node.ports.datasets import Subscription
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
-from odf_node.ports.subscriptions import Subscription
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation

@@ -21,9 +21,9 @@ from odf_node.gossip.hearsay import Hearsay
 from odf_node.home import Home
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.logs import KeyLogs
+from odf_node.ports.datasets import Subscription
 from odf_node.ports.progress import Silence
 from odf_node.ports.pushes import PushedHead
-from odf_node.ports.subscriptions import Subscription
 from odf_node.trust.recovery import Recovery
 from odf_protocol.gossip.item import ItemKind, read_item
 from support.exchange_nodes import TOKEN, TestNode

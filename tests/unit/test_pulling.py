@@ -20,9 +20,9 @@ from odf_node.exchange.pulling import name_in_url
 from odf_node.exchange.receiving import PushJudge
 from odf_node.exchange.taking import Errand
 from odf_node.ports.access import READS_EVERYTHING
+from odf_node.ports.datasets import Subscription
 from odf_node.ports.object_names import open_arrivals
 from odf_node.ports.peer_client import PeerHead
-from odf_node.ports.subscriptions import Subscription
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError

@@ -11,7 +11,7 @@ from odf_node.cli.console import Console
 from odf_node.cli.refusal_text import describe_refusal
 from odf_node.cli.reports import Report, ReportLog, describe_report, report_to_json
 from odf_node.derive.chain_log import describe_event
-from odf_node.derive.step_report import TransformReport
+from odf_node.derive.step_figures import TransformReport
 from odf_node.ingest.report import IngestReport
 from odf_node.ports import DatasetRecord, Head, Origin
 from odf_protocol.events import AddData, DatasetKind, DataSlice, OffsetInterval

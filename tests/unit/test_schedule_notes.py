@@ -15,8 +15,7 @@ from odf_node.datasets.declared_schedule import SCHEDULE_PATH
 from odf_node.schedules.candidates import CandidateReader
 from odf_node.schedules.notes import NOTES_FILE, NotedPlace, ScheduleNotes, read_notes, write_notes
 from odf_node.schedules.overview import ScheduleOverview
-from odf_node.schedules.rests import Rest
-from odf_node.schedules.standings import Result, Standing
+from odf_node.schedules.standings import Rest, Result, Standing
 from odf_protocol.did import DatasetId
 from odf_protocol.events import (
     AttachmentEmbedded,

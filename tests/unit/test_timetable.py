@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odf_node.configuration.declaration import Schedule, Source
-from odf_node.schedules.rests import LONGEST_REST_MS
-from odf_node.schedules.standings import LONGEST_WAIT_MS, MOST_ATTEMPTS, Ended, Result, Standing
+from odf_node.schedules.standings import LONGEST_REST_MS, LONGEST_WAIT_MS, MOST_ATTEMPTS, Ended, Result, Standing
 from odf_node.schedules.timetable import Candidate, Timetable
 from odf_protocol.did import DatasetId
 

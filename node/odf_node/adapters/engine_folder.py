@@ -33,8 +33,8 @@ from odf_engines.engine import Engine
 from odf_engines.sandbox.disk import remove_tree
 from odf_node.adapters.shelf_folder import copy_bounded, held_alone, make_durable
 from odf_node.home import Home, fsync_folder
-from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import AnyShelved, DamagedEngine, ShelvedEngine, WantedStart
+from odf_node.ports.errors import mapped_os_errors
 from odf_protocol.errors import MalformedError, NotFoundError, RejectedError
 from odf_protocol.timestamp import Timestamp
 

@@ -26,8 +26,7 @@ from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.adapters.sqlite_store.own_tables import require_own_tables
 from odf_node.errors import UsageError
 from odf_node.home import Home, fsync_folder
-from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.errors import HomeCorruptError, HomeVersionError, ObjectCorruptError
+from odf_node.ports.errors import HomeCorruptError, HomeVersionError, ObjectCorruptError, mapped_os_errors
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import SHA3_256, Multihash
 

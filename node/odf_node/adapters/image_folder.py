@@ -28,8 +28,7 @@ from odf_engines.sandbox.disk import remove_tree
 from odf_node.adapters.shelf_folder import copy_bounded, held_alone, make_durable
 from odf_node.errors import UsageError
 from odf_node.home import Home, fsync_folder
-from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.errors import HomeCorruptError
+from odf_node.ports.errors import HomeCorruptError, mapped_os_errors
 from odf_node.ports.images import AddedImage, DamagedImage, ImageStart
 from odf_protocol.errors import MalformedError, NotFoundError
 from odf_protocol.timestamp import Timestamp

@@ -21,8 +21,7 @@ from typing import Final
 
 from odf_node.adapters.writers_lock import shared_lease
 from odf_node.home import Home, fsync_folder
-from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.errors import HomeCorruptError, KeyNotFoundError, UnsafeKeyFileError
+from odf_node.ports.errors import HomeCorruptError, KeyNotFoundError, UnsafeKeyFileError, mapped_os_errors
 from odf_node.ports.keys import SEED_BYTES, PrivateKey
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import OdfError

@@ -9,8 +9,7 @@ from typing import Any, Final
 from odf_node.adapters.key_files import require_private
 from odf_node.adapters.writers_lock import shared_lease
 from odf_node.home import Home, fsync_folder
-from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.errors import HomeCorruptError
+from odf_node.ports.errors import HomeCorruptError, mapped_os_errors
 
 _MAX_FILE_BYTES: Final = 1024 * 1024
 

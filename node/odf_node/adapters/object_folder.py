@@ -22,13 +22,13 @@ from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.adapters.staged_file import StagedFile
 from odf_node.adapters.writers_lock import shared_lease, try_exclusive
 from odf_node.home import Home, fsync_folder
-from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.errors import (
     HomeCorruptError,
     HomeReadOnlyError,
     ObjectCorruptError,
     ObjectMismatchError,
     ObjectNotFoundError,
+    mapped_os_errors,
 )
 from odf_node.ports.objects import Room, StagedObject, SweepReport
 from odf_node.ports.rows import RowsRoom

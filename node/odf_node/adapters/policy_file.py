@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import mapped_os_errors
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.errors import MalformedError
 

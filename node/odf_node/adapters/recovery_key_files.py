@@ -8,8 +8,7 @@ from pathlib import Path
 from odf_node.adapters.key_files import MAX_FILE_BYTES, decode_pem, encode_pem, require_private
 from odf_node.errors import UsageError
 from odf_node.home import Home, fsync_folder
-from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.errors import HomeCorruptError
+from odf_node.ports.errors import HomeCorruptError, mapped_os_errors
 from odf_node.ports.keys import PrivateKey
 from odf_protocol.errors import MalformedError
 

@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 
 from odf_node.adapters.writers_lock import shared_lease
 from odf_node.home import Home
-from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.rows import EventTimes, RowsRoom
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import mapped_os_errors
 from odf_protocol.multihash import SHA3_256, Multihash
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from odf_node.home import Home
-from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.errors import HomeBusyError
+from odf_node.ports.errors import HomeBusyError, mapped_os_errors
 
 SWEEP_WAIT_S: Final = 60.0  # guess: a sweep of a million objects takes seconds
 _POLL_S: Final = 0.02

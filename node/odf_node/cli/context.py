@@ -58,9 +58,7 @@ class Context:
         Raises:
             ConfigurationError: They cannot be used.
         """
-        from odf_node.node_settings import keep_to_settings
-
-        return keep_to_settings(self.node)
+        return self.node.keep_to_settings()
 
     def limit_transfers(self, *, rate: int | None = None, parallel: int | None = None) -> None:
         """Hold what this command moves to what was named (bytes a second; objects at once), or else to the settings.

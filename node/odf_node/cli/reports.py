@@ -9,10 +9,9 @@ from odf_node.acceptance.offers import AcceptanceReport, FileCount
 from odf_node.acceptance.unchecked import FILES
 from odf_node.cli.console import Console
 from odf_node.datasets.ingest_figures import stages_to_json
-from odf_node.derive.step_report import TransformReport
-from odf_node.ingest.batch_limits import BatchRefusedError
-from odf_node.ingest.report import IngestReport, describe_reasons
-from odf_node.ingest.stage_samples import Stage, StageSample
+from odf_node.derive.step_figures import TransformReport
+from odf_node.ingest.batch import BatchRefusedError
+from odf_node.ingest.report import IngestReport, Stage, StageSample, describe_reasons
 from odf_node.wording import count_of
 
 Report = IngestReport | TransformReport | AcceptanceReport

@@ -18,8 +18,7 @@ from odf_node.http.served_node import Live
 from odf_node.metrics import Labels
 from odf_node.schedules.candidates import CandidateReader
 from odf_node.schedules.notes import NotedPlace, ScheduleNotes, read_notes, write_notes
-from odf_node.schedules.rests import Rests
-from odf_node.schedules.standings import Ended, Result
+from odf_node.schedules.standings import Ended, Rests, Result
 from odf_node.schedules.timetable import Candidate, Timetable
 from odf_protocol.did import DatasetId
 

@@ -77,7 +77,7 @@ class LateRowIntake:
                     key=rows.key,
                     caller=rows.token_id,
                 )
-        except ingest.batch_limits.BatchRefusedError as error:
+        except ingest.batch.BatchRefusedError as error:
             raise NoRowsTakenError(str(error), error.bad_rows, error.reasons) from error
         except (InvalidSourceError, LimitExceededError, UsageError) as error:
             raise NoRowsTakenError(str(error)) from error

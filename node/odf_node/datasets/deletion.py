@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from odf_node.dataset_folders import sweep_dataset_folders
 from odf_node.datasets.chains import load_view
-from odf_node.home import Home
+from odf_node.home import Home, sweep_dataset_folders
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import Clock, DatasetRecord, KeyStore, ObjectStore, Origin
 from odf_node.ports.chains import ChainStore

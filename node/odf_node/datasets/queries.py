@@ -16,9 +16,9 @@ from odf_node.datasets.presence import Presence
 from odf_node.datasets.quarantine_table import QuarantineTables
 from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.engines.sessions import EngineHost
-from odf_node.os_errors import mapped_os_errors
 from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.chains import ChainStore
+from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.quarantine import QuarantineStore

@@ -1,8 +1,14 @@
-"""Growing a chain of our own: build blocks, judge them as strictly as a stranger's, sign, commit in one step."""
+"""Growing a chain of our own: build blocks, judge them as strictly as a stranger's, sign, commit in one step.
+
+Files that an engine made are copied first, so that it cannot change what was looked at.
+"""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from odf_node import rows
 from odf_node.commit_point import commit_with_objects
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import require_newest
@@ -28,11 +34,38 @@ from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.stored_state import decode_state, encode_state
 from odf_protocol.did import DatasetId
-from odf_protocol.events import Event
+from odf_protocol.events import DataSlice, Event, OffsetInterval
 from odf_protocol.heads import sign_head
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import sign_block
 from odf_protocol.timestamp import Timestamp
+
+
+@dataclass(slots=True)
+class StagedOutputs:
+    """Copies of engine outputs, private until they are committed; what is not committed goes with ``stack``."""
+
+    objects: ObjectStore
+    stack: ExitStack
+    staged: dict[Multihash, StagedObject] = field(default_factory=dict)
+
+    def stage(self, path: Path) -> StagedObject:
+        """Copy ``path``, so that the engine cannot change what was looked at."""
+        part = self.stack.enter_context(self.objects.stage_copy(path))
+        part.flush()
+        self.staged[part.hash] = part
+        return part
+
+    def stage_slice(
+        self, path: Path | None, interval: OffsetInterval | None, logical_hash: Multihash | None
+    ) -> DataSlice | None:
+        """Stage the rows of a step and give their entry of the block; None where there are none."""
+        if path is None or interval is None:
+            return None
+        part = self.stage(path)
+        return rows.slices.describe_new_slice(
+            part.path, interval, part.hash, part.size_bytes, logical_hash=logical_hash
+        )
 
 
 def find_writing_time(chains: ChainStore, clock: Clock, dataset_id: DatasetId) -> Timestamp:

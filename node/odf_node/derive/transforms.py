@@ -14,12 +14,10 @@ from odf_engines.engine import Engine
 from odf_node.datasets.chains import blocks_between, get_block, last_offset_at, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
-from odf_node.datasets.writer import ChainWriter
+from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.derive.replay_records import make_record, sign_record
-from odf_node.derive.step_figures import StepClock, figures_of
-from odf_node.derive.step_report import TransformReport, naming_step, note_step, run_of_step
+from odf_node.derive.step_figures import StepClock, TransformReport, figures_of, naming_step, note_step, run_of_step
 from odf_node.derive.whole_inputs import WholeInputs
-from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, ObjectStore

@@ -10,9 +10,8 @@ from odf_engines.errors import EngineFailureError
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.finding import is_installed
 from odf_node.errors import UsageError
-from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import AnyShelved, DamagedEngine, EngineShelf, ShelvedEngine, WantedStart, split_build
-from odf_node.ports.errors import HomeCorruptError
+from odf_node.ports.errors import HomeCorruptError, mapped_os_errors
 from odf_protocol.errors import NotFoundError, RejectedError, shown
 from odf_protocol.timestamp import Timestamp
 

@@ -11,10 +11,10 @@ from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
 from odf_node.ports import Clock, DocumentKind, Head, Origin
 from odf_node.ports.chains import ChainStore
+from odf_node.ports.datasets import Subscription, SubscriptionStore
 from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.peer_client import OpenPeer
 from odf_node.ports.peers import PeerStore
-from odf_node.ports.subscriptions import Subscription, SubscriptionStore
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError

@@ -10,11 +10,9 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from odf_node.acceptance.offers import AcceptanceReport, Portion, Wishes
-from odf_node.audit_trail import AuditTrail
 from odf_node.datasets.naming import get_dataset
-from odf_node.datasets.versions import version_of
 from odf_node.datasets.writer import find_writing_time
-from odf_node.derive.step_report import TransformReport
+from odf_node.derive.step_figures import TransformReport
 from odf_node.derive.transforms import Transformer
 from odf_node.errors import UsageError
 from odf_node.exchange.bringing import Bringing
@@ -24,8 +22,9 @@ from odf_node.exchange.taking import Errand, Taking
 from odf_node.ingest.ingestion import Ingestor
 from odf_node.ingest.report import IngestReport
 from odf_node.ports import Clock, DatasetRecord, Origin, RemoteDirection
+from odf_node.ports.audit import AuditTrail
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.observing import DatasetVersion, Run, RunKind, place_of
+from odf_node.ports.observing import DatasetVersion, Run, RunKind, place_of, version_of
 from odf_node.ports.peer_client import OpenPeer
 from odf_node.ports.progress import ProgressLine, say_under
 from odf_node.threads import finish_in_thread

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from odf_node.datasets.exporting import Exporting
 from odf_node.datasets.presence import Presence
-from odf_node.datasets.versions import version_of
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, ObjectStore
@@ -14,7 +13,7 @@ from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.layouts import LayoutTarget
 from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.observing import Observer, Run, RunKind, place_of
+from odf_node.ports.observing import Observer, Run, RunKind, place_of, version_of
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.progress import ProgressLine
 from odf_node.ports.pushes import PushedHead, PushOutcome

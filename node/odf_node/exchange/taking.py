@@ -24,7 +24,6 @@ from odf_node.acceptance.completion import Completion
 from odf_node.acceptance.offers import EVERYTHING, AcceptanceReport, Candidate, FileCount, Offer, Portion, Wishes
 from odf_node.acceptance.row_checks import RowChecks
 from odf_node.acceptance.unchecked import find_unchecked
-from odf_node.audit_trail import AuditTrail
 from odf_node.datasets.chains import find_partial
 from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
 from odf_node.exchange.bringing import Bringing
@@ -41,6 +40,7 @@ from odf_node.ports import (
     Peer,
     PeerKeyChangedError,
 )
+from odf_node.ports.audit import AuditTrail
 from odf_node.ports.block_stage import OpenStage
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore

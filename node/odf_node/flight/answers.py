@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_node.engine_workspace import EngineWorkspace
-from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import mapped_os_errors
 
 KEPT_S: Final = 60.0  # guess: clients fetch at once
 MOST_OF_ONE: Final = 8  # guess

@@ -22,7 +22,6 @@ from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.pulling import PullReport, PullWishes
 from odf_node.front.sent_tables import ArrowTable, written_stream
 from odf_node.front.tables import Dataset, Rows, Table, bring_files, finish
-from odf_node.node_settings import keep_to_settings
 from odf_node.ports.progress import UNHEARD, Silence
 from odf_node.remote_names import STATE_SUFFIX
 from odf_node.remote_tables import RemoteTables
@@ -51,7 +50,7 @@ class OpenNode:
         self._url = url
         self._cleanup = cleanup or ExitStack()
         self._cleanup.callback(inner.close)
-        keep_to_settings(inner)
+        inner.keep_to_settings()
 
     def datasets(self, *patterns: str) -> list[Dataset]:
         """List the datasets of the node, or those that names or ``%`` patterns mean.

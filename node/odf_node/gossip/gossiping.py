@@ -13,9 +13,9 @@ from typing import Final
 
 from odf_node.gossip.home_reading import HomeReader, read_items
 from odf_node.ports import Clock
+from odf_node.ports.datasets import Subscription
 from odf_node.ports.gossip import GossipItems, GossipSink, GossipTransport, KeptItem
 from odf_node.ports.peers import PeerStore
-from odf_node.ports.subscriptions import Subscription
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip import (

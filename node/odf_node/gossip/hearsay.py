@@ -13,8 +13,8 @@ from odf_node.ports import Attestation as KeptFinding
 from odf_node.ports import AuditEntry, Clock, Origin, Outcome
 from odf_node.ports.audit import AuditLog
 from odf_node.ports.chains import ChainStore
+from odf_node.ports.datasets import SubscriptionStore
 from odf_node.ports.evidence import DocumentStore, EvidenceStore
-from odf_node.ports.subscriptions import SubscriptionStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.gossip.item import Item, ItemKind

@@ -8,9 +8,9 @@ from typing import Final
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DocumentKind
 from odf_node.ports.chains import ChainStore
+from odf_node.ports.datasets import Subscription, SubscriptionStore
 from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.peers import PeerStore
-from odf_node.ports.subscriptions import Subscription, SubscriptionStore
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip import Interests, Item, ItemKind, PeerAddress, read_item

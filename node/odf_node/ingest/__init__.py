@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
-    from odf_node.ingest import batch_limits as batch_limits
+    from odf_node.ingest import batch as batch
     from odf_node.ingest import correcting as correcting
     from odf_node.ingest import ingest_rules as ingest_rules
     from odf_node.ingest import ingestion as ingestion

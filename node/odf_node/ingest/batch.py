@@ -1,18 +1,21 @@
-"""One batch that is to be taken in, with what was done to it before, and what is kept of its stages (STAGE-4, 5)."""
+"""One batch that is to be taken in, the limits that it is held to, and what is kept of its stages (STAGE-4, 5)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
-from odf_engines.contract import IngestResponse
+from odf_engines.contract import IngestResponse, QuarantineReason
 from odf_engines.stage_figures import StageClock, StageFigures
+from odf_node.ingest.report import StageSample, describe_reasons
 from odf_node.ports.commits import FetchedPlace
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.ingests import IngestKey, StageStore
 from odf_node.ports.observing import Run
 from odf_node.ports.quarantine import QuarantineFile, RowId, Settlement
-from odf_protocol.errors import OdfError
+from odf_node.wording import count_of
+from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.events import AddPushSource, SetPollingSource, SourceState
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -113,3 +116,109 @@ def noting_failure(
         if not is_rehearsal:
             note_stages(store, record, None, run.stages)
         raise
+
+
+LARGEST_BAD_SHARE: Final = 0.5
+"""Share of its rows that a batch may lose where its manifest says nothing else.  # guess: most is too much"""
+
+_OF_TIMES: Final = ("day", "RFC 3339")
+"""Words in the reasons of ING-4 that are about dates and times."""
+
+
+class BatchRefusedError(MalformedError):
+    """A batch breaks a limit, so nothing of it was taken.
+
+    Attributes:
+        dataset: Name of the dataset.
+        source: What people call the file.
+        rows: Rows of the batch.
+        bad_rows: Those in quarantine.
+        why: The limit.
+        reasons: The commonest.
+        is_kept: The bad rows are in quarantine; else nothing is kept, as it is a rehearsal.
+        samples: Rows behind each stage, of a rehearsal.
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        source: str,
+        *,
+        rows: int,
+        bad_rows: int,
+        why: str,
+        reasons: tuple[QuarantineReason, ...],
+        is_kept: bool = True,
+        samples: tuple[StageSample, ...] = (),
+    ) -> None:
+        super().__init__("batch", where=source)
+        self.dataset = dataset
+        self.source = source
+        self.rows = rows
+        self.bad_rows = bad_rows
+        self.why = why
+        self.reasons = reasons
+        self.samples = samples
+        which = "none" if bad_rows >= rows else f"only {rows - bad_rows:,}" if bad_rows else "each"
+        mend = "; if dates are written in another way, say so with dateFormat or timestampFormat in the read step"
+        about_times = any(word in each.reason for each in reasons for word in _OF_TIMES)
+        told = f" {describe_reasons(reasons)}{mend if about_times else ''};" if reasons else ""
+        outcome = "nothing of it was" if is_kept else "nothing of it would be"
+        sent = "mended or let pass, it is sent again with 'odf-node quarantine resend'"
+        tail = f" 'odf-node quarantine show {dataset}' shows its bad rows; {sent}" if is_kept else ""
+        of_rows = f"{which} of {count_of(rows, 'row')} of {source}"
+        self.args = (f"{dataset}: {of_rows} could be taken, and {outcome} ({why}).{told}{tail}",)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """When a batch is refused as a whole.
+
+    Attributes:
+        largest_bad_share: Share of its rows that may be in quarantine, from 0 to 1; None: nothing is declared.
+        largest_bad_rows: How many rows may be in quarantine.
+        largest_bad_rows_per_code: How many may have an error of this code.
+        least_of_last: Fewest rows of a batch, as a multiple of those of the one before; 0.5 is half of them.
+        most_of_last: Most rows, likewise.
+    """
+
+    largest_bad_share: float | None = None
+    largest_bad_rows: int | None = None
+    largest_bad_rows_per_code: Mapping[str, int] = field(default_factory=dict)
+    least_of_last: float | None = None
+    most_of_last: float | None = None
+
+    @property
+    def compares(self) -> bool:
+        """Whether the batch before matters."""
+        return self.least_of_last is not None or self.most_of_last is not None
+
+    def find_reason(self, response: IngestResponse, last_size: int | None = None) -> str | None:
+        """Say why a batch is refused; None where it is not.
+
+        All rows are too many too, unless the manifest says which share is not.
+
+        Args:
+            response: What the engine made of the batch.
+            last_size: Rows of the batch before, None for the first.
+        """
+        if response.batch_faults:
+            return "; ".join(response.batch_faults)
+        rows, bad = response.statistics.rows_in, response.quarantined_rows
+        share = LARGEST_BAD_SHARE if self.largest_bad_share is None else self.largest_bad_share
+        if bad > share * rows or (bad >= rows > 0 and self.largest_bad_share is None):
+            return f"at most {share:.0%} may fail"
+        if self.largest_bad_rows is not None and bad > self.largest_bad_rows:
+            return f"at most {count_of(self.largest_bad_rows, 'row')} may fail"
+        for code, most in self.largest_bad_rows_per_code.items():
+            if response.quarantine_codes.get(code, 0) > most:
+                return f"at most {count_of(most, 'row')} may fail with the code {code}"
+        return None if last_size is None else self._compare(rows, last_size)
+
+    def _compare(self, rows: int, last: int) -> str | None:
+        told = f"the batch before had {count_of(last, 'row')}, this one has {rows:,}"
+        if self.least_of_last is not None and rows < self.least_of_last * last:
+            return f"{told}: fewer than {self.least_of_last:g} times as many"
+        if self.most_of_last is not None and rows > self.most_of_last * last:
+            return f"{told}: more than {self.most_of_last:g} times as many"
+        return None

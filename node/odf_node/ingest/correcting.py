@@ -26,12 +26,10 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.queries import QueryRunner
 from odf_node.datasets.redefinition import require_changeable
 from odf_node.datasets.referencing import References
-from odf_node.datasets.writer import ChainWriter
-from odf_node.engines.outputs import StagedOutputs
+from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.errors import UsageError
 from odf_node.ingest.corrected_rows_check import check_corrected
-from odf_node.ingest.corrected_values import read_values
-from odf_node.ingest.standing_rows import VALUE, StandingRows, content_of, whole
+from odf_node.ingest.standing_rows import VALUE, StandingRows, content_of, read_values, whole
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from odf_node.ingest.batch_limits import BatchLimits
+from odf_node.ingest.batch import BatchLimits
 from odf_node.ingest.declared_plug_ins import (
     RULES_PATH,
     DeclaredConverter,

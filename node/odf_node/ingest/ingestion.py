@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from odf_engines.contract import ReferencedRows
 from odf_engines.stage_figures import IngestStage, StageClock
 from odf_node import ingest
-from odf_node.dataset_folders import name_session
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.home import name_session
 from odf_node.ingest import drafts
 from odf_node.ingest.batch import Batch
 from odf_node.ingest.followed_rows import FollowedRows, find_place

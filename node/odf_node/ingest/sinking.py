@@ -15,9 +15,9 @@ from typing import Any, Final
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
 from odf_node import ingest
-from odf_node.dataset_folders import name_sinks
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
+from odf_node.home import name_sinks
 from odf_node.ingest.declared_plug_ins import DeclaredSink
 from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.chains import ChainStore

@@ -14,22 +14,18 @@ from odf_node import ingest
 from odf_node.datasets.chains import iter_slices
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.referencing import References
-from odf_node.datasets.versions import columns_of_schema, version_of
-from odf_node.datasets.writer import ChainWriter
-from odf_node.engines.outputs import StagedOutputs
+from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.engines.sessions import EngineHost
-from odf_node.ingest.batch import Batch, entry_of, note_stages, noting_failure
-from odf_node.ingest.batch_limits import BatchRefusedError
+from odf_node.ingest.batch import Batch, BatchRefusedError, entry_of, note_stages, noting_failure
 from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.keyed import answer_of
-from odf_node.ingest.report import IngestReport, rehearse
-from odf_node.ingest.stage_samples import sample_stages
+from odf_node.ingest.report import IngestReport, rehearse, sample_stages
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.ingests import IngestStore, KeptAnswer, StageStore
-from odf_node.ports.observing import Run, RunKind
+from odf_node.ports.observing import Run, RunKind, columns_of_schema, version_of
 from odf_node.ports.quarantine import Fate, QuarantineStore, Settlement, WaitingBatch
 from odf_node.ports.sources import SourceReader
 from odf_protocol.block_notes import LookedUp, note_lookups

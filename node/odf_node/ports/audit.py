@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from odf_node.ports.clock import Clock
 from odf_protocol.timestamp import Timestamp
 
 
@@ -43,3 +44,33 @@ class AuditLog(Protocol):
     def iter_audit(self, *, limit: int) -> Iterator[AuditEntry]:
         """Yield the newest ``limit`` lines, newest first."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class AuditTrail:
+    """Adds lines about what changed something; a refusal changes nothing (ACCEPT-6)."""
+
+    log: AuditLog
+    clock: Clock
+
+    def note(
+        self, command: str, subject: str, detail: str = "", *, actor: str = "cli", at: Timestamp | None = None
+    ) -> None:
+        """Add a line.
+
+        Args:
+            command: What was done.
+            subject: To what.
+            detail: The outcome, in one line.
+            actor: Who asked for it.
+            at: When; None: now.
+        """
+        entry = AuditEntry(
+            at=at or self.clock.now(),
+            actor=actor,
+            command=command,
+            subject=subject,
+            outcome=Outcome.DONE,
+            detail=detail,
+        )
+        self.log.append_audit(entry)

@@ -181,3 +181,36 @@ class RemoteStore(Protocol):
     def delete_repository(self, name: str) -> None:
         """Forget a repository; forgetting an unknown one is no error."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """A dataset that is brought up to date by itself when a new head arrives.
+
+    Attributes:
+        dataset_id: Which one; it need not be here yet.
+        name: What it is to be called here.
+        url: Where to ask first; None: peers that gossip only.
+        since: When it was subscribed to.
+    """
+
+    dataset_id: DatasetId
+    name: str
+    url: str | None
+    since: Timestamp
+
+
+class SubscriptionStore(Protocol):
+    """Subscriptions of this node."""
+
+    def put_subscription(self, subscription: Subscription) -> None:
+        """Subscribe, or change a subscription of the same dataset."""
+        ...
+
+    def delete_subscription(self, dataset_id: DatasetId) -> bool:
+        """End a subscription; say whether there was one."""
+        ...
+
+    def list_subscriptions(self) -> tuple[Subscription, ...]:
+        """Return all subscriptions, by name."""
+        ...

@@ -26,7 +26,11 @@
         └── HomeVersionError         the home was written by another build of the program
 """
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import CorruptError, NotFoundError, RejectedError, UnavailableError, UnsupportedError
@@ -216,3 +220,25 @@ class HomeVersionError(UnsupportedError):
         self.args = (f"{path}: expected a home of version {supported}, found version {found}: {remedy}",)
         self.is_newer = is_newer
         self.path = path
+
+
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE})
+_NOT_WRITABLE: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+@contextmanager
+def mapped_os_errors(path: Path) -> Iterator[None]:
+    """Raise HomeFullError or HomeReadOnlyError for what the operating system refuses to write below ``path``.
+
+    Other failures pass: they are mistakes of our own code.
+    """
+    try:
+        yield
+    except OSError as error:
+        where = Path(error.filename) if isinstance(error.filename, str) else path
+        reason = error.strerror or str(error)
+        if error.errno in _NO_ROOM:
+            raise HomeFullError(where, reason) from error
+        if error.errno in _NOT_WRITABLE:
+            raise HomeReadOnlyError(where, reason) from error
+        raise

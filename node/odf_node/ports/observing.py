@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from odf_engines.stage_figures import StageFigures
+from odf_node.ports.datasets import DatasetRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class RunKind(StrEnum):
@@ -121,3 +125,13 @@ class Unobserved:
 
 
 UNOBSERVED: Final[Observer] = Unobserved()
+
+
+def version_of(record: DatasetRecord, columns: tuple[tuple[str, str], ...] = ()) -> DatasetVersion:
+    """Give a dataset as it is with its head."""
+    return DatasetVersion(dataset_id=str(record.id), name=record.name, block=str(record.head.hash), columns=columns)
+
+
+def columns_of_schema(schema: "pa.Schema") -> tuple[tuple[str, str], ...]:
+    """List the columns of a slice with their types, as Arrow writes these."""
+    return tuple((field.name, str(field.type)) for field in schema)

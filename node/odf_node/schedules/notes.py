@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from odf_node.configuration.declaration import Schedule
-from odf_node.schedules.rests import Rest
-from odf_node.schedules.standings import Result, Standing
+from odf_node.schedules.standings import Rest, Result, Standing
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 

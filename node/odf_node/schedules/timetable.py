@@ -9,8 +9,7 @@ from typing import Final
 
 from odf_node.configuration.declaration import Schedule, Source
 from odf_node.schedule_times import Timing, parse_cron, parse_every
-from odf_node.schedules.rests import Rests, find_pause_ms, parse_pause_ms
-from odf_node.schedules.standings import Ended, Standing, bring_forward, settle
+from odf_node.schedules.standings import Ended, Rests, Standing, bring_forward, find_pause_ms, parse_pause_ms, settle
 from odf_protocol.did import DatasetId
 from odf_protocol.names import fits_pattern
 

@@ -6,7 +6,7 @@ from odf_node.acceptance.attesting import describe_attestation
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import find_partial
 from odf_node.datasets.presence import Presence
-from odf_node.derive.query_reach import describe_reach
+from odf_node.derive.grading import describe_reach
 from odf_node.keys.reports import KeyReports
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import Acceptance, CommitStore

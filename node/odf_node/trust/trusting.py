@@ -11,7 +11,7 @@ from odf_node.acceptance.statements import Statements
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.acceptance.verification import check_stored
 from odf_node.datasets.chains import describe_acceptance, find_partial
-from odf_node.derive.query_reach import describe_reach
+from odf_node.derive.grading import describe_reach
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UnknownDatasetError
 from odf_node.keys.disputes import Disputes

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from odf_node.audit_trail import AuditTrail
 from odf_node.exchange.remotes import Remotes
 from odf_node.ports import (
     DatasetRecord,
@@ -21,6 +20,7 @@ from odf_node.ports import (
     RemoteDirection,
     StoredBlock,
 )
+from odf_node.ports.audit import AuditTrail
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.ingests import IngestStore

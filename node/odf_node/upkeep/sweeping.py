@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 from odf_node.acceptance.refusals import Refusals
 from odf_node.commit_point import sweep_leftovers
-from odf_node.dataset_folders import sweep_dataset_folders
 from odf_node.engine_workspace import sweep_workspaces
-from odf_node.home import Home
+from odf_node.home import Home, sweep_dataset_folders
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore, SweepReport

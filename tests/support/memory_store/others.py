@@ -5,11 +5,10 @@ from dataclasses import replace
 
 from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
-from odf_node.ports.datasets import Remote, RemoteDirection, Repository
+from odf_node.ports.datasets import Remote, RemoteDirection, Repository, Subscription
 from odf_node.ports.errors import PeerKeyChangedError
 from odf_node.ports.gossip import KeptItem
 from odf_node.ports.peers import Peer
-from odf_node.ports.subscriptions import Subscription
 from odf_protocol.did import DatasetId
 from odf_protocol.timestamp import Timestamp
 from support.memory_store.tables import MemoryPort

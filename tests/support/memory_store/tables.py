@@ -7,14 +7,21 @@ from odf_engines.stage_figures import StageFigures
 from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
 from odf_node.ports.commits import Acceptance, FetchedPlace, NewBlock
-from odf_node.ports.datasets import DatasetRecord, Remote, ReplacedHistory, Repository, SignedHead, StoredBlock
+from odf_node.ports.datasets import (
+    DatasetRecord,
+    Remote,
+    ReplacedHistory,
+    Repository,
+    SignedHead,
+    StoredBlock,
+    Subscription,
+)
 from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError
 from odf_node.ports.evidence import Attestation, EvidenceDocument, SeenHead, Verified
 from odf_node.ports.gossip import KeptItem
 from odf_node.ports.ingests import KeptAnswer, StageTotal
 from odf_node.ports.peers import Peer
 from odf_node.ports.quarantine import QuarantineFile, RowNote
-from odf_node.ports.subscriptions import Subscription
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 

@@ -29,7 +29,7 @@ from odf_node.adapters.sources.source_state import (
     is_same_version,
     last_modified_state,
 )
-from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.images import AddedImage, DamagedImage, ImageShelf
 from odf_node.ports.sources import Commands, Fetched, SourceUnavailableError, UpToDate, refuse_command
 from odf_protocol.errors import MalformedError

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.sources import SourceTooLargeError
 
 GIB: Final = 1024**3

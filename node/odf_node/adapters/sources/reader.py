@@ -23,8 +23,7 @@ from odf_node.adapters.sources.samples import read_sample, read_table
 from odf_node.adapters.sources.url import fetch_url
 from odf_node.byte_rate import ByteRate
 from odf_node.ports.images import ImageShelf
-from odf_node.ports.samples import Sample
-from odf_node.ports.sources import Commands, Fetched, UpToDate
+from odf_node.ports.sources import Commands, Fetched, Sample, UpToDate
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     FetchStep,

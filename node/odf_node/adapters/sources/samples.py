@@ -22,8 +22,7 @@ from odf_node.adapters.sources.archives import GZIP_MEMBER, list_entries, open_e
 from odf_node.adapters.sources.files import inspect_file, parse_file_url
 from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.adapters.sources.url import open_response, show_url
-from odf_node.ports.samples import Sample
-from odf_node.ports.sources import SourceNotFoundError, SourceUnavailableError
+from odf_node.ports.sources import Sample, SourceNotFoundError, SourceUnavailableError
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import CompressionFormat, FetchStepUrl
 

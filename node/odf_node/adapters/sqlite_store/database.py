@@ -19,13 +19,13 @@ from typing import Any, Final, TypeVar
 from odf_node.adapters.sqlite_store import schema
 from odf_node.adapters.writers_lock import shared_lease
 from odf_node.home import Home
-from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.errors import (
     HomeBusyError,
     HomeCorruptError,
     HomeFullError,
     HomeReadOnlyError,
     HomeVersionError,
+    mapped_os_errors,
 )
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 

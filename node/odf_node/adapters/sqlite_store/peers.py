@@ -6,11 +6,10 @@ from typing import Any
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import as_bytes, get_dataset_key
-from odf_node.ports.datasets import Remote, RemoteDirection, Repository
+from odf_node.ports.datasets import Remote, RemoteDirection, Repository, Subscription
 from odf_node.ports.errors import PeerKeyChangedError
 from odf_node.ports.gossip import KeptItem
 from odf_node.ports.peers import Peer
-from odf_node.ports.subscriptions import Subscription
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.timestamp import Timestamp
 

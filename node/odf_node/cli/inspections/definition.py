@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from odf_node import derive
 from odf_node.cli.context import Context
 from odf_node.datasets.chains import load_view
+from odf_node.derive.grading import describe_reach
 from odf_node.derive.query_history import Rows, list_queries
-from odf_node.derive.query_reach import describe_reach
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
 from odf_protocol.coverage import decode_progress

@@ -15,7 +15,7 @@ from odf_node.ingest.drafts.keys import Key, find_key
 from odf_node.ingest.drafts.manifest_text import draft_lines, template_text
 from odf_node.ingest.drafts.records import Records, find_records, records_of
 from odf_node.ingest.encodings import ENCODINGS, UTF_8, find_codec
-from odf_node.ports.samples import Sample, SampleReader
+from odf_node.ports.sources import Sample, SampleReader
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 from odf_protocol.manifest import parse_snapshots

@@ -14,7 +14,7 @@ from odf_node.ingest.drafts.columns import Column, TimeFormats
 from odf_node.ingest.drafts.keys import Key
 from odf_node.ingest.drafts.records import Records
 from odf_node.ingest.encodings import UTF_8
-from odf_node.ports.samples import Sample
+from odf_node.ports.sources import Sample
 from odf_node.wording import count_of
 from odf_protocol.manifest.nodes import needs_quotes
 
