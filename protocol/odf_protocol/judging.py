@@ -9,7 +9,6 @@ Source: clauses JUDGE-1 to JUDGE-6 in ``spec/extensions/evidence.md``.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import combinations
 from typing import Annotated, Final
 
 import msgspec
@@ -196,18 +195,29 @@ def _standing(kind: EquivocationKind, claim: Claim, histories: Mapping[DatasetId
 def _contradictions(
     claims: _Claims, proofs: dict[tuple[DidKey, DatasetId], list[int]], histories: Mapping[DatasetId, KeyHistory]
 ) -> list[Finding]:
-    """Find the pairs that contradict each other without their sender having said so (JUDGE-3)."""
+    """Find claims that contradict an earlier one without their sender having said so, each once (JUDGE-3)."""
     found = []
-    for (one, kind, first), (other, other_kind, second) in combinations(claims, 2):
-        together = _TOGETHER.get(frozenset({kind, other_kind}))
-        if together is None or first.place != second.place:
-            continue
-        try:
-            proof = prove_equivocation(together, first.document, second.document)
-        except (MalformedError, RejectedError):
-            continue
-        proofs.setdefault((proof.signer, proof.dataset_id), []).extend((one, other))
-        found.append(_proved(proof, (one, other), histories))
+    first_two: dict[object, _Claims] = {}
+    """Of each place and kind, with different hashes: whatever comes differs from one of them."""
+    for other, other_kind, second in claims:
+        rivals = [
+            (one, together, first)
+            for kind in EquivocationKind
+            if (together := _TOGETHER.get(frozenset({kind, other_kind}))) is not None
+            for one, _, first in first_two.get((kind, second.place), ())
+            if first.hash != second.hash
+        ]
+        for one, together, first in sorted(rivals, key=lambda rival: rival[0]):
+            try:
+                proof = prove_equivocation(together, first.document, second.document)
+            except (MalformedError, RejectedError):
+                continue
+            proofs.setdefault((proof.signer, proof.dataset_id), []).extend((one, other))
+            found.append(_proved(proof, (one, other), histories))
+            break
+        earlier = first_two.setdefault((other_kind, second.place), [])
+        if len(earlier) < 2 and all(first.hash != second.hash for _, _, first in earlier):
+            earlier.append((other, other_kind, second))
     return found
 
 

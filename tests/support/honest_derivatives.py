@@ -27,6 +27,7 @@ from support.offers import NOON, Judge, PeerChain, PublisherHome, SharedEngine, 
 from support.signing import NEW_KEY, OTHER_KEY
 from support.warm_engine import warm_session
 
+_ALL_MS = 60_000  # no event is so late
 APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
 TEXTS = ("Oslo", "Rome", "", None, "Ünalaska", "a'b", "Oslo ")
 _MAP = "SELECT event_time, city, people + 1 AS more, CAST(people AS DOUBLE) / 8 AS share FROM in0 WHERE people <> 3"
@@ -124,11 +125,14 @@ class Published:
             made._add_rows(root, random)
             home.keep(root)
         home.keep(chain)
-        for step in range(random.randint(3, 5)):
-            if step:
-                for root in roots:
+        last = random.randint(2, 4)
+        for step in range(last + 1):
+            for root in roots if step else ():
+                if step == last:
+                    made._state_mark(root, _ALL_MS)  # so that final queries give something
+                else:
                     made._gain(root, random)
-                    home.keep(root)
+                home.keep(root)
             home.run(chain, at=Timestamp(NOON.seconds + 1_000 + 10 * step))
         return made
 
@@ -141,10 +145,13 @@ class Published:
         if random.random() < 0.2:
             root.add(SetInfo(description=f"at block {len(root.blocks)}"))
         if mark:
-            at = self._marks[id(root)] = self._marks.get(id(root), 0) + random.randint(2_000, 7_000)
-            stated = Timestamp.from_unix_ms(NOON.unix_ms + at)
-            last = root.next_offset() - 1
-            root.add(AddData(prev_offset=None if last < 0 else last, new_watermark=stated))
+            self._state_mark(root, random.randint(2_000, 7_000))
+
+    def _state_mark(self, root: PeerChain, later_ms: int) -> None:
+        at = self._marks[id(root)] = self._marks.get(id(root), 0) + later_ms
+        stated = Timestamp.from_unix_ms(NOON.unix_ms + at)
+        last = root.next_offset() - 1
+        root.add(AddData(prev_offset=None if last < 0 else last, new_watermark=stated))
 
     def _add_rows(self, root: PeerChain, random: Random) -> None:
         """Add a slice: some rows that are new, some that take or correct what was given before."""

@@ -54,6 +54,19 @@ def test_pair_that_contradicts_is_found_without_being_told(one: BundleDocument, 
     assert "two histories" in judgement.findings[0].says
 
 
+def test_key_that_said_many_things_is_proved_by_a_pair_for_each_and_no_more() -> None:
+    """JUDGE-3: a thousand documents are half a million pairs, each of several signatures."""
+    said = [(block if number % 2 else head)(3, str(number)) for number in range(60)]
+    said += [block(3, "0"), head(3, "1"), head(3, "2")]  # what was said before, in other documents
+
+    judgement = judge(said)
+
+    pairs = [each.documents for each in judgement.findings if "two histories" in each.says]
+    assert sorted(max(pair) for pair in pairs) == [*range(1, 63)]
+    assert all(min(pair) < 2 for pair in pairs)
+    assert judgement.guilty == ((did_key_of(DATASET_KEY), DATASET),)
+
+
 @pytest.mark.parametrize(
     "documents",
     [

@@ -16,7 +16,8 @@ from odf_engines.conversion.contract import ColumnsUnknownError, ConverterContex
 from odf_engines.conversion.converted_rows import make_converter
 from odf_engines.conversion.lookup import Lookup
 from odf_engines.ingest_parts import ConverterCall
-from odf_engines.records.referenced_rows import ReferencedRows
+from odf_engines.records.referenced_rows import ReferencedRows, plain_schema_of
+from odf_engines.validation.keys import read_keyed
 from odf_protocol.block_notes import LOOKUPS, LookedUp, list_lookups, note_lookups
 from odf_protocol.events import AddData
 from odf_protocol.events.extra_attributes import ExtraAttributes
@@ -107,6 +108,25 @@ def test_keys_of_several_columns_are_compared_together_and_columns_come_last(tmp
     assert good(found)[0] == {"n": 1, "c": "a", "found": 11, "since": NOW, "rate": Decimal("1.25")}
     refused = run(tmp_path, ours, lookup(rows, on={"c": "code", "n": "number"}, missing="Refuse"))
     assert bad(refused) == {number: [("Lookup", "missing", None, None)] for number in (3, 6)}
+
+
+@pytest.mark.parametrize("name", ["\0newest", "\0weight", "\0weight_sum", "newest", "weight", "newest_max", "0", "1"])
+def test_column_of_any_name_is_no_obstacle(tmp_path: Path, name: str) -> None:
+    """CONV-8: whose dataset it is, chose its names."""
+    schema = THEIRS.append(pa.field(name, pa.int64()))
+    rows = [(APPEND, "a", 1, 5), (APPEND, "b", 2, 6), (RETRACT, "a", 1, 5)]
+    found = [
+        {"offset": offset, "op": op, "system_time": NOW, "event_time": NOW, "code": code, "people": people, name: key}
+        for offset, (op, code, key, people) in enumerate(rows)
+    ]
+    pq.write_table(pa.Table.from_pylist(found, schema), tmp_path / "theirs.parquet")
+    theirs = ReferencedRows(
+        vocabulary=Vocabulary(), schema=data_schema_of(schema), slices=(tmp_path / "theirs.parquet",)
+    )
+
+    keyed = read_keyed(theirs, plain_schema_of(theirs), ["code"], ["people", name])
+
+    assert keyed.values.to_pylist() == [{"code": "b", "people": 6, name: 2}]
 
 
 def test_dataset_of_which_nothing_is_in_force_has_no_key(tmp_path: Path) -> None:

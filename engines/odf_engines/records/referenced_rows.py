@@ -13,9 +13,6 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NEWEST: Final = "\0newest"
-"""The column with the offset of the newest of some equal rows; no column of a dataset is called so."""
-
 _GIVES: Final = (0, 3)  # Source: ODF OperationType: append, correct-to; the others take
 
 
@@ -35,20 +32,22 @@ class ReferencedRows:
 
 
 def read_in_force(rows: ReferencedRows, schema: "pa.Schema") -> "pa.Table":
-    """Read what is in force: values that rows gave and that no row took since, each once.
+    """Read what is in force: values that rows gave and that no row took since, each once, the newest first.
 
     Args:
         rows: Where they are.
         schema: The columns that matter, plain ones: rows that differ in others are counted together.
 
     Returns:
-        Those columns, and ``NEWEST``; the newest row first.
+        Those columns.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    known, weight = rows.vocabulary, "\0weight"
+    known = rows.vocabulary
+    # By number: a dataset of somebody else has columns of any name.
+    columns = [str(number) for number in range(len(schema))]
     tables = []
     for path in rows.slices:
         with pq.ParquetFile(path) as file:
@@ -60,12 +59,12 @@ def read_in_force(rows: ReferencedRows, schema: "pa.Schema") -> "pa.Table":
             for field in schema
         ]
         offsets = pc.if_else(gives, found.column(known.offset).cast(pa.int64()), -1)
-        tables.append(pa.table([*values, offsets, pc.if_else(gives, 1, -1)], names=[*schema.names, NEWEST, weight]))
+        tables.append(pa.table([*values, offsets, pc.if_else(gives, 1, -1)], names=[*columns, "newest", "weight"]))
     if not tables:
-        return schema.append(pa.field(NEWEST, pa.int64())).empty_table()
-    counted = pa.concat_tables(tables).group_by(schema.names).aggregate([(NEWEST, "max"), (weight, "sum")])
-    stands = counted.filter(pc.greater(counted.column(f"{weight}_sum"), 0)).sort_by([(f"{NEWEST}_max", "descending")])
-    return stands.select([*schema.names, f"{NEWEST}_max"]).rename_columns([*schema.names, NEWEST])
+        return schema.empty_table()
+    counted = pa.concat_tables(tables).group_by(columns).aggregate([("newest", "max"), ("weight", "sum")])
+    stands = counted.filter(pc.greater(counted.column("weight_sum"), 0)).sort_by([("newest_max", "descending")])
+    return stands.select(columns).rename_columns(schema.names)
 
 
 def plain_schema_of(rows: ReferencedRows) -> "pa.Schema":
