@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
+from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from odf_protocol.events import (
@@ -103,23 +105,29 @@ def _forged_records(record: ReplayRecord, random: Random) -> Iterator[ReplayReco
     assert said is not None
     wrong = Multihash.of_sha3_256(random.randbytes(8))
     for name in ("append", "retract", "correct_from", "correct_to"):
-        rows = replace(said.rows_out, **{name: getattr(said.rows_out, name) + 1})
-        yield replace(record, statistics=replace(said, rows_out=rows))
-    yield replace(record, statistics=replace(said, late_rows=said.late_rows + 1))
-    yield replace(record, statistics=replace(said, rows_read=tuple((n or 0) + 1 for n in said.rows_read)))
+        rows = _changed(said.rows_out, **{name: getattr(said.rows_out, name) + 1})
+        yield _changed(record, statistics=_changed(said, rows_out=rows))
+    yield _changed(record, statistics=_changed(said, late_rows=said.late_rows + 1))
+    yield _changed(record, statistics=_changed(said, rows_read=tuple((n or 0) + 1 for n in said.rows_read)))
     for name in ("state_before", "state_after"):
         state = getattr(said, name)
         for part in ("rows", "size_bytes"):
-            forged = replace(state, **{part: getattr(state, part) + 1})
-            yield replace(record, statistics=replace(said, **{name: forged}))
-    yield replace(record, prev_watermark=Timestamp.from_unix_ms(1_700_000_000_000))
-    yield replace(record, transform=wrong)
-    yield replace(record, prev_checkpoint=wrong)
-    yield replace(record, next_offset=record.next_offset + 1)
-    yield replace(record, system_time=Timestamp(record.system_time.seconds + 1))
-    yield replace(record, vocabulary=replace(record.vocabulary, event_time="op_2"))
-    yield replace(record, inputs=tuple(replace(each, alias=each.alias + "x") for each in record.inputs))
+            forged = _changed(state, **{part: getattr(state, part) + 1})
+            yield _changed(record, statistics=_changed(said, **{name: forged}))
+    yield _changed(record, prev_watermark=Timestamp.from_unix_ms(1_700_000_000_000))
+    yield _changed(record, transform=wrong)
+    yield _changed(record, prev_checkpoint=wrong)
+    yield _changed(record, next_offset=record.next_offset + 1)
+    yield _changed(record, system_time=Timestamp(record.system_time.seconds + 1))
+    yield _changed(record, vocabulary=_changed(record.vocabulary, event_time="op_2"))
+    yield _changed(record, inputs=tuple(_changed(each, alias=each.alias + "x") for each in record.inputs))
     if record.inputs[0].slices:
-        first = replace(record.inputs[0].slices[0], logical_hash=wrong)
-        given = replace(record.inputs[0], slices=(first, *record.inputs[0].slices[1:]))
-        yield replace(record, inputs=(given, *record.inputs[1:]))
+        first = _changed(record.inputs[0].slices[0], logical_hash=wrong)
+        given = _changed(record.inputs[0], slices=(first, *record.inputs[0].slices[1:]))
+        yield _changed(record, inputs=(given, *record.inputs[1:]))
+
+
+def _changed(value: Any, **changes: Any) -> Any:
+    """Change fields of a dataclass, or of what is written as JSON."""
+    change = msgspec.structs.replace if isinstance(value, msgspec.Struct) else replace
+    return change(value, **changes)
