@@ -2,9 +2,9 @@
 
 A stage stands in a line of its own, with the empty plug-in, and each plug-in of it in another: a plug-in's time is part
 of its stage's. Times are measured where the work is done, which is code of others: they are for the operator, and
-nothing follows from them.
+nothing follows from them. Of a rehearsed ingest the first rows behind stages are shown besides.
 
-Source: clauses STAGE-1 to STAGE-3 in ``spec/observing.md``.
+Source: clauses STAGE-1 to STAGE-3 in ``spec/observing.md``; ING-25 in ``spec/ingest.md``.
 """
 
 import math
@@ -195,3 +195,19 @@ def _read_count(found: Any, name: str) -> int | None:
 
 def _sum(first: int | None, second: int | None) -> int | None:
     return second if first is None else first if second is None else first + second
+
+
+MOST_SAMPLE_ROWS: Final = 3  # guess: enough to see how values look, few enough to be read
+
+
+class SampledStage(StrEnum):
+    """Behind which stage rows stand."""
+
+    READ = "read"
+    CONVERTED = "converted"
+    QUERIED = "queried"
+
+
+def sample_name(stage: SampledStage) -> str:
+    """Name the file of a stage's first rows."""
+    return f"sample-{stage.value}.parquet"

@@ -32,7 +32,7 @@ def main() -> None:
 def _analyse(spark, query):
     """Say what the gate says of an analysed plan, whatever it said before."""
     from odf_engines.errors import InvalidQueryError
-    from odf_engines.spark.gate.analysed import check_analysed
+    from odf_engines.spark.gate.statement import check_analysed
 
     for name in ("declared", "undeclared"):
         spark.range(3).createOrReplaceTempView(name)

@@ -16,9 +16,9 @@ from odf_engines.errors import ClusterUnavailableError
 from odf_engines.sandbox.caller import CallerConfinedProcess
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.spark.cluster import check_facts
+from odf_engines.spark.engine import ClusterSession, open_on_cluster
 from odf_engines.spark.launch import SECRET, SETTINGS
 from odf_engines.spark.runtime import find_runtime, spark_guest
-from odf_engines.spark.session import ClusterSession, open_on_cluster
 from odf_node.configuration import parse_configuration
 from odf_node.configuration.reading import ConfigurationError
 from support.sandboxes import PYTHON, small_profile

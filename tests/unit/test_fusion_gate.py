@@ -12,7 +12,7 @@ from odf_engines.datafusion.context import make_context
 from odf_engines.datafusion.functions import AGGREGATES, FUNCTIONS, PINNED, REFUSED, WINDOWS
 from odf_engines.datafusion.gate import find_limits
 from odf_engines.datafusion.relations import empty_rows
-from odf_engines.datafusion.steps import plan_transform
+from odf_engines.datafusion.transform import plan_transform
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from support.transforms import ORDERS, orders_input, transform_request, transform_sql, write_orders
 

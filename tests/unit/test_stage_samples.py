@@ -10,7 +10,7 @@ from odf_engines.host.ingest_receive import read_first_rows
 from odf_engines.ingest.appending import append_source, convert_source
 from odf_engines.ingest.result import Folders, name_samples
 from odf_engines.ingest_parts import ConverterCall
-from odf_engines.row_samples import SampledStage
+from odf_engines.stage_figures import SampledStage
 from odf_protocol.events import DataTypeInt64, DataTypeString, MergeStrategyAppend, ReadStepCsv
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
 
-from odf_engines.ingest.outcome import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odf_engines.ingest.columns import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 
 SIDE: Final = "side"
 """The column that says whether a row is of the state (0) or new (1)."""

@@ -20,10 +20,8 @@ from odf_engines.arrow.refused_rows import RefusedRows
 from odf_engines.arrow.sorting import iter_ordered, iter_regrouped, make_context, quoted, rows_of_batch
 from odf_engines.contract import IngestRequest
 from odf_engines.errors import EngineFailureError
-from odf_engines.ingest.columns import Columns
-from odf_engines.ingest.merged import Merged
-from odf_engines.ingest.outcome import APPEND, CORRECT_TO, OP, RETRACT
-from odf_engines.ingest.plain_append import find_stand_in, iter_appended, iter_appends
+from odf_engines.ingest.columns import APPEND, CORRECT_TO, OP, RETRACT, Columns
+from odf_engines.ingest.merged import Merged, find_stand_in, iter_appended, iter_appends
 from odf_engines.ingest.state import open_state
 from odf_engines.records.ahead import iter_ahead
 from odf_engines.records.carriers import carrier_of

@@ -1,20 +1,27 @@
-"""The operation ``transform``: one step of a derivative.
+"""The operations ``transform``, one step of a derivative, and ``check``, a grade for one before it is published.
 
-Source: clauses ENGINE-12 and FUSION-2 to FUSION-8 in ``spec/extensions/engine-contract.md``.
+Source: clauses ENGINE-7, ENGINE-12, GATE-1 and FUSION-2 to FUSION-8 in ``spec/extensions/engine-contract.md``.
 """
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from odf_engines.contract import TransformRequest
-from odf_engines.datafusion.context import make_context
+from odf_engines.contract import GradeLevel, TransformRequest
+from odf_engines.datafusion.context import make_context, plan_query
+from odf_engines.datafusion.gate import check_plan, find_limits
 from odf_engines.datafusion.output import Result, check_columns, in_slice_types, output_schema
-from odf_engines.datafusion.relations import count_rows, input_rows
-from odf_engines.datafusion.steps import plan_transform
-from odf_engines.errors import InvalidQueryError
+from odf_engines.datafusion.relations import count_rows, empty_rows, input_rows, register
+from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.messages import schema_text
+from odf_engines.host.queries import OUTPUT, steps_of
 from odf_engines.host.slices import write_slice
+from odf_protocol.events import TransformSql
 from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from datafusion import DataFrame, SessionContext
 
 
 def run(request: TransformRequest, folder: Path, memory_bytes: int) -> dict[str, object]:
@@ -60,3 +67,76 @@ def _watermark(request: TransformRequest) -> Timestamp | None:
     stated = [max(mark.event_time for mark in each.watermarks) for each in request.inputs if each.watermarks]
     known = [each for each in (min(stated, default=None), request.prev_watermark) if each is not None]
     return max(known, default=None)
+
+
+def run_check(request: dict[str, Any], folder: Path, memory_bytes: int) -> dict[str, object]:
+    """Grade the transform of a request; see ``host.worker`` for what goes in and out."""
+    try:
+        return _grade(request, folder / "work", memory_bytes)
+    except NotReplayableError as error:
+        return _refusal(error.expression, error.reason, error.rewrite)
+    except InvalidQueryError as error:
+        return _refusal(error.position or "query", error.message, "a query that can be run_check")
+    finally:
+        shutil.rmtree(folder / "work", ignore_errors=True)
+
+
+def _grade(request: dict[str, Any], work: Path, memory_bytes: int) -> dict[str, object]:
+    vocabulary = request["vocabulary"]
+    context = make_context(memory_bytes, is_repeatable=True)
+    inputs = {
+        each.name: empty_rows(context, each.schema, work / str(number), alias=each.name)
+        for number, each in enumerate(request["inputs"])
+    }
+    raw = plan_transform(context, request["transform"], inputs)
+    result = in_slice_types(raw, vocabulary)
+    check_columns(result.schema(), vocabulary)
+    schema = output_schema(Result(result, vocabulary, work).schema, vocabulary)
+    operations = {each.vocabulary.op for each in request["inputs"]}
+    findings = [
+        {"expression": each.expression, "reason": each.reason, "rewrite": each.rewrite}
+        for each in find_limits(raw, operations=operations, op=vocabulary.op)
+    ]
+    level = GradeLevel.PINNED if findings else GradeLevel.REPLAYABLE
+    return {"level": level.value, "findings": findings, "schema": schema_text(schema), "obstacle": None}
+
+
+def _refusal(expression: str, reason: str, rewrite: str) -> dict[str, object]:
+    finding = {"expression": expression, "reason": reason, "rewrite": rewrite}
+    return {"level": GradeLevel.REFUSED.value, "findings": [finding], "schema": None, "obstacle": None}
+
+
+def plan_transform(
+    context: "SessionContext", transform: TransformSql, inputs: "Mapping[str, DataFrame]"
+) -> "DataFrame":
+    """Return the rows of the last step, not computed yet.
+
+    Args:
+        context: Without tables.
+        transform: The queries.
+        inputs: Rows of every input by its alias.
+
+    Raises:
+        InvalidQueryError, NotReplayableError: The gate's refusal.
+    """
+    if transform.temporal_tables:
+        raise InvalidQueryError("temporal tables need stream processing, which this engine does not have")
+    known = list(inputs)
+    for alias, rows in inputs.items():
+        register(context, alias, rows)
+    *before, last = steps_of(transform)
+    for step in before:
+        assert step.alias is not None
+        if step.alias in known or step.alias == OUTPUT:
+            raise InvalidQueryError(f"two inputs or steps are called {step.alias}")
+        register(context, step.alias, _plan(context, step.query))
+        known.append(step.alias)
+    register(context, OUTPUT, _plan(context, last.query))
+    return context.table(OUTPUT)
+
+
+def _plan(context: "SessionContext", sql: str) -> "DataFrame":
+    # Names with dots stand in quotes: the other implementation reads them so too.
+    rows = plan_query(context, sql)
+    check_plan(rows)
+    return rows

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 OPERATIONS = {
-    "check": "odf_engines.datafusion.check.run",
+    "check": "odf_engines.datafusion.transform.run_check",
     "preprocess": "odf_engines.datafusion.query.run_preprocess",
     "query": "odf_engines.datafusion.query.run",
     "transform": "odf_engines.datafusion.transform.run",

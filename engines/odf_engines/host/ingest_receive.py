@@ -18,8 +18,7 @@ from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, receive_result, slice_check
 from odf_engines.ingest_parts import MAX_CODES, MAX_REASONS, QuarantineReason
-from odf_engines.row_samples import MOST_SAMPLE_ROWS, SampledStage
-from odf_engines.stage_figures import StageFigures, read_stage_figures
+from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageFigures, read_stage_figures
 from odf_engines.stage_names import names_of
 from odf_engines.validation.running_name import CONVERTER, READER, VALIDATOR, find_running
 from odf_protocol.errors import shown

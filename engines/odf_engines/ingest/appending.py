@@ -10,10 +10,9 @@ import pyarrow.parquet as pq
 from odf_engines.contract import IngestRequest
 from odf_engines.errors import InvalidQueryError, InvalidSourceError
 from odf_engines.ingest.columns import InvalidColumnsError, columns_of
-from odf_engines.ingest.converted import convert_rows
+from odf_engines.ingest.converted import convert_rows, iter_converted, write_converted
 from odf_engines.ingest.leaving import leave, write_changes
 from odf_engines.ingest.merged import Merge, append_in_memory
-from odf_engines.ingest.prepared import iter_converted, write_converted
 from odf_engines.ingest.quarantined_rows import BadRows, list_unread
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema

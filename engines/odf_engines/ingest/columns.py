@@ -12,6 +12,9 @@ from odf_engines.records.carriers import TIMESTAMP
 from odf_protocol.events import MergeStrategy, MergeStrategyChangelogStream, MergeStrategyUpsertStream
 from odf_protocol.vocabulary import Vocabulary
 
+APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)  # Source: ODF OperationType
+
+OP = "op"
 ORD = "ord"
 """The column with the place of a row in its source, ascending."""
 

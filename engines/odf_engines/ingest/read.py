@@ -19,8 +19,7 @@ from odf_engines.ingest.columns import rename_reserved
 from odf_engines.ingest.parquet_records import read_parquet
 from odf_engines.ingest.plug_in_records import NEEDED_STEP, read_with
 from odf_engines.ingest.read_options import check_encoding, parse_dialect, parse_times
-from odf_engines.ingest.result import Folders
-from odf_engines.ingest.samples import write_sample_of_file
+from odf_engines.ingest.result import Folders, write_sample_of_file
 from odf_engines.ingest.shapefile_features import write_features
 from odf_engines.ingest.source_schema import (
     SAMPLE_RECORDS,
@@ -35,8 +34,7 @@ from odf_engines.ingest.source_schema import (
 from odf_engines.ingest.source_text import InvalidTextError
 from odf_engines.ingest_parts import ReaderCall
 from odf_engines.records.source_records import SourceRecords
-from odf_engines.row_samples import SampledStage
-from odf_engines.stage_figures import IngestStage
+from odf_engines.stage_figures import IngestStage, SampledStage
 from odf_engines.stage_names import name_format
 from odf_engines.validation.running_name import READER, RunningName
 from odf_protocol.errors import UnsupportedError

@@ -1,20 +1,22 @@
-"""What an ingest leaves: the slice, the state, the quarantine, and the answer that names them.
+"""What an ingest leaves: the slice, the state, the quarantine, first rows behind stages, the answer that names them.
 
-Source: ODF "Ingest"; spec/ingest.md ING-5, ING-13.
+Source: ODF "Ingest"; spec/ingest.md ING-5, ING-13, ING-25.
 """
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, QuarantineReason
 from odf_engines.host.messages import schema_text
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.quarantine import Quarantine
 from odf_engines.ingest.slice_writer import WrittenSlice, check_compatible, slice_schema_of
-from odf_engines.row_samples import SampledStage, sample_name
-from odf_engines.stage_figures import StageClock
+from odf_engines.records.carriers import from_carrier, to_carrier
+from odf_engines.records.source_records import value_name
+from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageClock, sample_name
 from odf_protocol.events import MergeStrategyChangelogStream
 
 
@@ -105,3 +107,45 @@ def answer_of(request: IngestRequest, ingested: Ingested, stages: StageClock) ->
         "stages": stages.to_answer(),
         "left_out": ingested.left_out + (0 if request.prepared is None else request.prepared.left_out),
     }
+
+
+def write_sample_of_file(
+    request: IngestRequest, folders: Folders, stage: SampledStage, path: Path, schema: pa.Schema
+) -> None:
+    """Write the first rows of a file of typed records down, where the request asks for samples."""
+    if not request.has_samples:
+        return
+    with pq.ParquetFile(path) as file:
+        names = [value_name(index) for index in range(len(schema))]
+        first = next(file.iter_batches(batch_size=MOST_SAMPLE_ROWS, columns=names), None)
+    write_sample(request, folders, stage, first, schema)
+
+
+def write_sample(
+    request: IngestRequest,
+    folders: Folders,
+    stage: SampledStage,
+    rows: "pa.RecordBatch | pa.Table | None",
+    schema: pa.Schema,
+) -> None:
+    """Write the first rows behind a stage down, once, where the request asks for samples.
+
+    Args:
+        request: Of the ingest.
+        folders: Where.
+        stage: The stage.
+        rows: In carrier types, columns by position; None: there are none.
+        schema: Names and types of the columns.
+    """
+    path = folders.output / sample_name(stage)
+    if not request.has_samples or path.exists():
+        return
+    table = schema.empty_table()
+    if rows is not None and rows.num_rows:
+        first = rows.slice(0, MOST_SAMPLE_ROWS)
+        whole = pa.Table.from_batches([first]) if isinstance(first, pa.RecordBatch) else first
+        columns = [whole.column(value_name(index)).combine_chunks() for index in range(len(schema))]
+        kinds = [field.type for field in schema]
+        plain = [from_carrier(to_carrier(each, kind), kind) for each, kind in zip(columns, kinds, strict=True)]
+        table = pa.table(plain, schema=schema)
+    pq.write_table(table, path)

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.host.slices import open_slice_file
-from odf_engines.ingest.columns import Columns, InvalidColumnsError
-from odf_engines.ingest.outcome import OP
+from odf_engines.ingest.columns import OP, Columns, InvalidColumnsError
 from odf_engines.records.ahead import iter_ahead
 from odf_engines.records.carriers import TIMESTAMP, carrier_of, from_carrier
 from odf_engines.records.source_records import ROW_GROUP_ROWS, value_name

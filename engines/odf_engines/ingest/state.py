@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.errors import EngineFailureError
-from odf_engines.ingest.columns import Columns
-from odf_engines.ingest.outcome import RETRACT
+from odf_engines.ingest.columns import RETRACT, Columns
 from odf_engines.ingest.slice_writer import fill_event_time, iter_groups, plain_column
 from odf_engines.records.carriers import (
     carrier_of,

@@ -12,8 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from odf_engines.contract import Finding
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.queries import OUTPUT, quote_dotted_names, steps_of
-from odf_engines.spark.gate.pinning import find_written
-from odf_engines.spark.gate.purity import check_purity
+from odf_engines.spark.gate.purity import check_purity, find_written
 from odf_engines.spark.gate.row_order import find_order_dependence
 from odf_engines.spark.gate.statement import ParsedQuery, analyse_query, parse_again, parse_query
 from odf_engines.spark.gate.trees import items, iter_plan, simple_name

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 OPERATIONS = {
     "check": "odf_engines.spark.check.run",
-    "convert": "odf_engines.spark.ingest.operation.run_conversion",
-    "ingest": "odf_engines.spark.ingest.operation.run",
+    "convert": "odf_engines.spark.ingest.pipeline.run_conversion",
+    "ingest": "odf_engines.spark.ingest.pipeline.run",
     "query": "odf_engines.spark.query.run",
     "transform": "odf_engines.spark.transform.run",
 }

@@ -33,8 +33,7 @@ from odf_engines.errors import (
     UnsuitableSourceError,
 )
 from odf_engines.registry import engines_offering, find_preprocess_engine, get_ingest_engine
-from odf_engines.row_samples import SampledStage
-from odf_engines.stage_figures import IngestStage, StageClock, merge_stages
+from odf_engines.stage_figures import IngestStage, SampledStage, StageClock, merge_stages
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.cluster import find_cluster, opened_on_cluster

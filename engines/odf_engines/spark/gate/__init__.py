@@ -2,10 +2,10 @@
 
 One question a module, asked in this order:
 
-* ``statement``: is it one query, over nothing but declared relations and known functions? (for any query)
-* ``analysed``: do its names still mean these after analysis? (for any query; ``map_class`` is stricter)
+* ``statement``: is it one query, over nothing but declared relations and known functions, also after
+  analysis? (for any query; ``map_class`` is stricter)
 * ``purity``: does its result follow from its rows alone? (for queries that others will repeat)
-* ``pinning``, ``row_order``: does it rest on one build of the engine besides? (for the same)
+* ``purity``, ``row_order``: does it rest on one build of the engine besides? (for the same)
 * ``map_class``: does it only project and filter the rows of one input? (the class that ``transform`` executes)
 
 The sandbox holds without the gate; the gate is there to say early and clearly what will not work, and why.

@@ -1,6 +1,10 @@
 """Whether a text is one query over declared relations and known functions; for any query, replayable or not.
 
-Source: clauses GATE-1 to GATE-4.
+Names are checked before analysis, and after it what they became: rows of declared relations, and Spark's own
+expressions. Nothing should get there that is refused there: it is the net below a name that the analyser resolves in a
+way nobody thought of.
+
+Source: clauses GATE-1 to GATE-4 and GATE-10.
 """
 
 import re
@@ -15,7 +19,7 @@ from pyspark.errors import PySparkException
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
 from odf_engines.spark.gate.temporal_joins import put_versions, take_times
-from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
+from odf_engines.spark.gate.trees import class_name, items, iter_expressions, iter_plan, shown, simple_name, view_name
 from odf_engines.spark.java_side import java_session, resolve_plan
 
 # Plans that only compute rows from rows. Everything else is a command, a script, a setting, or new and not looked at.
@@ -221,3 +225,35 @@ def _fixed_time(literal: Any) -> str:
             f"{written or shown(literal)} depends on the moment it is run; write a date with a year of four digits"
         )
     return written
+
+
+# Relations that hold no rows but those in the text of the query, or none at all.
+_OWN_ROWS = frozenset({"CTERelationRef", "LocalRelation", "OneRowRelation", "Range", "EmptyRelation"})
+
+_KNOWN_PACKAGES = ("org.apache.spark.sql.catalyst.expressions.", "org.apache.spark.sql.catalyst.plans.")
+
+# In a known package, and yet code from outside the query.
+_FOREIGN_CODE = frozenset(
+    {"CallMethodViaReflection", "TryReflect", "ScalaUDF", "PythonUDF", "PythonUDAF", "PythonUDTF", "ScalaUDAF"}
+)
+
+
+def check_analysed(plan: Any, relations: Collection[str]) -> None:
+    """Check an analysed plan down to the declared relations.
+
+    Args:
+        plan: Analysed; its views are not yet replaced by what they stand for.
+        relations: Names of views that it may read; what is below them is ours.
+
+    Raises:
+        InvalidQueryError: It reads something else, or runs code that is not Spark's own.
+    """
+    for node in iter_plan(plan, relations):
+        view, name = view_name(node), simple_name(node)
+        if view in relations:
+            continue
+        if view is not None or (name not in _OWN_ROWS and not items(node.children())):
+            raise InvalidQueryError(f"it reads {view or name}, which is no declared relation")
+        for expression in iter_expressions(node):
+            if simple_name(expression) in _FOREIGN_CODE or not class_name(expression).startswith(_KNOWN_PACKAGES):
+                raise InvalidQueryError(f"{shown(expression)} runs code that is not the engine's own")

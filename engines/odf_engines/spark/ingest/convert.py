@@ -4,7 +4,7 @@ The result has the columns `record`, `errors` (null for a good row, else a list)
 by position (`v0`, `v1`, …), in carrier types. What is wrong is said as Spark SQL, inside lists and structs by element;
 only records that did not convert are asked, so it may take its time.
 
-Source: spec/ingest.md ING-4, ING-6; VALID-5 in ``spec/validation.md``.
+Source: spec/ingest.md ING-4, ING-6; VALID-5 in ``spec/validation.md``; CONV-1 and CONV-2 in ``spec/conversion.md``.
 """
 
 from itertools import count
@@ -13,6 +13,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from odf_engines.contract import IngestRequest
+from odf_engines.ingest.converted import convert_rows
+from odf_engines.ingest.quarantined_rows import BadRows
+from odf_engines.ingest.read import ReadResult
+from odf_engines.ingest.read_options import parse_times
+from odf_engines.ingest.result import Folders
 from odf_engines.ingest.text_forms import TextForm, text_form_of
 from odf_engines.records.carriers import carrier_of, quoted, spark_name_of
 from odf_engines.records.converted_texts import NOTHING, SHOWN_CHARACTERS, type_name_of
@@ -28,6 +34,9 @@ from odf_engines.records.source_records import (
     value_name,
 )
 from odf_engines.records.time_patterns import TimePatterns
+from odf_engines.spark.ingest.handover import Handover
+from odf_engines.spark.ingest.refused_rows import iter_unconverted
+from odf_engines.stage_figures import IngestStage
 
 
 def convert_records(spark: Any, records: SourceRecords, target: pa.Schema, times: TimePatterns) -> Any:
@@ -148,3 +157,29 @@ def _fault(text: str, field: pa.Field, form: TextForm, place: str) -> str:
         f"named_struct('message', {message}, 'column', {place},"
         f" 'value', left({text}, {SHOWN_CHARACTERS}), 'expected', {literal(type_name_of(field))}, 'code', {code})"
     )
+
+
+def convert_read(
+    spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, handover: Handover
+) -> tuple[ReadResult, list[BadRows]]:
+    """Let the records that were read go through the converters of a request.
+
+    Returns:
+        The records as if they had been read so, and those that are bad.
+
+    Raises:
+        InvalidSourceError: A converter cannot be applied to these columns.
+    """
+    path, bad = result.records.path, []
+    if not result.records.is_typed:
+        with folders.clock.measuring(IngestStage.READ):
+            times = parse_times(request.read)
+            typed = handover.keep(convert_records(spark, result.records, result.target, times), "typed")
+            bad.append(iter_unconverted(typed, handover))
+            folder = folders.scratch / "to-convert"
+            # In one file and in the order of the source, as converters are to see them.
+            good = typed.where(f"{ERRORS} IS NULL").drop(ERRORS)
+            good.coalesce(1).sortWithinPartitions(RECORD).write.parquet(str(folder))
+        (path,) = folder.glob("part-*.parquet")
+    converted = convert_rows(request, folders, path, result)
+    return converted.result, [*bad, converted.iter_bad()]

@@ -19,13 +19,13 @@ implementation tests the first key column for null to see on which side a row is
 Source: ODF "Merge strategies"; spec/ingest.md ING-8 to ING-12.
 """
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.functions import col, expr
 
-from odf_engines.ingest.columns import ORD, Columns
-from odf_engines.ingest.outcome import APPEND, CORRECT_FROM, CORRECT_TO, OP, RETRACT, MergeOutcome, Refusal
+from odf_engines.ingest.columns import APPEND, CORRECT_FROM, CORRECT_TO, OP, ORD, RETRACT, Columns
 from odf_engines.records.source_records import value_name
 from odf_engines.spark.ingest.handover import Handover
 from odf_protocol.errors import UnsupportedError
@@ -43,6 +43,38 @@ __all__ = ["MergeOutcome", "Refusal", "keeps_state", "merge_rows", "merge_snapsh
 
 
 _DAY_S: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Rows that a merge cannot take.
+
+    Attributes:
+        rows: Data frame of staged rows.
+        message: Why, for all of them.
+        column_names: Whose values are at fault.
+        code: A word for programs (ING-6).
+    """
+
+    rows: Any
+    message: str
+    column_names: tuple[str, ...]
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOutcome:
+    """Result of a merge, as data frames that are not yet computed.
+
+    Attributes:
+        changes: `op` and the value columns, sorted in the order of offsets.
+        state: Value columns of the new state, sorted by key; None if the strategy keeps none.
+        refusals: Rows that were left out.
+    """
+
+    changes: Any
+    state: Any | None
+    refusals: tuple[Refusal, ...] = ()
 
 
 def keeps_state(merge: MergeStrategy) -> bool:

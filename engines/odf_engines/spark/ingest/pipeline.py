@@ -6,7 +6,9 @@ leaves files or a data frame for the next one and knows nothing of the others, s
 Source: ODF "Ingest"; spec/ingest.md.
 """
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -15,28 +17,30 @@ from odf_engines.contract import IngestRequest, InvalidSourceError
 from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_engines.ingest.appending import append_records, is_append
 from odf_engines.ingest.columns import ORD, Columns, InvalidColumnsError, columns_of
+from odf_engines.ingest.converted import iter_converted, write_converted
 from odf_engines.ingest.leaving import leave, write_changes
 from odf_engines.ingest.merged import Merged
-from odf_engines.ingest.prepared import iter_converted, write_converted
 from odf_engines.ingest.quarantined_rows import BadRows, list_unread
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
-from odf_engines.ingest.result import Folders, Ingested, slice_schema
-from odf_engines.ingest.samples import write_sample
+from odf_engines.ingest.result import Folders, Ingested, answer_of, name_samples, slice_schema, write_sample
 from odf_engines.records.source_records import ERRORS, RECORD
-from odf_engines.row_samples import MOST_SAMPLE_ROWS, SampledStage
 from odf_engines.spark.fixed_order import in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query
-from odf_engines.spark.ingest.convert import convert_records
-from odf_engines.spark.ingest.converting import convert_read
+from odf_engines.spark.ingest.convert import convert_read, convert_records
 from odf_engines.spark.ingest.handover import Handover, handover_for
 from odf_engines.spark.ingest.merge import keeps_state, merge_rows
 from odf_engines.spark.ingest.preprocess import run_preprocess
 from odf_engines.spark.ingest.refused_rows import iter_refused, iter_unconverted
-from odf_engines.spark.ingest.staging import load_state, schema_of_query, stage_converted, stage_preprocessed
-from odf_engines.spark.ingest.validating import validate_staged
-from odf_engines.spark.java_side import is_on_cluster, tasks_at_once
-from odf_engines.stage_figures import IngestStage
+from odf_engines.spark.ingest.staging import (
+    load_state,
+    schema_of_query,
+    stage_converted,
+    stage_preprocessed,
+    validate_staged,
+)
+from odf_engines.spark.java_side import is_on_cluster, java_class, java_session, tasks_at_once
+from odf_engines.stage_figures import MOST_SAMPLE_ROWS, IngestStage, SampledStage
 from odf_engines.stage_names import name_strategy
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.schema_arrow import rows_schema_of
@@ -195,3 +199,27 @@ def _configure(spark: Any, request: IngestRequest) -> None:
     }
     for name, value in settings.items():
         spark.conf.set(name, value)
+
+
+def run(spark: Any, request: IngestRequest, folder: Path) -> dict[str, object]:
+    """Ingest one file; see `worker` for what goes in and out."""
+    return _run(spark, folder, lambda folders: answer_of(request, ingest(spark, request, folders), folders.clock))
+
+
+def run_conversion(spark: Any, request: IngestRequest, folder: Path) -> dict[str, object]:
+    """Convert one file; see `worker` for what goes in and out."""
+    return _run(spark, folder, lambda folders: convert(spark, request, folders))
+
+
+def _run(spark: Any, folder: Path, work: Callable[[Folders], dict[str, object]]) -> dict[str, object]:
+    scratch = folder / "work"
+    scratch.mkdir()
+    # A parser that is asked directly looks for settings in the session of its thread.
+    sessions = java_class("org.apache.spark.sql.classic.SparkSession")
+    sessions.setActiveSession(java_session(spark))
+    try:
+        folders = Folders(scratch, folder)
+        return {**work(folders), **name_samples(folders)}
+    finally:
+        sessions.clearActiveSession()
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -12,8 +12,7 @@ from odf_engines.errors import EngineMissingError
 from odf_engines.records.carriers import carrier_of, quoted, spark_name_of
 from odf_engines.records.source_records import ERRORS, RECORD, value_name
 from odf_engines.spark.fixed_order import depends_on_order, in_canonical_order
-from odf_engines.spark.gate.analysed import check_analysed
-from odf_engines.spark.gate.statement import analyse_query, parse_query
+from odf_engines.spark.gate.statement import analyse_query, check_analysed, parse_query
 from odf_engines.spark.java_side import rows_of
 from odf_protocol.events import SqlQueryStep, TransformSql
 

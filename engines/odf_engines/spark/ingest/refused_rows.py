@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from odf_engines.ingest.columns import ORD, Columns
-from odf_engines.ingest.outcome import Refusal
 from odf_engines.ingest.quarantined_rows import (
     BATCH_ROWS,
     BadRows,
@@ -19,6 +18,7 @@ from odf_engines.ingest.quarantined_rows import (
 from odf_engines.records.carriers import quoted
 from odf_engines.records.source_records import ERRORS, RECORD, FieldError, value_name
 from odf_engines.spark.ingest.handover import Handover
+from odf_engines.spark.ingest.merge import Refusal
 
 
 def iter_unconverted(converted: Any, handover: Handover) -> BadRows:
