@@ -132,6 +132,11 @@ class TransformInput:
     earlier_since_us: int | None = None
     hashes: tuple[Multihash, ...] = ()
 
+    @property
+    def last_offset(self) -> int | None:
+        """Last row up to the end of the step, None if there is none."""
+        return self.prev_offset if self.offset_interval is None else self.offset_interval.end
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformRequest:

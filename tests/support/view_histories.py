@@ -327,7 +327,7 @@ class View:
 
     def _gain(self, gained: dict[str, Sequence[Block]]) -> None:
         for name, each in self.inputs.items():
-            first = last = each.prev_offset if each.offset_interval is None else each.offset_interval.end
+            first = last = each.last_offset
             known = [mark.event_time for mark in each.watermarks]
             known += [] if each.prev_watermark is None else [each.prev_watermark]
             slices, stated = [], []

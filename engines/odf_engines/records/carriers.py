@@ -129,7 +129,7 @@ def to_carrier(column: pa.Array, target: pa.DataType) -> pa.Array:
     """
     if pa.types.is_timestamp(column.type):
         column = _in_milliseconds(column)
-    if column.type != target and not _is_wider_of(column.type, target):
+    if column.type != target and column.type != carrier_of(target):
         column = column.cast(target)
     return _recast(column, carrier_of(target))
 
@@ -151,10 +151,6 @@ def _in_milliseconds(column: pa.Array) -> pa.Array:
     quotient = pc.divide(ticks, per_ms)
     goes_below = pc.less(ticks, pc.multiply(quotient, per_ms)).cast(pa.int64())
     return pc.subtract(quotient, goes_below).cast(TIMESTAMP)
-
-
-def _is_wider_of(found: pa.DataType, target: pa.DataType) -> bool:
-    return bool(found == carrier_of(target))
 
 
 def _recast(column: pa.Array, target: pa.DataType) -> pa.Array:
@@ -180,3 +176,8 @@ def _recast_nested(column: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(
         column.offsets, values, type=target, mask=column.is_null() if column.null_count else None
     )
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array, copied only where it has several parts or none."""
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])

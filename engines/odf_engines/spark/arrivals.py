@@ -61,7 +61,7 @@ def new_arrivals(source: TransformInput, work: Work) -> Arrivals:
 
 def all_arrivals(source: TransformInput, work: Work) -> Arrivals:
     """Read when the rows of an input came, from the first one to the last of a step; see ``new_arrivals``."""
-    last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
+    last = source.last_offset
     slices = tuple(dict.fromkeys((*source.earlier_slices, *source.slices)))
     marks = (*source.earlier_watermarks, *source.watermarks)
     return _arrivals(source, slices, (0, -1 if last is None else last), marks, work)

@@ -157,7 +157,7 @@ def _find_probes(
     spark: SparkSession, source: TransformInput, tables: Sequence[TransformInput], work: Work
 ) -> _Probes | None:
     """Find the probes that can be answered after a step and could not before, or have changed; None: there are none."""
-    last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
+    last = source.last_offset
     after_us = _lowest([highest_watermark(each) for each in tables])
     before_us = _lowest([each.prev_watermark for each in tables])
     if after_us is None or last is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from odf_engines.contract import Finding, GradeLevel, Lookback, TransformClass
+from odf_engines.contract import GradeLevel, Lookback, TransformClass
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.messages import schema_text
 from odf_engines.spark import as_of_join, closed_sessions, closed_windows
@@ -45,7 +45,7 @@ def run(spark: SparkSession, request: dict[str, Any], _folder: Path) -> dict[str
     obstacle = found.obstacle
     return {
         "level": (GradeLevel.PINNED if found.findings else GradeLevel.REPLAYABLE).value,
-        "findings": [_plain(each) for each in found.findings],
+        "findings": [asdict(each) for each in found.findings],
         "class": None if found.known is None else _CLASSES[type(found.known)].value,
         "schema": None if found.known is None else schema_text(found.known.schema),
         "obstacle": None
@@ -77,10 +77,6 @@ def _key_of(known: Known | None) -> list[str] | None:
     if not isinstance(view, KnownView) or view.query.key is None:
         return None
     return [view.result.names[position] for position in view.query.key]
-
-
-def _plain(finding: Finding) -> dict[str, str]:
-    return {"expression": finding.expression, "reason": finding.reason, "rewrite": finding.rewrite}
 
 
 def _refusal(expression: str, reason: str, rewrite: str) -> dict[str, object]:

@@ -107,7 +107,7 @@ def _counting(
     if below is not None and below.is_version:
         times = since_us, until_us
         return versions_at(spark, source, known.tables[source.alias], times, work, in_content_order=in_order)
-    last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
+    last = source.last_offset
     return folded_rows(
         spark,
         source,

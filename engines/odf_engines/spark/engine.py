@@ -78,26 +78,14 @@ _RESOLVER: Final = Path("/etc/resolv.conf")
 
 
 class ClusterSession(HostSession):
-    """See ``HostSession``.
+    """See ``HostSession``."""
 
-    Raises:
-        ClusterUnavailableError: The sandbox lacks a layer on this machine, which its operator does without otherwise.
-    """
-
-    def __init__(
-        self,
-        guest: Guest,
-        workspace: Path,
-        limits: Limits,
-        *,
-        process: type[SandboxedProcess] = SandboxedProcess,
-        has_filter: bool = True,
-    ) -> None:
+    def check_confinement(self, guest: Guest, process: type[SandboxedProcess], *, has_filter: bool) -> None:
+        """See ``HostSession``: its operator does without no layer of the sandbox."""
         # Without the filter local sockets would lead from the network that it shares to services of this machine.
         if not process.is_sandbox or not has_filter:
             reason = "its driver runs in a whole sandbox only, and this machine lacks a layer ('odf-node doctor')"
             raise ClusterUnavailableError(str(guest.arguments["master"]), reason)
-        super().__init__(guest, workspace, limits, process=process, has_filter=has_filter)
 
     def show_input(self, path: Path) -> str:
         """See ``HostSession``: its path is the same everywhere."""

@@ -99,7 +99,7 @@ def iter_differences(
         PySparkException, LimitExceededError: See ``iter_changes``.
     """
     make_ready(spark, request, in_one_order=known.depends_on_order)
-    after = compute(request.inputs, [_last_offset(each) for each in request.inputs])
+    after = compute(request.inputs, [each.last_offset for each in request.inputs])
     before, ends = None, [each.prev_offset for each in request.inputs]
     # A step without rows, as of a watermark alone, gives what the query gives over none: a total has a row there too.
     if request.next_offset != 0 or any(end is not None for end in ends):
@@ -199,10 +199,6 @@ def _check_same_columns(after: DataFrame, before: DataFrame) -> None:
 
 def _columns_of(rows: DataFrame) -> list[tuple[str, str]]:
     return [(each.name, each.dataType.simpleString()) for each in rows.schema.fields]
-
-
-def _last_offset(each: TransformInput) -> int | None:
-    return each.prev_offset if each.offset_interval is None else each.offset_interval.end
 
 
 def changes_between(after: DataFrame, before: DataFrame | None, key: Sequence[int] | None) -> DataFrame:

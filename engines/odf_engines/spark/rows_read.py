@@ -95,7 +95,7 @@ def count_inputs(inputs: Sequence[TransformInput], work: Work) -> list[RowsRead]
 
 
 def _count_input(source: TransformInput, work: Work) -> RowsRead:
-    last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
+    last = source.last_offset
     slices = slices_upto(source, last)
     if last is None or not slices:
         return NOTHING_READ

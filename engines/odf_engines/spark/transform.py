@@ -143,7 +143,7 @@ def _compute(
 ) -> tuple[Iterator[pa.Table], Callable[[], RowsRead]]:
     assert source.offset_interval is not None
     work.check(source.slices)
-    is_small = _is_small(source)
+    is_small = sum(path.stat().st_size for path in source.slices) <= PIECE_BYTES
     # How much of a file a task reads, where several may.
     spark.conf.set("spark.sql.files.maxPartitionBytes", PIECE_BYTES)
     # Every row enters the plan, so that scans count them all (ENGINE-27).
@@ -158,10 +158,6 @@ def _compute(
     result = known.plan.over(spark, rows)
     pieces = collect_pieces(result, known.result) if fits else store_pieces(result, work.folder / "rows", _PIECE_ROWS)
     return pieces, lambda: say_what_passed(result)
-
-
-def _is_small(each: TransformInput) -> bool:
-    return sum(path.stat().st_size for path in each.slices) <= PIECE_BYTES
 
 
 def _count_late_rows(request: TransformRequest, known: Known, work: Work) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from odf_engines.records.carriers import one_array
 from odf_engines.validation.contract import Fault, ParameterError
 
 _STEP = re.compile(r"\[\]|\.[^.\[\]]+")
@@ -78,7 +79,8 @@ class ColumnPath:
         column = re.split(r"\.|\[\]", text, maxsplit=1)[0]
         steps = tuple(_STEP.findall(text[len(column) :]))
         if column not in schema.names or column + "".join(steps) != text:
-            raise ParameterError(parameter, expected=_one_of(schema.names), found=text, known=schema.names)
+            expected = f"a column of the rows ({', '.join(schema.names)})"
+            raise ParameterError(parameter, expected=expected, found=text, known=schema.names)
         kind = schema.field(column).type
         for index, step in enumerate(steps):
             kind = _follow(kind, step, column + "".join(steps[:index]), parameter)
@@ -86,8 +88,7 @@ class ColumnPath:
 
     def read(self, rows: pa.Table) -> FoundValues:
         """Take the values out of rows."""
-        column = rows.column(self.column)
-        values = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [_none(column.type)])
+        values = one_array(rows.column(self.column))
         parents: np.ndarray | None = None
         places: tuple[np.ndarray, ...] = ()
         for step in self.steps:
@@ -113,11 +114,3 @@ def _follow(kind: pa.DataType, step: str, place: str, parameter: str) -> pa.Data
         expected = f"a member of {place} ({', '.join(members)})" if members else f"a struct at {place}"
         raise ParameterError(parameter, expected=expected, found=name if members else str(kind), known=members)
     return kind.field(name).type
-
-
-def _one_of(names: list[str]) -> str:
-    return f"a column of the rows ({', '.join(names)})"
-
-
-def _none(kind: pa.DataType) -> pa.Array:
-    return pa.array([], kind)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.ingest_parts import ValidatorCall
-from odf_engines.records.carriers import carrier_of, from_carrier
+from odf_engines.records.carriers import carrier_of, from_carrier, one_array
 from odf_engines.records.source_records import ROW_GROUP_ROWS, FieldError, value_name
 from odf_engines.stage_figures import IngestStage, StageClock
 from odf_engines.validation.contract import Context, Validator
@@ -182,8 +182,8 @@ class _Run:
             names = [name for name in self._needed([call]) if name in self._names]
             with self._measuring(call, self._row_count):
                 rows = pq.read_table(self._rows.path, columns=[self._rows.number, *names]).combine_chunks()
-                numbers = _whole(rows.column(0))
-                values = pa.record_batch([_whole(each) for each in rows.columns], names=rows.column_names)
+                numbers = one_array(rows.column(0))
+                values = pa.record_batch([one_array(each) for each in rows.columns], names=rows.column_names)
                 table = self._table(call, values)
                 self._watch(self._calls[call].name)
                 try:
@@ -266,7 +266,7 @@ class _Run:
             names.append(name)
             arrays.append(array)
         if not arrays:
-            return _rows_without_columns(batch)
+            return pa.Table.from_batches([batch]).select([])  # which has as many rows
         return pa.table(arrays, names=names)
 
     def _copy_good(self, bad: np.ndarray) -> Path:
@@ -303,11 +303,3 @@ def _iter_faults(batches: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[dict[
     for batch in batches:
         for start in range(0, batch.num_rows, 4096):
             yield from batch.slice(start, 4096).to_pylist()
-
-
-def _rows_without_columns(batch: pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([batch]).select([])
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])

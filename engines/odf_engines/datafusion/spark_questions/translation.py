@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from odf_engines.contract import QueryTable
 from odf_engines.datafusion.context import quoted
 from odf_engines.datafusion.spark_questions.kinds import Kind
-from odf_engines.datafusion.spark_questions.selects import PLACE, STATE_SUFFIX, Part, Reader, Scope, item_at
+from odf_engines.datafusion.spark_questions.selects import PLACE, STATE_SUFFIX, Reader, Scope, item_at
 from odf_engines.datafusion.spark_questions.terms import term_of
 from odf_engines.datafusion.spark_questions.values import Term, cast, only, orderly
 from odf_engines.errors import UnsuitableQueryError
@@ -48,7 +48,10 @@ def translate_question(sql: str, tables: Sequence[QueryTable]) -> str:
 def _whole_question(node: exp.Expression, reader: Reader) -> str:
     if isinstance(node, exp.Union):
         part = reader.read_union(node)
-        columns = [(name, Term(f"q.c{place}", _sure(kind))) for place, (name, kind) in enumerate(_columns(part))]
+        columns = [
+            (name, Term(f"q.c{place}", _sure(kind)))
+            for place, (name, kind) in enumerate(zip(part.names, part.kinds, strict=True))
+        ]
         keys = [_key(each, _output_of(each.this, columns)) for each in _ordered(node)]
     elif isinstance(node, exp.Select):
         scope, items = reader.read_select(node)
@@ -78,10 +81,6 @@ def _whole_question(node: exp.Expression, reader: Reader) -> str:
         for each, name in zip(outputs, tell_apart(part.names), strict=True)
     ]
     return f"SELECT {', '.join(titles)} FROM ({part.sql}) AS q{order}{limit}"  # noqa: S608 - written from parts
-
-
-def _columns(part: Part) -> list[tuple[str, Kind | None]]:
-    return [*zip(part.names, part.kinds, strict=True)]
 
 
 def _sure(kind: Kind | None) -> Kind:
