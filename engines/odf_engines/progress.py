@@ -39,12 +39,7 @@ def progress_line(number: int, count: int) -> str:
 
 @contextmanager
 def telling(number: int, answers: TextIO) -> Iterator[None]:
-    """Let ``tell_count`` be heard by the host while the block runs: at first, then once in ``PROGRESS_EACH_S``.
-
-    Args:
-        number: Of the request that is at work.
-        answers: Where answers go.
-    """
+    """Let ``tell_count`` be heard by the host while the block runs: at first, then once in ``PROGRESS_EACH_S``."""
     last_s = -math.inf
 
     def tell(count: int) -> None:
@@ -68,12 +63,6 @@ def tell_count(count: int) -> None:
 
 def receive_answer(process: _Lines, number: int, wall_s: float, hear: Callable[[int], None]) -> bytes:
     """Read lines until one that is not about progress.
-
-    Args:
-        process: That was asked.
-        number: Of the request.
-        wall_s: For all lines together.
-        hear: Hears how often the guest has said that it works.
 
     Raises:
         LimitExceededError: Time is up.

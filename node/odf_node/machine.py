@@ -15,8 +15,7 @@ from odf_engines import sandbox
 from odf_engines.contract import Limits
 from odf_engines.engine import ClusterEngine
 from odf_engines.errors import EngineError, SandboxUnavailableError
-from odf_engines.extras import describe_extra, find_version, list_brought, list_lacking
-from odf_engines.registry import get_engine, installed_engines
+from odf_engines.registry import describe_extra, find_version, get_engine, installed_engines, list_brought, list_lacking
 from odf_node import adapters, upkeep
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.configuration import find_configuration_file, load_configuration

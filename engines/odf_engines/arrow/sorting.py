@@ -26,13 +26,7 @@ _BATCH_BYTES: Final = 8 * 1024 * 1024  # guess: some of them for each part are i
 
 
 def make_context(scratch: Path, memory_bytes: int, batch_rows: int = _MOST_BATCH_ROWS) -> "SessionContext":
-    """Return a context that writes what memory cannot hold to a folder.
-
-    Args:
-        scratch: The folder.
-        memory_bytes: Of the session.
-        batch_rows: Rows that are worked on at once.
-    """
+    """Return a context that writes what memory cannot hold to a folder."""
     folder = scratch / "parts"
     folder.mkdir(exist_ok=True)
     settings = {

@@ -111,11 +111,6 @@ def plan_transform(
 ) -> "DataFrame":
     """Return the rows of the last step, not computed yet.
 
-    Args:
-        context: Without tables.
-        transform: The queries.
-        inputs: Rows of every input by its alias.
-
     Raises:
         InvalidQueryError, NotReplayableError: The gate's refusal.
     """

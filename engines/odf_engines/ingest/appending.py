@@ -37,12 +37,7 @@ def is_append(request: IngestRequest) -> bool:
 
 
 def append_source(request: IngestRequest, folders: Folders, merge: Merge = append_in_memory) -> Ingested | None:
-    """Append the records of a source.
-
-    Args:
-        request: One without a query or a condition in SQL.
-        folders: Where.
-        merge: How records are merged.
+    """Append the records of a source, of a request without a query or a condition in SQL.
 
     Returns:
         None where a column is of a type that texts are converted to elsewhere, or the merge is for another engine.

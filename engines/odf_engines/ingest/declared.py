@@ -94,12 +94,6 @@ _COLUMN_LISTS = {"primary_key": "primaryKey", "compare_columns": "compareColumns
 def check_merge_columns(columns: pa.Schema, merge: MergeStrategy, vocabulary: Vocabulary, at: At) -> None:
     """Refuse a source whose rows lack a column that its merge strategy names, or cannot be rows of a dataset.
 
-    Args:
-        columns: Of the rows that are merged.
-        merge: How.
-        vocabulary: Names of the dataset's system columns.
-        at: Where the source stands in its manifest.
-
     Raises:
         SnapshotError: What is wrong first, with its place.
     """

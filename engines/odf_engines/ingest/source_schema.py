@@ -131,11 +131,7 @@ _DEEPEST = 16  # guess: what lies deeper is kept as the JSON text of its outer v
 
 
 def guess_columns(rows: Iterable[Mapping[str, Any]]) -> pa.Schema:
-    """Guess the columns of records, which may all be null, in order of first appearance.
-
-    Args:
-        rows: Decoded JSON objects.
-    """
+    """Guess the columns of decoded JSON objects, which may all be null, in order of first appearance."""
     found: dict[str, pa.DataType] = {}
     for row in rows:
         _add_members(found, row, 0)

@@ -24,11 +24,7 @@ _PLANS = {
 
 
 def main(arguments: dict[str, Any]) -> None:
-    """Answer one request.
-
-    Args:
-        arguments: ``limits`` for the kernel.
-    """
+    """Answer one request."""
     set_kernel_limits(arguments["limits"])
     request = json.loads(sys.stdin.readline())
     try:

@@ -137,12 +137,7 @@ MADE_ANEW: Final = frozenset({"dev", "proc", "sys", "tmp"})
 
 
 def show_root(root: Path, own: Collection[str] = ()) -> tuple[tuple[Mount, ...], dict[str, str]]:
-    """Return what is at the top of a root folder as mounts, read only, and links, target by place.
-
-    Args:
-        root: The root folder.
-        own: Names at the top that are the node's.
-    """
+    """Return what is at the top of a root folder as mounts, read only, and links, target by place."""
     shown = [path for path in sorted(root.iterdir()) if path.name not in MADE_ANEW | frozenset(own)]
     mounts = tuple(Mount(path, f"/{path.name}") for path in shown if not path.is_symlink())
     return mounts, {f"/{path.name}": str(path.readlink()) for path in shown if path.is_symlink()}

@@ -47,14 +47,7 @@ class WholeBatchFailedError(Exception):
 def check_portion(
     validator: Validator, call: int, rows: pa.Table, numbers: pa.Array
 ) -> Iterator[pa.RecordBatch | BatchFault]:
-    """Let a validator look at some rows; those that make it raise are faults themselves.
-
-    Args:
-        validator: It sees rows by portions.
-        call: Its position in the declaration.
-        rows: The columns it asks for.
-        numbers: Of the rows.
-    """
+    """Let a validator look at some rows; those that make it raise are faults themselves."""
     try:
         found = _ask(validator, call, rows, numbers)
     except MemoryError:

@@ -24,10 +24,6 @@ _WORDS = {
 def list_stages(plan: Any, inputs: Collection[str]) -> tuple[str, ...]:
     """Say what a plan does.
 
-    Args:
-        plan: Analysed.
-        inputs: Names of the views that are inputs.
-
     Returns:
         At most ``MAX_STAGES`` lines, in an order in which rows could pass through.
     """
