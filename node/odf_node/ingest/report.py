@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odf_engines.contract import IngestResponse, QuarantineReason
-from odf_engines.row_samples import MOST_SAMPLE_ROWS, SampledStage
-from odf_engines.stage_figures import StageFigures, merge_stages
+from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageFigures, merge_stages
 from odf_node.ports import DatasetRecord
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
