@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from odf_node.adapters.public_resolver import OneWayResolver
-from odf_node.adapters.sources.limits import SourceLimits
+from odf_node.adapters.sources.limits import FetchContext, SourceLimits
 from odf_node.adapters.sources.url import fetch_url
 from odf_node.byte_rate import ByteRate
 from odf_node.ports import Fetched, SourceRefusedError, UpToDate
@@ -53,9 +53,9 @@ def fetch(folder: Path, first: str, *targets: str) -> tuple[Fetched | UpToDate |
 
         async with serving(answer) as server:
             step = FetchStepUrl(url=f"http://{first}:{URL(server.base).port}/0")
-            given = {"state": None, "now": NOW, "folder": folder, "limits": LIMITS, "rate": ByteRate()}
+            context = FetchContext(None, NOW, folder, LIMITS, ByteRate())
             try:
-                return await fetch_url(step, **given, resolver=OneWayResolver(Names())), server  # type: ignore[arg-type]
+                return await fetch_url(step, context, resolver=OneWayResolver(Names())), server
             except OdfError as refused:
                 return refused, server
 

@@ -7,16 +7,14 @@ Source: clause ING-45 in ``spec/ingest.md``.
 
 import secrets
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from odf_node.adapters.bucket_client import BUCKET_SCHEMES, BucketAddress, BucketKeys, parse_bucket_url
 from odf_node.adapters.sources.files import check_event_time, check_order, read_event_time
-from odf_node.adapters.sources.limits import SourceLimits
+from odf_node.adapters.sources.limits import FetchContext, SourceLimits
 from odf_node.adapters.sources.reader_process import run_reader
 from odf_node.adapters.sources.source_state import etag_state, find_etag, find_last_modified, last_modified_state
-from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import Fetched, UpToDate
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
@@ -24,7 +22,6 @@ from odf_protocol.events import (
     EventTimeSourceFromSystemTime,
     FetchStepFilesGlob,
     FetchStepUrl,
-    SourceState,
 )
 from odf_protocol.timestamp import Timestamp
 
@@ -83,17 +80,15 @@ def _malformed(found: str) -> MalformedError:
 _NANOSECONDS_PER_MS: Final = 1_000_000
 
 
-async def fetch_object(
-    step: FetchStepUrl, *, state: SourceState | None, now: Timestamp, folder: Path, limits: SourceLimits, rate: ByteRate
-) -> Fetched | UpToDate:
+async def fetch_object(step: FetchStepUrl, context: FetchContext) -> Fetched | UpToDate:
     """Fetch the object that a URL names; see ``SourceReader.fetch``."""
     if isinstance(step.event_time, EventTimeSourceFromPath):
         raise UnsupportedError("event time of a URL source", found="FromPath", supported="FromMetadata, FromSystemTime")
-    place, target = parse_object_url(step.url), folder / f"fetched-{secrets.token_hex(8)}"
-    modified_at = find_last_modified(state)
+    place, target = parse_object_url(step.url), context.folder / f"fetched-{secrets.token_hex(8)}"
+    modified_at = find_last_modified(context.state)
     known_ms = None if modified_at is None else _ms_of(modified_at)
-    request = _request_of(place, limits) | {"known": find_etag(state) or known_ms}
-    answer = await run_reader("bucket", request, target=target, name=place.shown_as, limits=limits, rate=rate)
+    request = _request_of(place, context.limits) | {"known": find_etag(context.state) or known_ms}
+    answer = await run_reader("bucket", request, target=target, name=place.shown_as, context=context)
     if answer.get("is_new") is not True:
         target.unlink()
         return UpToDate()
@@ -104,26 +99,20 @@ async def fetch_object(
         path=target,
         name=place.shown_as,
         source_state=dated if etag is None else etag_state(etag),
-        event_time=now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at,
+        event_time=context.now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at,
     )
 
 
 async def fetch_next_object(
-    step: FetchStepFilesGlob,
-    *,
-    state: SourceState | None,
-    now: Timestamp,
-    folder: Path,
-    limits: SourceLimits,
-    rate: ByteRate,
-    waiting: tuple[str, ...] = (),
+    step: FetchStepFilesGlob, context: FetchContext, *, waiting: tuple[str, ...] = ()
 ) -> Fetched | UpToDate:
     """Fetch the object whose name follows the one in ``state``, in order of names; see ``SourceReader.fetch``."""
     check_order(step)
     check_event_time(step)
-    place, target = parse_object_url(step.path, is_pattern=True), folder / f"fetched-{secrets.token_hex(8)}"
-    request = _request_of(place, limits) | {"is_pattern": True, "last_name": find_etag(state), "waiting": waiting}
-    answer = await run_reader("bucket", request, target=target, name=place.shown_as, limits=limits, rate=rate)
+    place, target = parse_object_url(step.path, is_pattern=True), context.folder / f"fetched-{secrets.token_hex(8)}"
+    last_name = find_etag(context.state)
+    request = _request_of(place, context.limits) | {"is_pattern": True, "last_name": last_name, "waiting": waiting}
+    answer = await run_reader("bucket", request, target=target, name=place.shown_as, context=context)
     if answer.get("is_new") is not True:
         target.unlink()
         return UpToDate()
@@ -132,7 +121,7 @@ async def fetch_next_object(
         path=target,
         name=place.shown_as.removesuffix(f"{place.address.bucket}/{place.address.prefix}") + str(answer["path"]),
         source_state=etag_state(name),
-        event_time=read_event_time(step, name, now),
+        event_time=read_event_time(step, name, context.now),
         has_more=bool(answer["has_more"]),
         waiting=tuple(map(str, answer["waiting"])),
     )

@@ -18,12 +18,11 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from odf_node.adapters.sources.files import inspect_file
-from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
+from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits
 from odf_node.adapters.sources.source_state import cursor_state, find_last_value, read_limit
 from odf_node.ports.sources import Fetched, SourceUnavailableError, UpToDate
 from odf_protocol.errors import MalformedError
-from odf_protocol.events import EventTimeSourceFromPath, FetchStepUrl, SourceState
-from odf_protocol.timestamp import Timestamp
+from odf_protocol.events import EventTimeSourceFromPath, FetchStepUrl
 
 SCHEME: Final = "sqlite"
 
@@ -67,29 +66,27 @@ def parse_table_url(url: str) -> TablePlace:
     return TablePlace(Path(path), named["table"], named["by"], limit)
 
 
-def fetch_rows(
-    step: FetchStepUrl, *, state: SourceState | None, now: Timestamp, folder: Path, limits: SourceLimits
-) -> Fetched | UpToDate:
+def fetch_rows(step: FetchStepUrl, context: FetchContext) -> Fetched | UpToDate:
     """Fetch the rows behind the last value that was read, as lines of JSON; see ``SourceReader.fetch``."""
     if isinstance(step.event_time, EventTimeSourceFromPath):
         raise MalformedError("event time of a table", expected="FromSystemTime, or none", found="FromPath")
     place = parse_table_url(step.url)
-    inspect_file(place.path, step.url, limits)
-    last, target = find_last_value(state, place.cursor_place), folder / f"rows-{secrets.token_hex(8)}"
+    inspect_file(place.path, step.url, context.limits)
+    last, target = find_last_value(context.state, place.cursor_place), context.folder / f"rows-{secrets.token_hex(8)}"
     try:
-        with closing(_open(place, limits)) as database:
+        with closing(_open(place, context.limits)) as database:
             names, by = _find_columns(database, place, step.url)
             bound = _find_bound(database, place, by, last)
             if bound is None:
                 return UpToDate()
-            with BoundedFile(target, step.url, limits) as file:
+            with BoundedFile(target, step.url, context.limits) as file:
                 for line in _iter_lines(database, place, by, names, last, bound, step.url):
                     file.write(line)
             has_more = _find_bound(database, place, by, bound) is not None
     except sqlite3.Error as error:
         raise SourceUnavailableError(step.url, f"the database does not answer: {error}") from error
     cursor = cursor_state(place.cursor_place, bound)
-    return Fetched(path=target, name=step.url, source_state=cursor, event_time=now, has_more=has_more)
+    return Fetched(path=target, name=step.url, source_state=cursor, event_time=context.now, has_more=has_more)
 
 
 def _open(place: TablePlace, limits: SourceLimits) -> sqlite3.Connection:

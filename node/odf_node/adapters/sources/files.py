@@ -17,7 +17,7 @@ from typing import BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
 from odf_node.adapters.next_match import list_newer
-from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
+from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits
 from odf_node.adapters.sources.source_state import etag_state, find_etag, find_last_modified, last_modified_state
 from odf_node.ports.sources import (
     Fetched,
@@ -35,7 +35,6 @@ from odf_protocol.events import (
     FetchStepFilesGlob,
     FetchStepUrl,
     SourceOrdering,
-    SourceState,
 )
 from odf_protocol.timestamp import Timestamp
 
@@ -45,31 +44,27 @@ _CHUNK_BYTES: Final = 1024 * 1024
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def fetch_file(
-    step: FetchStepUrl, *, state: SourceState | None, now: Timestamp, folder: Path, limits: SourceLimits
-) -> Fetched | UpToDate:
+def fetch_file(step: FetchStepUrl, context: FetchContext) -> Fetched | UpToDate:
     """Fetch a ``file`` URL; see ``SourceReader.fetch``."""
     if isinstance(step.event_time, EventTimeSourceFromPath):
         raise UnsupportedError("event time of a URL source", found="FromPath", supported="FromMetadata, FromSystemTime")
     path = parse_file_url(step.url)
-    if find_last_modified(state) == _dated(inspect_file(path, step.url, limits)):
+    if find_last_modified(context.state) == _dated(inspect_file(path, step.url, context.limits)):
         return UpToDate()
-    copy, modified_at = _copy_file(path, step.url, folder, limits)
+    copy, modified_at = _copy_file(path, step.url, context.folder, context.limits)
     return Fetched(
         path=copy,
         name=step.url,
         source_state=last_modified_state(modified_at),
-        event_time=now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at,
+        event_time=context.now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at,
     )
 
 
-def fetch_next_match(
-    step: FetchStepFilesGlob, *, state: SourceState | None, now: Timestamp, folder: Path, limits: SourceLimits
-) -> Fetched | UpToDate:
+def fetch_next_match(step: FetchStepFilesGlob, context: FetchContext) -> Fetched | UpToDate:
     """Fetch the file whose name follows the one in ``state``, in order of names; see ``SourceReader.fetch``."""
     check_order(step)
     check_event_time(step)
-    last_name = find_etag(state)
+    last_name = find_etag(context.state)
     pattern = parse_pattern(step.path)
     matches = [Path(match) for match in glob.glob(pattern)]  # noqa: PTH207 - absolute patterns
     newer = list_newer(matches, last_name, step.path)
@@ -78,9 +73,9 @@ def fetch_next_match(
             raise SourceNotFoundError(step.path, "no file matches")
         return UpToDate()
     path = newer[0]
-    event_time = read_event_time(step, path.name, now)
-    inspect_file(path, str(path), limits)
-    copy, _ = _copy_file(path, str(path), folder, limits)
+    event_time = read_event_time(step, path.name, context.now)
+    inspect_file(path, str(path), context.limits)
+    copy, _ = _copy_file(path, str(path), context.folder, context.limits)
     return Fetched(
         path=copy,
         name=str(path),

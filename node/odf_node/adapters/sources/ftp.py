@@ -7,22 +7,19 @@ Source: clause ING-32 in ``spec/ingest.md``; RFC 1738 section 3.2.
 
 import secrets
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from odf_node.adapters.sources.limits import SourceLimits
+from odf_node.adapters.sources.limits import FetchContext, SourceLimits
 from odf_node.adapters.sources.reader_process import run_reader
 from odf_node.adapters.sources.source_state import find_last_modified, last_modified_state
 from odf_node.adapters.sources.url import show_url
-from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import Fetched, UpToDate
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
     EventTimeSourceFromPath,
     EventTimeSourceFromSystemTime,
     FetchStepUrl,
-    SourceState,
 )
 from odf_protocol.timestamp import Timestamp
 
@@ -67,21 +64,14 @@ def parse_ftp_url(url: str) -> FtpPlace:
     return FtpPlace(host, port, user, password, path)
 
 
-async def fetch_ftp(
-    step: FetchStepUrl,
-    *,
-    state: SourceState | None,
-    now: Timestamp,
-    folder: Path,
-    limits: SourceLimits,
-    rate: ByteRate,
-) -> Fetched | UpToDate:
+async def fetch_ftp(step: FetchStepUrl, context: FetchContext) -> Fetched | UpToDate:
     """Fetch an ``ftp`` URL; see ``SourceReader.fetch``."""
     if isinstance(step.event_time, EventTimeSourceFromPath):
         raise UnsupportedError("event time of a URL source", found="FromPath", supported="FromMetadata, FromSystemTime")
-    place, name, target = parse_ftp_url(step.url), show_url(step.url), folder / f"fetched-{secrets.token_hex(8)}"
-    request = _request_of(place, find_last_modified(state), limits)
-    answer = await run_reader("ftp", request, target=target, name=name, limits=limits, rate=rate)
+    place, name = parse_ftp_url(step.url), show_url(step.url)
+    target = context.folder / f"fetched-{secrets.token_hex(8)}"
+    request = _request_of(place, find_last_modified(context.state), context.limits)
+    answer = await run_reader("ftp", request, target=target, name=name, context=context)
     if answer.get("is_new") is not True:
         target.unlink()
         return UpToDate()
@@ -91,7 +81,7 @@ async def fetch_ftp(
         path=target,
         name=name,
         source_state=None if modified_at is None else last_modified_state(modified_at),
-        event_time=now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at,
+        event_time=context.now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at,
     )
 
 

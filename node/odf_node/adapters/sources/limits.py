@@ -1,11 +1,14 @@
-"""How much of a source is taken, and how long it is waited for."""
+"""How much of a source is taken, how long it is waited for, and what every fetch is told."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from odf_node.byte_rate import ByteRate
 from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.sources import SourceTooLargeError
+from odf_protocol.events import SourceState
+from odf_protocol.timestamp import Timestamp
 
 GIB: Final = 1024**3
 
@@ -36,6 +39,25 @@ class SourceLimits:
     """Of what a program of a container image writes beside its output.  # guess"""
     command_processes: int = 256
     """At once, threads included.  # guess: a pipeline of shells, and programs with a thread for each core"""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchContext:
+    """What every fetch is told beside its step.
+
+    Attributes:
+        state: How far the source was read; None: not at all.
+        now: The system time of the ingest.
+        folder: Of this ingest.
+        limits: Of sources.
+        rate: How fast bytes may move.
+    """
+
+    state: SourceState | None
+    now: Timestamp
+    folder: Path
+    limits: SourceLimits
+    rate: ByteRate
 
 
 class BoundedFile:

@@ -15,14 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
+from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits
 from odf_node.adapters.sources.reader_process import find_missing_extra, run_reader
-from odf_node.byte_rate import ByteRate
 from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.sources import Fetched, SourceUnavailableError, UpToDate
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import FetchStepMqtt, SourceState
-from odf_protocol.timestamp import Timestamp
 
 MESSAGES: Final = "odf-node/mqtt-messages"
 """The kind of a source state: which messages were taken. Other nodes do not know it, and read the rows all the same."""
@@ -37,12 +35,8 @@ _SUFFIX: Final = ".ndjson"
 
 async def fetch_mqtt(
     step: FetchStepMqtt,
+    context: FetchContext,
     *,
-    state: SourceState | None,
-    now: Timestamp,
-    folder: Path,
-    limits: SourceLimits,
-    rate: ByteRate,
     session: str,
     messages: Path,
 ) -> Fetched | UpToDate:
@@ -50,11 +44,7 @@ async def fetch_mqtt(
 
     Args:
         step: Which broker, and which topics.
-        state: Which messages were taken.
-        now: The system time of the ingest.
-        folder: Of this ingest.
-        limits: Of sources.
-        rate: How fast bytes may move.
+        context: As of every fetch.
         session: Names the dataset to the broker.
         messages: The folder of the home in which messages wait, of all datasets.
     """
@@ -62,26 +52,26 @@ async def fetch_mqtt(
     if missing := find_missing_extra("mqtt"):
         raise UnsupportedError("source", found=name, supported=missing)
     topics = {topic.path: min(topic.qos.value if topic.qos else 0, _MOST_QOS) for topic in step.topics}
-    known_topics, last = _read_state(state)
+    known_topics, last = _read_state(context.state)
     with _hold(messages / session, name) as own:
         waiting = _list_waiting(own, last)
         has_more = True
         if not waiting:
             path = own / f"{last + 1}{_SUFFIX}"
-            request = _request_of(step, path, session, topics, known_topics, limits)
-            nothing = folder / f"nothing-{secrets.token_hex(8)}"
-            answer = await run_reader("mqtt", request, target=nothing, name=name, limits=limits, rate=rate)
+            request = _request_of(step, path, session, topics, known_topics, context.limits)
+            nothing = context.folder / f"nothing-{secrets.token_hex(8)}"
+            answer = await run_reader("mqtt", request, target=nothing, name=name, context=context)
             nothing.unlink()
             has_more = answer.get("has_more") is True
             waiting = _list_waiting(own, last)
         if not waiting:
             return UpToDate()
         number, path = waiting[0]
-        target = folder / f"fetched-{secrets.token_hex(8)}"
-        await asyncio.to_thread(_copy, path, target, name, limits)
+        target = context.folder / f"fetched-{secrets.token_hex(8)}"
+        await asyncio.to_thread(_copy, path, target, name, context.limits)
     value = json.dumps({"topics": topics, "last": number}, ensure_ascii=False)
     taken = SourceState(source_name="default", kind=MESSAGES, value=value)
-    return Fetched(path=target, name=name, source_state=taken, event_time=now, has_more=has_more)
+    return Fetched(path=target, name=name, source_state=taken, event_time=context.now, has_more=has_more)
 
 
 def _request_of(

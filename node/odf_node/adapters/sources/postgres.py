@@ -8,19 +8,16 @@ Source: clause ING-31 in ``spec/ingest.md``.
 import hashlib
 import secrets
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from odf_node.adapters.sources.limits import SourceLimits
+from odf_node.adapters.sources.limits import FetchContext, SourceLimits
 from odf_node.adapters.sources.reader_process import find_missing_extra, run_reader
 from odf_node.adapters.sources.source_state import cursor_state, find_last_value, read_limit
 from odf_node.adapters.sources.url import show_url
-from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import Fetched, SourceUnavailableError, UpToDate
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.events import EventTimeSourceFromPath, FetchStepUrl, SourceState
-from odf_protocol.timestamp import Timestamp
+from odf_protocol.events import EventTimeSourceFromPath, FetchStepUrl
 
 POSTGRES_SCHEMES: Final = ("postgresql", "postgres")
 
@@ -109,32 +106,25 @@ def _malformed(found: str) -> MalformedError:
     return MalformedError("URL of a table", expected=_EXPECTED, found=found)
 
 
-async def fetch_postgres(
-    step: FetchStepUrl,
-    *,
-    state: SourceState | None,
-    now: Timestamp,
-    folder: Path,
-    limits: SourceLimits,
-    rate: ByteRate,
-) -> Fetched | UpToDate:
+async def fetch_postgres(step: FetchStepUrl, context: FetchContext) -> Fetched | UpToDate:
     """Fetch the rows behind the last value that was read, as lines of JSON; see ``SourceReader.fetch``."""
     if isinstance(step.event_time, EventTimeSourceFromPath):
         raise MalformedError("event time of a table", expected="FromSystemTime, or none", found="FromPath")
     if missing := find_missing_extra("postgresql"):
         raise UnsupportedError("source", found="a table of PostgreSQL", supported=missing)
     place, name = parse_postgres_url(step.url), show_url(step.url)
-    target = folder / f"rows-{secrets.token_hex(8)}"
-    last = find_last_value(state, place.cursor_place)
-    request = request_of(place, last if isinstance(last, str) else None, limits)
-    answer = await run_reader("postgres", request, target=target, name=name, limits=limits, rate=rate)
+    target = context.folder / f"rows-{secrets.token_hex(8)}"
+    last = find_last_value(context.state, place.cursor_place)
+    request = request_of(place, last if isinstance(last, str) else None, context.limits)
+    answer = await run_reader("postgres", request, target=target, name=name, context=context)
     if not isinstance(answer.get("last"), str | None):
         raise SourceUnavailableError(name, "the reader gave no answer")
     if answer.get("last") is None:
         target.unlink()
         return UpToDate()
     cursor = cursor_state(place.cursor_place, answer.get("last"))
-    return Fetched(path=target, name=name, source_state=cursor, event_time=now, has_more=bool(answer.get("has_more")))
+    has_more = bool(answer.get("has_more"))
+    return Fetched(path=target, name=name, source_state=cursor, event_time=context.now, has_more=has_more)
 
 
 def request_of(place: PostgresPlace, last: str | None, limits: SourceLimits) -> dict[str, Any]:

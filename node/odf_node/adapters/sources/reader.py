@@ -16,7 +16,7 @@ from odf_node.adapters.sources.database import SCHEME, fetch_rows
 from odf_node.adapters.sources.declared import check_container, check_fetch, check_prepare
 from odf_node.adapters.sources.files import fetch_file, fetch_next_match, take_file
 from odf_node.adapters.sources.ftp import FTP_SCHEME, fetch_ftp
-from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
+from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits
 from odf_node.adapters.sources.mqtt import fetch_mqtt
 from odf_node.adapters.sources.postgres import POSTGRES_SCHEMES, fetch_postgres
 from odf_node.adapters.sources.samples import read_sample, read_table
@@ -66,17 +66,9 @@ class LocalSourceReader:
         session: str = "odf",
         waiting: tuple[str, ...] = (),
     ) -> Fetched | UpToDate:
+        context = FetchContext(state, now, folder, self.limits, self.rate)
         if isinstance(step, FetchStepMqtt):
-            return await fetch_mqtt(
-                step,
-                state=state,
-                now=now,
-                folder=folder,
-                limits=self.limits,
-                rate=self.rate,
-                session=session,
-                messages=self.messages or folder,
-            )
+            return await fetch_mqtt(step, context, session=session, messages=self.messages or folder)
         if isinstance(step, FetchStepContainer):
             return await fetch_output(
                 step, state=state, folder=folder, limits=self.limits, commands=self.commands, images=self.images
@@ -88,25 +80,21 @@ class LocalSourceReader:
             return UpToDate()
         if isinstance(step, FetchStepFilesGlob):
             if is_in_bucket(step.path):
-                return await fetch_next_object(
-                    step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate, waiting=waiting
-                )
-            return await asyncio.to_thread(
-                fetch_next_match, step, state=state, now=now, folder=folder, limits=self.limits
-            )
+                return await fetch_next_object(step, context, waiting=waiting)
+            return await asyncio.to_thread(fetch_next_match, step, context)
         scheme = step.url.split(":", 1)[0].lower()
         if scheme in {"http", "https"}:
-            return await fetch_url(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
+            return await fetch_url(step, context)
         if scheme == "file":
-            return await asyncio.to_thread(fetch_file, step, state=state, now=now, folder=folder, limits=self.limits)
+            return await asyncio.to_thread(fetch_file, step, context)
         if scheme == SCHEME:
-            return await asyncio.to_thread(fetch_rows, step, state=state, now=now, folder=folder, limits=self.limits)
+            return await asyncio.to_thread(fetch_rows, step, context)
         if scheme in POSTGRES_SCHEMES:
-            return await fetch_postgres(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
+            return await fetch_postgres(step, context)
         if scheme == FTP_SCHEME:
-            return await fetch_ftp(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
+            return await fetch_ftp(step, context)
         if is_in_bucket(step.url):
-            return await fetch_object(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
+            return await fetch_object(step, context)
         supported = "http, https, ftp, file, sqlite, postgresql, s3"
         raise UnsupportedError("URL scheme of a source", found=scheme, supported=supported)
 

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
+from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits
 from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import SourceNotFoundError, SourceTooLargeError, SourceUnavailableError
 from odf_protocol.errors import MalformedError, OdfError
@@ -28,7 +28,7 @@ _NOT_FOR_READERS: Final = ("PG", "ODF_NODE_")
 
 
 async def run_reader(
-    module: str, request: dict[str, Any], *, target: Path, name: str, limits: SourceLimits, rate: ByteRate
+    module: str, request: dict[str, Any], *, target: Path, name: str, context: FetchContext
 ) -> dict[str, Any]:
     """Run ``module`` of ``adapters/source_readers``; write its bytes to ``target``, and return its answer.
 
@@ -36,6 +36,7 @@ async def run_reader(
         SourceNotFoundError, SourceUnavailableError, SourceTooLargeError, MalformedError: It brought nothing; ``target``
             is removed.
     """
+    limits, rate = context.limits, context.rate
     total_s = None if rate.is_limited else limits.total_s
     environment = {each: value for each, value in os.environ.items() if not each.startswith(_NOT_FOR_READERS)}
     process = await asyncio.create_subprocess_exec(

@@ -20,7 +20,7 @@ from yarl import URL
 
 from odf_node import __version__
 from odf_node.adapters.public_resolver import OneWayResolver
-from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
+from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits
 from odf_node.adapters.sources.source_state import (
     etag_state,
     find_etag,
@@ -58,12 +58,8 @@ _LONGEST_RETRY_S: Final = 10**9  # guess: beyond what anybody keeps to, and with
 
 async def fetch_url(
     step: FetchStepUrl,
+    context: FetchContext,
     *,
-    state: SourceState | None,
-    now: Timestamp,
-    folder: Path,
-    limits: SourceLimits,
-    rate: ByteRate,
     resolver: OneWayResolver | None = None,
 ) -> Fetched | UpToDate:
     """Fetch an ``http`` or ``https`` URL; see ``SourceReader.fetch``. ``resolver`` finds hosts; None: as usual."""
@@ -71,42 +67,35 @@ async def fetch_url(
         raise UnsupportedError("event time of a URL source", found="FromPath", supported="FromMetadata, FromSystemTime")
     try:
         # Who asks for it to be slow does not want it cut off for being slow.
-        total_s = None if rate.is_limited else limits.total_s
+        total_s = None if context.rate.is_limited else context.limits.total_s
         onward = resolver or OneWayResolver()
-        async with asyncio.timeout(total_s), open_response(step, state, limits, onward) as response:
-            return await _receive(step, response, state=state, now=now, folder=folder, limits=limits, rate=rate)
+        async with asyncio.timeout(total_s), open_response(step, context.state, context.limits, onward) as response:
+            return await _receive(step, response, context)
     except TimeoutError as error:
-        raise SourceUnavailableError(show_url(step.url), f"no complete answer within {limits.total_s:g} s") from error
+        raise SourceUnavailableError(
+            show_url(step.url), f"no complete answer within {context.limits.total_s:g} s"
+        ) from error
 
 
-async def _receive(
-    step: FetchStepUrl,
-    response: "aiohttp.ClientResponse",
-    *,
-    state: SourceState | None,
-    now: Timestamp,
-    folder: Path,
-    limits: SourceLimits,
-    rate: ByteRate,
-) -> Fetched | UpToDate:
+async def _receive(step: FetchStepUrl, response: "aiohttp.ClientResponse", context: FetchContext) -> Fetched | UpToDate:
     name = show_url(step.url)
-    if response.status == _NOT_MODIFIED and state is not None:
+    if response.status == _NOT_MODIFIED and context.state is not None:
         return UpToDate()
     if response.status in _GONE:
         raise SourceNotFoundError(name, f"the server answers {response.status}: nothing is there")
     if response.status != _OK:
-        asked_s = _read_retry_after_s(response.headers, now) if response.status in _LATER else 0
+        asked_s = _read_retry_after_s(response.headers, context.now) if response.status in _LATER else 0
         reason = f"the server answers {response.status}"
         raise SourceUnavailableError(name, reason, status=response.status, retry_after_s=asked_s)
     new_state, modified_at = _read_version(response.headers)
     # Servers that ignore conditions answer with the same version again; taking it twice could repeat rows.
-    if is_same_version(new_state, state):
+    if is_same_version(new_state, context.state):
         return UpToDate()
-    if response.content_length is not None and response.content_length > limits.size_bytes:
-        raise SourceTooLargeError(name, "size_bytes", limits.size_bytes)
-    path = folder / f"fetched-{secrets.token_hex(8)}"
-    await _save(name, response, path, limits, rate)
-    event_time = now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at
+    if response.content_length is not None and response.content_length > context.limits.size_bytes:
+        raise SourceTooLargeError(name, "size_bytes", context.limits.size_bytes)
+    path = context.folder / f"fetched-{secrets.token_hex(8)}"
+    await _save(name, response, path, context.limits, context.rate)
+    event_time = context.now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at
     return Fetched(path=path, name=name, source_state=new_state, event_time=event_time)
 
 
