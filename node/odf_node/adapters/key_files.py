@@ -110,14 +110,11 @@ class KeyFiles:
         for folder in {self._home.keys, path.parent}:
             require_private(folder, folder.lstat())
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            return decode_pem(read_private(path, MAX_FILE_BYTES), path)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise HomeCorruptError(path, f"the key cannot be read: {error.strerror}") from error
-        with os.fdopen(descriptor, "rb") as file:
-            require_private(path, os.fstat(descriptor))
-            return decode_pem(file.read(MAX_FILE_BYTES), path)
 
     def _store(self, path: Path, key: PrivateKey) -> PrivateKey:
         # The lease keeps a sweep from taking the draft, and a sweep takes what a crash leaves of it.
@@ -125,12 +122,8 @@ class KeyFiles:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             fsync_folder(self._home.keys)
             draft = self._home.staging / f"key-{secrets.token_hex(8)}"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
-                with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
-                    file.write(encode_pem(key))
-                    file.flush()
-                    os.fsync(file.fileno())
+                write_private(draft, encode_pem(key))
                 # A link does not replace: of several first calls one key stays, and all return that one.
                 with suppress(FileExistsError):
                     os.link(draft, path)
@@ -162,6 +155,32 @@ def decode_pem(data: bytes, path: Path) -> PrivateKey:
     if (begin, end) != (_BEGIN, _END) or len(der) != len(_DER_PREFIX) + SEED_BYTES or not der.startswith(_DER_PREFIX):
         raise HomeCorruptError(path, "expected an Ed25519 private key in PEM, found something else")
     return PrivateKey(der[len(_DER_PREFIX) :])
+
+
+def read_private(path: Path, most_bytes: int) -> bytes:
+    """Read the beginning of a file that holds secrets.
+
+    Raises:
+        OSError: There is none, or it cannot be read.
+        UnsafeKeyFileError: As ``require_private``.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        require_private(path, os.fstat(descriptor))
+        return file.read(most_bytes)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a new file that nobody else can read, durably but for its name.
+
+    Raises:
+        OSError: It exists, or cannot be made.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def require_private(path: Path, entry: os.stat_result) -> None:

@@ -1,10 +1,9 @@
 """A dataset as files in ODF's repository layout as ``PeerDataset``: EX-15, LAYOUT-1 to LAYOUT-6."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final
 
-from odf_node.adapters.block_walk import walk_back
-from odf_node.adapters.layout_proofs import LayoutProofs
+from odf_node.adapters.layout_reading import LayoutProofs, walk_back
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.byte_rate import ByteRate
 from odf_node.ports.errors import ObjectMismatchError
@@ -69,12 +68,6 @@ class LayoutPeer(SilentPeer):
 
     async def list_key_events(self) -> tuple[bytes, ...]:
         return await self._proofs.find_key_events(self._source.url)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        """See ``PeerDataset``; nothing is held open."""
 
     async def _get_block(self, block_hash: Multihash) -> bytes:
         return await self._read(block_path(block_hash), "block", MAX_BLOCK_SIZE_BYTES)

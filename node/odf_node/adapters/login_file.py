@@ -1,12 +1,11 @@
 """Access tokens for other servers in one file of the home, which nobody else may read (HOME-23)."""
 
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
-from odf_node.adapters.key_files import require_private
+from odf_node.adapters.key_files import read_private, write_private
 from odf_node.adapters.writers_lock import shared_lease
 from odf_node.home import Home, fsync_folder
 from odf_node.ports.errors import HomeCorruptError, mapped_os_errors
@@ -26,14 +25,11 @@ class LoginFile:
     def read(self) -> Mapping[str, str]:
         path = self._home.logins
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            text = read_private(path, _MAX_FILE_BYTES)
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise HomeCorruptError(path, f"the tokens cannot be read: {error.strerror}") from error
-        with os.fdopen(descriptor, "rb") as file:
-            require_private(path, os.fstat(descriptor))
-            text = file.read(_MAX_FILE_BYTES)
         try:
             found: Any = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -58,12 +54,8 @@ class LoginFile:
         # The lease keeps a sweep from taking the draft, and a sweep takes what a crash leaves of it.
         with shared_lease(self._home), mapped_os_errors(path):
             draft = self._home.staging / f"logins-{secrets.token_hex(8)}"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
-                with os.fdopen(os.open(draft, flags, 0o600), "w", encoding="utf-8") as file:
-                    json.dump(tokens, file, indent=2, sort_keys=True)
-                    file.flush()
-                    os.fsync(file.fileno())
+                write_private(draft, json.dumps(tokens, indent=2, sort_keys=True).encode())
                 draft.replace(path)
                 fsync_folder(path.parent)
             finally:

@@ -2,13 +2,11 @@
 
 from collections.abc import AsyncIterator, Sequence
 from http import HTTPStatus
-from typing import Self
 
 from yarl import URL
 
-from odf_node.adapters.block_walk import walk_back
 from odf_node.adapters.http_client import HttpClient
-from odf_node.adapters.layout_proofs import LayoutProofs
+from odf_node.adapters.layout_reading import LayoutProofs, walk_back
 from odf_node.adapters.object_downloads import ObjectDownloads
 from odf_node.ports.layouts import KEY_LOG_PATH
 from odf_node.ports.objects import ArrivingObjects
@@ -63,9 +61,6 @@ class PlainPeer(SilentPeer):
     async def list_key_events(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``; there are some where somebody put an export of ours."""
         return await self._proofs.find_key_events(str(self._url))
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *exception: object) -> None:
         await self._client.close()

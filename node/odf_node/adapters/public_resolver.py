@@ -14,15 +14,26 @@ from aiohttp.resolver import DefaultResolver
 from odf_protocol.public_addresses import is_public_ip
 
 
-class SteadyResolver(AbstractResolver):
+class _JudgingResolver(AbstractResolver):
+    """Judges what the system's finds."""
+
+    def __init__(self, system: AbstractResolver | None = None) -> None:
+        """Make it; ``system`` asks the name servers, None: as the machine does."""
+        self._system = system or DefaultResolver()
+
+    async def close(self) -> None:
+        """Release the system's."""
+        await self._system.close()
+
+
+class SteadyResolver(_JudgingResolver):
     """Finds hosts that this node's user named: one that led into the public internet once does so from then on.
 
     Its name server could otherwise send what comes later, which the server there has a say in, into this network.
     """
 
     def __init__(self, system: AbstractResolver | None = None) -> None:
-        """Make it; ``system`` asks the name servers, None: as the machine does."""
-        self._system = system or DefaultResolver()
+        super().__init__(system)
         self._public_hosts: set[str] = set()
 
     async def resolve(
@@ -43,17 +54,12 @@ class SteadyResolver(AbstractResolver):
             raise OSError(None, f"{host} was in the public internet and leads into a private network now")
         return public
 
-    async def close(self) -> None:
-        """Release the system's."""
-        await self._system.close()
 
-
-class OneWayResolver(AbstractResolver):
+class OneWayResolver(_JudgingResolver):
     """Finds the hosts on one way of redirects: once it was in the public internet, it leads nowhere else (ING-22)."""
 
     def __init__(self, system: AbstractResolver | None = None) -> None:
-        """Make it; ``system`` asks the name servers, None: as the machine does."""
-        self._system = system or DefaultResolver()
+        super().__init__(system)
         self.was_public = False
         """Whether the way was in the public internet; whoever goes to a literal address notes it here."""
         self.refused_host: str | None = None
@@ -76,12 +82,8 @@ class OneWayResolver(AbstractResolver):
         self.was_public = self.was_public or bool(public)
         return chosen
 
-    async def close(self) -> None:
-        """Release the system's."""
-        await self._system.close()
 
-
-class PublicResolver(AbstractResolver):
+class PublicResolver(_JudgingResolver):
     """Resolves names that strangers say to public addresses only."""
 
     def __init__(
@@ -97,8 +99,8 @@ class PublicResolver(AbstractResolver):
             named: Finds that host: the one that found it before.
             system: Asks the name servers; None: as the machine does.
         """
+        super().__init__(system)
         self._named_host = named_host
-        self._system = system or DefaultResolver()
         self._named = named or SteadyResolver(self._system)
 
     async def resolve(
@@ -115,10 +117,6 @@ class PublicResolver(AbstractResolver):
         if not public:
             raise OSError(None, f"{host} is not in the public internet")
         return public
-
-    async def close(self) -> None:
-        """Release the system's."""
-        await self._system.close()
 
 
 def _choose_public(found: list[ResolveResult]) -> list[ResolveResult]:

@@ -1,11 +1,10 @@
 """Recovery keys in files of their own: written once, readable by nobody else, never inside the node's home (KEY-18)."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from odf_node.adapters.key_files import MAX_FILE_BYTES, decode_pem, encode_pem, require_private
+from odf_node.adapters.key_files import MAX_FILE_BYTES, decode_pem, encode_pem, read_private, write_private
 from odf_node.errors import UsageError
 from odf_node.home import Home, fsync_folder
 from odf_node.ports.errors import HomeCorruptError, mapped_os_errors
@@ -21,18 +20,13 @@ def written_recovery_key(home: Home, path: Path, key: PrivateKey) -> Iterator[No
         UsageError: The file exists, its folder does not, or it would lie in the home.
     """
     _require_outside(home, path)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with mapped_os_errors(path):
         try:
-            descriptor = os.open(path, flags, 0o600)
+            write_private(path, encode_pem(key))
         except FileExistsError:
             raise UsageError(f"{path}: exists already; a key is never overwritten, name a new file") from None
         except FileNotFoundError:
             raise UsageError(f"{path.parent}: there is no such folder") from None
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(encode_pem(key))
-            file.flush()
-            os.fsync(file.fileno())
         fsync_folder(path.parent)
     try:
         yield
@@ -51,12 +45,9 @@ def read_recovery_key(path: Path) -> PrivateKey:
     """
     with mapped_os_errors(path):
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            data = read_private(path, MAX_FILE_BYTES)
         except FileNotFoundError:
             raise UsageError(f"{path}: there is no such file") from None
-        with os.fdopen(descriptor, "rb") as file:
-            require_private(path, os.fstat(descriptor))
-            data = file.read(MAX_FILE_BYTES)
     try:
         return decode_pem(data, path)
     except HomeCorruptError as error:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 from yarl import URL
 
@@ -118,9 +118,6 @@ class SmartPeer(SilentPeer):
                     lambda item, places=places: places[item.hash][1],  # type: ignore[misc]
                 )
                 await downloads.fetch(part, objects, on_bytes)
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         try:

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_node import datasets
 from odf_node.cli.console import Console
@@ -15,6 +15,9 @@ from odf_protocol.timestamp import Timestamp
 if TYPE_CHECKING:
     from odf_node.composition import Node
     from odf_node.configuration import Configuration
+    from odf_node.ports import DatasetRecord
+
+TOLERATED_S: Final = 2  # guess: what time services correct at once without anybody noticing
 
 
 @dataclass
@@ -85,6 +88,18 @@ class Context:
             self.stop()
         if "node" in self.__dict__:
             self.node.close()
+
+
+def tell_writing_time(context: Context, record: "DatasetRecord") -> Timestamp:
+    """Return the time of the dataset's next block; warn where the machine's clock is behind the newest one."""
+    node = context.node
+    time, shown = datasets.writer.find_writing_time(node.chains, node.clock, record.id), node.now()
+    if time.seconds - shown.seconds > TOLERATED_S:
+        context.console.warn(
+            f"this machine's clock shows {shown}, which is before the newest block of '{record.name}'; "
+            f"what is written now bears the time of that block, {time}: set the clock right"
+        )
+    return time
 
 
 def parse_folder(text: str) -> Path:

@@ -22,6 +22,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{"allow_abbrev": False, **settings})
         self.topics: Mapping[str, Sequence[str]] = {}
         """Headings of the help under which commands stand, where there are too many for one list."""
+        self._subcommands: argparse._SubParsersAction[Parser] | None = None
         self._mixes = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -30,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         # The second reading of mixed words would take for options what stands behind "--".
         if self._mixes or "--" in words:
             return super().parse_known_args(words, namespace)
-        if self._find_actions() is not None:
+        if self._subcommands is not None:
             return super().parse_known_args(words if self.topics else self._with_action_first(words), namespace)
         self._mixes = True  # it is made of two calls of this method
         try:
@@ -49,19 +50,21 @@ class Parser(argparse.ArgumentParser):
                 return [word, *words[:place], *words[place + 1 :]]
         return words
 
-    def _find_actions(self) -> "argparse._SubParsersAction[Parser] | None":
-        return next((each for each in self._actions if isinstance(each, argparse._SubParsersAction)), None)  # noqa: SLF001 - argparse gives it no public name
+    def add_subparsers(self, **settings: Any) -> "argparse._SubParsersAction[Parser]":  # type: ignore[override]
+        """See ``ArgumentParser``; what is made is remembered, as argparse says of it nowhere else."""
+        self._subcommands = super().add_subparsers(**settings)
+        return self._subcommands
 
     def iter_parsers(self) -> "Iterator[Parser]":
         """Yield this parser and those of all actions below it."""
         yield self
-        if (actions := self._find_actions()) is not None:
+        if (actions := self._subcommands) is not None:
             for child in actions.choices.values():
                 yield from child.iter_parsers()
 
     def format_help(self) -> str:
         """Give the help: commands by topic, examples, and of options that every command has no more than the names."""
-        commands = self._find_actions() if self.topics else None
+        commands = self._subcommands if self.topics else None
         groups = self._own_groups()
         formatter = self._get_formatter()
         self._add_usage(formatter)
@@ -104,7 +107,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End the program: what is wrong, and where help is."""
-        if (actions := self._find_actions()) is not None and message.endswith(f": {actions.metavar}"):
+        if (actions := self._subcommands) is not None and message.endswith(f": {actions.metavar}"):
             message = f"say which {actions.metavar}: {', '.join(actions.choices)}"  # the one that is required
         self.exit(USAGE_ERROR, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
 
@@ -124,7 +127,7 @@ class Parser(argparse.ArgumentParser):
 
     def find_parser(self, arguments: argparse.Namespace) -> "Parser":
         """Return the parser of the command, or of the command's action, that ``arguments`` were read with."""
-        if (actions := self._find_actions()) is not None:
+        if (actions := self._subcommands) is not None:
             child = actions.choices.get(str(getattr(arguments, actions.dest, None)))
             if child is not None:
                 return child.find_parser(arguments)

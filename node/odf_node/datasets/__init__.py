@@ -15,5 +15,6 @@ if TYPE_CHECKING:
     from odf_node.datasets import queries as queries
     from odf_node.datasets import reading as reading
     from odf_node.datasets import referencing as referencing
+    from odf_node.datasets import writer as writer
 else:
     __getattr__ = late_modules(__name__)

@@ -20,8 +20,7 @@ from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.pulling import PullReport, PullWishes
-from odf_node.front.sent_tables import ArrowTable, written_stream
-from odf_node.front.tables import Dataset, Rows, Table, bring_files, finish
+from odf_node.front.tables import ArrowTable, Dataset, Rows, Table, bring_files, finish, written_stream
 from odf_node.ports.progress import UNHEARD, Silence
 from odf_node.remote_names import STATE_SUFFIX
 from odf_node.remote_tables import RemoteTables

@@ -1,24 +1,30 @@
-"""What Python gets of a node: its datasets, their rows as tables, and answers.
+"""Tables between Python and a node: its datasets, their rows and answers, and what is written into them.
 
-Source: clauses PYTHON-2 to PYTHON-4 in ``spec/python.md``.
+What Python gives goes out as an Arrow stream, which the push source reads as it reads Parquet.
+
+Source: clauses PYTHON-2 to PYTHON-4 and PYTHON-6 in ``spec/python.md``; clause ING-3 in ``spec/ingest.md``.
 """
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable
+import tempfile
+from collections.abc import Collection, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
+from odf_node import ingest
 from odf_node.composition import Node
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
+from odf_node.ports.chains import ChainStore
 from odf_node.ports.progress import Silence
 from odf_protocol.enums import DatasetKind
 from odf_protocol.multihash import Multihash
@@ -214,3 +220,38 @@ def bring_files(node: Node, needed: Iterable[tuple[DatasetRecord, Collection[Mul
     """
     for record, hashes in needed:
         finish(node.bringing.bring(record, hashes, Silence()))
+
+
+_BATCH_ROWS: Final = 65_536
+"""In a batch of the stream, so that the same table is the same bytes however its columns are cut.  # guess"""
+
+
+class ArrowTable(Protocol):
+    """A table of pyarrow, polars or pandas, or a reader: whatever has Arrow's interface for streams of its batches."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
+        """Give the batches; see the Arrow PyCapsule interface."""
+        ...
+
+
+@contextmanager
+def written_stream(
+    chains: ChainStore, record: DatasetRecord, source: str | None, rows: ArrowTable
+) -> Iterator[BinaryIO]:
+    """Give a table as a stream in a file that is gone afterwards.
+
+    Raises:
+        UsageError: The push source reads no typed columns, or there is none.
+    """
+    view = load_view(chains, record.id)
+    chosen = ingest.push_sources.choose_push_source(record, view, source)
+    if ingest.push_sources.ARROW_STREAM not in ingest.push_sources.list_media_types(view, chosen):
+        kind = type(chosen.read).__name__.removeprefix("ReadStep")
+        expected = "tables go into a push source that reads Parquet, or declares its columns for CSV or JSON in UTF-8"
+        raise UsageError(f"'{record.name}' reads {kind} as it is declared; {expected}")
+    table = pa.RecordBatchReader.from_stream(rows).read_all().combine_chunks()
+    with tempfile.TemporaryFile() as file:
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=_BATCH_ROWS)
+        file.seek(0)
+        yield file

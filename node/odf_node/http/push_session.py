@@ -10,7 +10,7 @@ apart until the push is accepted (EX-80): one that broke goes on with them when 
 process (EX-21). They go with a refusal.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +18,11 @@ from typing import Self
 
 import msgspec
 
-from odf_node.http.uploads import Spool
+from odf_node.http.uploads import Spool, UploadedPeer
 from odf_node.ports.access import ReadGrants
-from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.object_names import ObjectNames, open_arrivals
-from odf_node.ports.objects import Arrivals, ArrivingObjects, ObjectStore
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
+from odf_node.ports.objects import Arrivals, ObjectStore
+from odf_node.ports.peer_client import PeerDescription, PeerHead, PeerSpeaks
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.exchange.block_outlines import BlockOutlines, WantedObject
 from odf_protocol.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS, PAGE_MISSING_OBJECTS
@@ -168,7 +167,7 @@ class PushSession:
         self.lease.close()
 
 
-class PushedDataset(SilentPeer):
+class PushedDataset(UploadedPeer):
     """An upload as ``PeerDataset``: everything is here already, and as little trusted as if it were far away."""
 
     def __init__(self, session: PushSession) -> None:
@@ -198,28 +197,10 @@ class PushedDataset(SilentPeer):
             if wanted_from <= number <= upto.sequence_number:
                 yield block
 
-    async def fetch_objects(
-        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
-    ) -> None:
-        """See ``PeerDataset``; what is wanted was uploaded before."""
-        for item in wanted:
-            if not objects.has(item.hash):
-                raise ObjectNotFoundError(item.hash)
-            if objects.get_size(item.hash) != item.size_bytes:
-                raise RejectedError("EX-12 object-size", expected=item.size_bytes, found=objects.get_size(item.hash))
-            if on_bytes is not None:
-                on_bytes(item.size_bytes)
-
     async def list_key_events(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``."""
         events = self._session.request.key_events
         return () if isinstance(events, msgspec.UnsetType) else events
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        """See ``PeerDataset``; the session closes itself."""
 
 
 def offered_head(request: PushRequest) -> PeerHead:

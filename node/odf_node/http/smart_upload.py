@@ -3,18 +3,17 @@
 Blocks wait in a file without a name; objects are compared with their hashes and lie apart (SMART-10, EX-80).
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from odf_node.http.uploads import Spool
+from odf_node.http.uploads import Spool, UploadedPeer
 from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.object_names import ObjectNames, open_arrivals
-from odf_node.ports.objects import Arrivals, ArrivingObjects, ObjectStore
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
+from odf_node.ports.objects import Arrivals, ObjectStore
+from odf_node.ports.peer_client import PeerDescription, PeerHead, PeerSpeaks
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.block_outlines import BlockOutlines, WantedObject
@@ -27,7 +26,7 @@ from odf_protocol.smart_transfer.messages import BlocksBatch
 
 
 @dataclass(slots=True)
-class SmartUpload(SilentPeer):
+class SmartUpload(UploadedPeer):
     """One push; ``PeerDataset`` once its blocks are here. Its methods block and are called by one thread at a time."""
 
     upload_id: str
@@ -154,19 +153,3 @@ class SmartUpload(SilentPeer):
         for number, raw in enumerate(self.spool, start=self.first_number):
             if wanted_from <= number <= upto.sequence_number:
                 yield PackedBlock(raw)
-
-    async def fetch_objects(
-        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
-    ) -> None:
-        """See ``PeerDataset``; what is wanted was uploaded before."""
-        for item in wanted:
-            if not objects.has(item.hash):
-                raise ObjectNotFoundError(item.hash)
-            if on_bytes is not None:
-                on_bytes(item.size_bytes)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        """See ``PeerDataset``; who began it closes it."""

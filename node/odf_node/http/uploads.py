@@ -1,10 +1,13 @@
-"""What pushes under way will still bring, of both protocols together, and whether there is room for it (EX-57)."""
+"""What pushes of both protocols have in common: what they will still bring, where that waits, how it is read.
+
+Source: clause EX-57 in ``spec/extensions/exchange.md``.
+"""
 
 import asyncio
 import os
 import struct
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -12,7 +15,10 @@ from typing import Final, Self
 from aiohttp import web
 
 from odf_node.configuration import Storage
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.errors import ObjectNotFoundError
+from odf_node.ports.objects import ArrivingObjects, ObjectStore
+from odf_node.ports.peer_client import OnBytes, SilentPeer
+from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.multihash import Multihash
 
@@ -101,3 +107,21 @@ class Spool:
 
     def __exit__(self, *exception: object) -> None:
         self._file.close()
+
+
+class UploadedPeer(SilentPeer):
+    """An upload as ``PeerDataset``: everything is here already, and as little trusted as if it were far away."""
+
+    __slots__ = ()
+
+    async def fetch_objects(
+        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
+    ) -> None:
+        """See ``PeerDataset``; what is wanted was uploaded before."""
+        for item in wanted:
+            if not objects.has(item.hash):
+                raise ObjectNotFoundError(item.hash)
+            if objects.get_size(item.hash) != item.size_bytes:
+                raise RejectedError("EX-12 object-size", expected=item.size_bytes, found=objects.get_size(item.hash))
+            if on_bytes is not None:
+                on_bytes(item.size_bytes)

@@ -129,9 +129,15 @@ class PeerDataset(Protocol):
 
 
 class SilentPeer:
-    """The part of ``PeerDataset`` about statements, where the protocol has no place for them."""
+    """The part of ``PeerDataset`` about statements, where the protocol has no place for them; nothing is held open."""
 
     __slots__ = ()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _traceback: object, /) -> None:
+        """See ``PeerDataset``."""
 
     async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:  # noqa: ARG002 - the port's signature
         """See ``PeerDataset``; there are none."""

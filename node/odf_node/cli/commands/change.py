@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import Context, tell_writing_time
 from odf_node.cli.input_files import read_input
 from odf_node.cli.parsing import add_dry_run, add_output_format
-from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.redefinition import Change, require_changeable
 from odf_node.wording import count_of

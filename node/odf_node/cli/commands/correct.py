@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odf_node import cli, datasets, ingest
-from odf_node.cli.context import Context
+from odf_node.cli.context import Context, tell_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_dry_run, add_output_format
-from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
 from odf_node.ingest.report import describe_reasons

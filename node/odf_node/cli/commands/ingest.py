@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-from odf_node.cli.context import Context, parse_time
+from odf_node.cli.context import Context, parse_time, tell_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_dry_run, add_output_format
 from odf_node.cli.reports import ReportLog
-from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
 from odf_node.wording import count_of

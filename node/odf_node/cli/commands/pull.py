@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from odf_node import cli
 from odf_node.acceptance.offers import Portion
-from odf_node.cli.context import Context, parse_reference, parse_time
+from odf_node.cli.context import Context, parse_reference, parse_time, tell_writing_time
 from odf_node.cli.parsing import add_dry_run, add_output_format, add_parallel, add_rate_limit
 from odf_node.cli.reports import ReportLog, describe_report, iter_refusal_lines, report_to_json
 from odf_node.cli.run import tell_failure
-from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
 from odf_node.exchange.pulling import PullWishes

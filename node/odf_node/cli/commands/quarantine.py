@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odf_node import cli, ingest
-from odf_node.cli.context import Context
+from odf_node.cli.context import Context, tell_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.reports import ReportLog
-from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError

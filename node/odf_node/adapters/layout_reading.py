@@ -1,15 +1,27 @@
-"""What lies beside the blocks of a dataset in files: signatures, replay records, signed heads (LAYOUT-3)."""
+"""What plain servers and folders allow: blocks from the head back, one at a time (EX-15), and proofs beside them.
 
+Signatures, replay records and signed heads are files of their own (LAYOUT-3).
+"""
+
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
+from odf_node.adapters.block_stage import FileStage
+from odf_node.ports.block_stage import OfferedBlock, StagedBlock
 from odf_node.ports.layouts import KEY_LOG_PATH, replay_record_path, signature_path, signed_head_path
-from odf_protocol.errors import MalformedError
+from odf_node.ports.peer_errors import PeerLiedError
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.exchange.block_outlines import BlockOutlines
 from odf_protocol.exchange.limits import (
     MAX_JSON_BYTES,
     MAX_REPLAY_RECORD_BYTES,
     MAX_SIGNATURE_BYTES,
     MAX_SIGNED_HEAD_BYTES,
+    MAX_WALK_BLOCKS,
+    MAX_WALK_BYTES,
 )
 from odf_protocol.exchange.messages import KeyLogMessage, decode_message
 from odf_protocol.exchange.packs import PackedBlock
@@ -69,3 +81,45 @@ class LayoutProofs:
         if found is not None and len(found) != SIGNATURE_BYTES:
             raise MalformedError("signature", where=path, expected=f"{SIGNATURE_BYTES} bytes", found=len(found))
         return found
+
+
+async def walk_back(
+    url: str, get_block: Callable[[Multihash], Awaitable[bytes]], *, after: Head | None, upto: Head
+) -> AsyncIterator[PackedBlock]:
+    """Yield the blocks after ``after`` up to ``upto``, oldest first, when all of them are here.
+
+    Every block's hash and number is checked on the way, as the way goes over its contents. What was passed waits in a
+    file without a name.
+
+    Raises:
+        PeerLiedError: A block is not what its successor, or the head, says.
+        MalformedError: A block is none, or has another hash.
+        UnsupportedError: The way is longer than this node goes.
+    """
+    first = 0 if after is None else after.sequence_number + 1
+    if upto.sequence_number - first >= MAX_WALK_BLOCKS:
+        raise UnsupportedError(
+            f"length of the chain at {url}", found=upto.sequence_number, supported=f"{MAX_WALK_BLOCKS} blocks"
+        )
+    size_bytes = 0
+    wanted: Multihash | None = upto.hash
+    outlines = BlockOutlines()
+    with closing(FileStage(Path(tempfile.gettempdir()))) as found:
+        for number in range(upto.sequence_number, first - 1, -1):
+            if wanted is None:
+                raise PeerLiedError(url, "EX-15 chain", expected=f"a block before {number + 1}", found="a first block")
+            raw = await get_block(wanted)
+            block_hash = Multihash.of_sha3_256(raw)
+            if block_hash != wanted:
+                raise MalformedError("block", expected=f"hash {wanted}", found=block_hash)
+            block = outlines.read(raw, block_hash)
+            if block.sequence_number != number:
+                found_text = f"block {block.sequence_number}"
+                raise PeerLiedError(url, "EX-15 chain", expected=f"block {number}", found=found_text)
+            size_bytes += len(raw)
+            if size_bytes > MAX_WALK_BYTES:
+                raise UnsupportedError(f"chain at {url}", found="more", supported=f"{MAX_WALK_BYTES} bytes of blocks")
+            found.append(StagedBlock(OfferedBlock(raw), block_hash.digest, 0))
+            wanted = block.prev_block_hash
+        for position in range(len(found) - 1, -1, -1):
+            yield PackedBlock(found[position].raw)
