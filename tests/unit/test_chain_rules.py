@@ -7,7 +7,7 @@ import pytest
 from odf_protocol.block import Block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.rules import FIRST_BLOCK_RULES, RULES
-from odf_protocol.chain.rules.definitions import MAX_DEFINITIONS
+from odf_protocol.chain.rules.schemas import MAX_DEFINITIONS
 from odf_protocol.chain.rules.sources import MAX_PUSH_SOURCES
 from odf_protocol.chain.rules.transforms import MAX_INPUTS
 from odf_protocol.did import DatasetId

@@ -1,13 +1,13 @@
-"""Schemas of the data and how they may change; names of the system columns.
+"""Schemas of the data, names of the system columns, and how often a dataset may be defined anew.
 
-Source: clauses CHAIN-42 to CHAIN-49 of ``spec/chain.md``.
+Source: clauses CHAIN-42 to CHAIN-49 and CHAIN-53 of ``spec/chain.md``.
 """
 
 from collections import Counter
 
 from odf_protocol.chain.rule import Breach, event_rule
-from odf_protocol.chain.state import ChainState
-from odf_protocol.events import SetDataSchema, SetVocab
+from odf_protocol.chain.state import DEFINITIONS, ChainState
+from odf_protocol.events import Event, SetDataSchema, SetVocab
 from odf_protocol.events.equality import means_the_same
 from odf_protocol.schema_compat import find_incompatibility
 from odf_protocol.vocabulary import Vocabulary, find_system_mismatch
@@ -71,4 +71,15 @@ def _vocabulary_names_four_columns(_state: ChainState, event: SetVocab) -> Breac
 def _vocabulary_precedes_the_schema(state: ChainState, _event: SetVocab) -> Breach | None:
     if state.has_schema:
         return Breach("SetVocab before SetDataSchema", "after it")
+    return None
+
+
+MAX_DEFINITIONS = 10_000  # guess: one a day for 27 years
+
+
+# Binds everybody: what is in force follows from all of them, and is asked for by every reader and every step over it.
+@event_rule("CHAIN-53", *DEFINITIONS, odf=None)
+def _definitions_are_few(state: ChainState, _event: Event) -> Breach | None:
+    if state.definitions >= MAX_DEFINITIONS:
+        return Breach(f"at most {MAX_DEFINITIONS} definitions over the life of the dataset", "one more")
     return None
