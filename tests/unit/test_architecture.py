@@ -64,7 +64,11 @@ def parsed(path: Path) -> Parsed:
     """Parse a module."""
     tree = ast.parse(path.read_text())
     imports, texts, slices, late_imports = set[str](), set[str](), set[str](), set[int]()
-    for node in ast.walk(tree):
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, is_late = waiting.pop()
+        if is_late and isinstance(node, ast.Import | ast.ImportFrom):
+            late_imports.add(node.lineno)
         match node:
             case ast.Import():
                 imports |= {alias.name for alias in node.names}
@@ -75,9 +79,8 @@ def parsed(path: Path) -> Parsed:
             case ast.Call():
                 slices |= {ast.unparse(each.value) for each in node.keywords if each.arg == "slices"}
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                late_imports |= {
-                    each.lineno for each in ast.walk(node) if isinstance(each, ast.Import | ast.ImportFrom)
-                }
+                is_late = True
+        waiting += [(each, is_late) for each in ast.iter_child_nodes(node)]
     says_what_it_is = not tree.body or bool(ast.get_docstring(tree))
     return Parsed(says_what_it_is, frozenset(imports), frozenset(texts), frozenset(slices), frozenset(late_imports))
 
