@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from odf_node.acceptance.statements import row_of
 from odf_node.adapters.clocks import FixedClock
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.following import Follower, Subscriptions
@@ -16,7 +15,7 @@ from odf_node.gossip.home_reading import HomeReader
 from odf_node.gossip.peering import Peers
 from odf_node.http.server import ListeningAddress
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import SignedHead
+from odf_node.ports import Attestation, SignedHead
 from odf_node.ports.datasets import Subscription
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
@@ -397,7 +396,7 @@ async def test_findings_are_told_of_a_dataset_that_is_published_later() -> None:
     record = store.commit(creation(count=2, dataset_id=dataset_of(DATASET_KEY)))
     store.set_published(record.id, False)
     gossip, item = make_gossip(store), attestation(NODE_KEY, DATASET_KEY)
-    store.put_attestation(row_of(item.statement, NOON))  # type: ignore[arg-type] - a finding
+    store.put_attestation(Attestation.of(item.statement, NOON))  # type: ignore[arg-type] - a finding
     assert gossip._reader.read().news == ()
     store.set_published(record.id, True)
     assert item.id in {one.id for one in gossip._reader.read().news}

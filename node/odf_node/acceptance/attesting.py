@@ -11,7 +11,7 @@ from odf_protocol.acceptance_statements import AcceptanceStatement, sign_accepta
 from odf_protocol.attestations import Attestation as ReplayAttestation
 from odf_protocol.attestations import StepResult, sign_attestation
 from odf_protocol.block import Block
-from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Divergence
 from odf_protocol.errors import OdfError
 from odf_protocol.events import ExecuteTransform
@@ -58,7 +58,7 @@ class Attester:
             partial=decision.partial,
             time=now,
         )
-        return _attestation(raw, key, dataset_id, first, last, now)
+        return Attestation.of(decode_statement(raw), now)
 
     def attest_success(
         self, steps: Iterable[Block], dataset_id: DatasetId, engine: Engine, *, now: Timestamp
@@ -69,7 +69,7 @@ class Attester:
         statements = []
         while part := list(islice(left, MAX_STEPS_IN_ATTESTATION)):
             raw = _sign(key, part, dataset_id, engine, tuple(_agreeing(block) for block in part), now)
-            statements.append(_attestation(raw, key, dataset_id, part[0], part[-1], now))
+            statements.append(Attestation.of(decode_statement(raw), now))
         return statements
 
     def sign_divergence(
@@ -97,21 +97,6 @@ class Attester:
             difference=divergence.kind,
         )
         return _sign(key, [block], dataset_id, engine, (step,), now)
-
-
-def _attestation(
-    raw: bytes, key: PrivateKey, dataset_id: DatasetId, first: Block | Head, last: Block | Head, now: Timestamp
-) -> Attestation:
-    return Attestation(
-        id=Multihash.of_sha3_256(raw),
-        dataset_id=dataset_id,
-        first_sequence_number=first.sequence_number,
-        last_sequence_number=last.sequence_number,
-        last_block_hash=last.hash,
-        attester=DidKey(key.public_key()),
-        raw=raw,
-        received_at=now,
-    )
 
 
 def describe_attestation(raw: bytes) -> str:

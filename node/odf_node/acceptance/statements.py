@@ -86,7 +86,7 @@ class Statements:
                     continue
                 strangers += 1
             known.add(identity)
-            chosen.append(row_of(said, now))
+            chosen.append(Attestation.of(said, now))
         return tuple(chosen)
 
     def _is_stranger(self, node: DidKey) -> bool:
@@ -136,17 +136,3 @@ class _KnownChain:
         # Blocks of data in a derivative are steps (CHAIN-10).
         steps += sum(held.values()) if self.chain.view.kind is DatasetKind.DERIVATIVE else 0
         return RangeCount(slices, steps)
-
-
-def row_of(said: Statement, received_at: Timestamp) -> Attestation:
-    """Give the row in which a statement is kept."""
-    return Attestation(
-        id=Multihash.of_sha3_256(said.raw),
-        dataset_id=said.dataset_id,
-        first_sequence_number=said.first.sequence_number,
-        last_sequence_number=said.last.sequence_number,
-        last_block_hash=said.last.hash,
-        attester=said.node,
-        raw=said.raw,
-        received_at=received_at,
-    )

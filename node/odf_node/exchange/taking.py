@@ -119,8 +119,10 @@ class Taking:
         try:
             report = await self._take_soon(peer, errand, now)
         finally:
-            await finish_in_thread(partial(self._note_lies, peer, errand, now))
-        return replace(report, warnings=_tell_lies(peer) + report.warnings)
+            lies = tuple(map(str, peer.lies)) if isinstance(peer, SeveralSources) else ()
+            await finish_in_thread(partial(self._note_lies, lies, errand, now))
+        told = tuple(f"a source was put aside, as what it sent is wrong: {lie}" for lie in lies)
+        return replace(report, warnings=told + report.warnings)
 
     async def _take_soon(self, peer: PeerDataset, errand: Errand, now: Timestamp) -> AcceptanceReport:
         hearing = Hearing(self.chains, self.documents, now)
@@ -251,10 +253,10 @@ class Taking:
         unchecked = find_unchecked(self.commits, record)
         return report if unchecked is None else replace(report, unchecked=unchecked.what)
 
-    def _note_lies(self, peer: PeerDataset, errand: Errand, now: Timestamp) -> None:
+    def _note_lies(self, lies: tuple[str, ...], errand: Errand, now: Timestamp) -> None:
         """Keep in the audit log which of several nodes sent what is not so, also where the others made up for it."""
-        for lie in peer.lies if isinstance(peer, SeveralSources) else ():
-            self.trail.note("put-aside", errand.name, str(lie), actor=errand.actor, at=now)
+        for lie in lies:
+            self.trail.note("put-aside", errand.name, lie, actor=errand.actor, at=now)
 
     def _keep_what_came(self, candidate: Candidate, arrivals: Arrivals) -> None:
         """Keep files of held blocks although the peer lacked others (PART-13)."""
@@ -288,11 +290,6 @@ class Taking:
     def _up_to_date(self, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
         nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(self.chains, record))
         return AcceptanceReport(record=record, decision=nothing, portion=wishes.portion)
-
-
-def _tell_lies(peer: PeerDataset) -> tuple[str, ...]:
-    lies = peer.lies if isinstance(peer, SeveralSources) else ()
-    return tuple(f"a source was put aside, as what it sent is wrong: {lie}" for lie in lies)
 
 
 def _offer_of(errand: Errand, offered: PeerHead, heard: Heard) -> Offer:

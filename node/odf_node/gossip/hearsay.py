@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import Freshness
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import Attestation as KeptFinding
-from odf_node.ports import AuditEntry, Clock, Origin, Outcome
+from odf_node.ports import Attestation, AuditEntry, Clock, Origin, Outcome
 from odf_node.ports.audit import AuditLog
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import SubscriptionStore
@@ -19,7 +18,6 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.gossip.item import Item, ItemKind
 from odf_protocol.key_events import decode_key_event
-from odf_protocol.multihash import Multihash
 from odf_protocol.statements import decode_statement
 
 SOURCE = "gossip"
@@ -44,19 +42,7 @@ class Hearsay:
         now = self.clock.now()
         match item.kind:
             case ItemKind.ATTESTATION:
-                said = decode_statement(item.raw)
-                self.evidence.put_attestation(
-                    KeptFinding(
-                        id=Multihash.of_sha3_256(item.raw),
-                        dataset_id=said.dataset_id,
-                        first_sequence_number=said.first.sequence_number,
-                        last_sequence_number=said.last.sequence_number,
-                        last_block_hash=said.last.hash,
-                        attester=said.node,
-                        raw=item.raw,
-                        received_at=now,
-                    )
-                )
+                self.evidence.put_attestation(Attestation.of(decode_statement(item.raw), now))
             case ItemKind.EQUIVOCATION | ItemKind.SETTLEMENT:
                 Disputes(self.chains, self.documents).learn([item.raw], item.dataset_id, now=now)
             case ItemKind.HEAD:

@@ -6,13 +6,16 @@ Replay records and attestations; who vouches for which head, which keys speak, w
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from odf_node.ports.datasets import SignedHead
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:  # the store implements these ports, and every command opens the store
+    from odf_protocol.statements import Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,20 @@ class Attestation:
     attester: DidKey
     raw: bytes
     received_at: Timestamp
+
+    @classmethod
+    def of(cls, said: "Statement", received_at: Timestamp) -> Self:
+        """Give the row in which a statement is kept."""
+        return cls(
+            id=Multihash.of_sha3_256(said.raw),
+            dataset_id=said.dataset_id,
+            first_sequence_number=said.first.sequence_number,
+            last_sequence_number=said.last.sequence_number,
+            last_block_hash=said.last.hash,
+            attester=said.node,
+            raw=said.raw,
+            received_at=received_at,
+        )
 
 
 class DocumentKind(StrEnum):

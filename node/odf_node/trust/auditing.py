@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from odf_node.acceptance.statements import row_of
 from odf_node.datasets.chains import iter_decoded
-from odf_node.ports import Head, KeyStore
+from odf_node.ports import Attestation, Head, KeyStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.progress import Say, say_under
@@ -98,7 +97,7 @@ def publish_finding(
         time=now,
         partial=finding.partial,
     )
-    evidence.put_attestation(row_of(decode_statement(raw), now))
+    evidence.put_attestation(Attestation.of(decode_statement(raw), now))
     return raw
 
 
