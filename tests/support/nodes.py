@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from support.cli_in_process import can_run_here, run_here
+from support.light_engines import sharing_light_engines
 from support.warm_engine import lent_engine, process_folder
 
 COMMAND_S = 600  # guess: several engine starts on a machine that is slow and busy
@@ -72,7 +73,7 @@ class RanCommand:
 class RealNode:
     """A home, and commands run on it as a user would.
 
-    With ``has_engine`` they find a warm engine, which all tests of a process share. With ``is_apart`` each command is a
+    With ``has_engine`` they find warm engines, which all tests of a process share. With ``is_apart`` each command is a
     process of its own.
     """
 
@@ -82,7 +83,11 @@ class RealNode:
 
     def run(self, *words: str, environment: Mapping[str, str] | None = None, standard_input: str = "") -> RanCommand:
         """Run a command to its end, whatever it comes to."""
-        with lent_engine(self.home) if self.has_engine else nullcontext({}) as lent:
+        with ExitStack() as stack:
+            lent: dict[str, str] = {}
+            if self.has_engine:
+                lent = stack.enter_context(lent_engine(self.home))
+                stack.enter_context(sharing_light_engines())
             # What a command says does not follow from how long it takes.
             full = os.environ | {"ODF_NODE_PROGRESS_S": "0"} | lent | dict(environment or {})
             return self._run((*words, "--home", str(self.home)), full, standard_input)
