@@ -226,3 +226,13 @@ def test_window_that_no_watermark_could_close_is_refused(spark_session, query, r
     table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS)
     grade = spark_session.check(transform_sql(query), [table])
     assert reason in (grade.findings[0].reason if grade.findings else grade.obstacle.reason)
+
+
+@pytest.mark.parametrize("slide", ["'2 days'", "'25 hours', '1 hour'"])
+def test_slide_that_is_longer_than_its_window_is_named(spark_session, slide):
+    query = f"SELECT window.end AS event_time FROM orders GROUP BY window(event_time, '1 day', {slide})"
+    (finding,) = spark_session.check(
+        transform_sql(query), [QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS)]
+    ).findings
+    assert "the slide of window(" in finding.reason
+    assert "is longer than its size" in finding.reason

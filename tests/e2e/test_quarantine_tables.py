@@ -109,6 +109,12 @@ def test_rows_stand_with_their_columns_as_sent_and_all_errors_of_all_stages(node
     assert found.column("_original_bytes").to_pylist() == [None, None, None, b"5,\xff,e"]
 
 
+def test_rows_are_read_without_an_engine_and_are_those_of_a_question(node: OpenNode) -> None:
+    asked = node.sql("SELECT * FROM orders__quarantine").to_arrow().to_pylist()
+    node.inner.engines.stop()
+    assert node.table("orders").quarantine().to_arrow().to_pylist() == asked
+
+
 def test_questions_count_errors_by_code_beside_other_tables(node: OpenNode) -> None:
     found = node.sql(
         "SELECT e['code'] AS code, count(*) AS rows FROM (SELECT unnest(_errors) AS e FROM orders__quarantine)"

@@ -3,7 +3,10 @@
 import json
 import os
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 import tarfile
 import threading
 from contextlib import closing
@@ -96,6 +99,40 @@ def test_backup_into_a_folder_goes_on_after_what_stopped_it_was_mended(tmp_path:
     assert_same(TestNode.create(tmp_path / "other"), chain)
     left = [path.name for path in (tmp_path / "backup").iterdir() if path.name.startswith(".")]
     assert left == []
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from odf_node.adapters.home_backup import back_up
+from odf_node.home import Home
+back_up(Home(Path(sys.argv[1])), Path(sys.argv[2]), lambda _: os.kill(os.getpid(), signal.SIGKILL))
+"""
+
+
+def test_backup_into_a_file_removes_what_a_killed_one_left_and_nothing_of_one_that_goes_on(tmp_path: Path) -> None:
+    node, chain = make_node(tmp_path / "home")
+    target = tmp_path / "b[1].tar"
+    killed = subprocess.run([sys.executable, "-c", _KILLED, str(node.home.path), str(target)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    others = [tmp_path / name for name in (".b[1].tar.notes", ".b1.tar.00000000", ".b[1].tar.00000000")]
+    for each in others:
+        each.mkdir()
+    (left,) = {*tmp_path.glob(".b*")} - {*others}
+    assert (left / "archive").is_file()
+    met = []
+
+    def meet(_: object) -> None:
+        if not met:
+            met.append({*tmp_path.glob(".b*")} - {*others})
+            back_up(node.home, target, nobody_hears)
+            assert met[0] == {*tmp_path.glob(".b*")} - {*others}
+
+    back_up(node.home, target, meet)
+    assert (len(met[0]), left in met[0]) == (1, False)
+    assert {*tmp_path.glob(".b*")} == {*others}
+    restore(Home(tmp_path / "other"), target, nobody_hears)
+    assert_same(TestNode.create(tmp_path / "other"), chain)
 
 
 def test_second_backup_into_a_folder_waits_for_the_first_and_changes_nothing(tmp_path: Path) -> None:

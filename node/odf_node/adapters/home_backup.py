@@ -6,6 +6,7 @@ own where somebody asks for it.
 """
 
 import fcntl
+import glob
 import hashlib
 import io
 import json
@@ -15,7 +16,7 @@ import shutil
 import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -35,6 +36,7 @@ FORMAT: Final = 1
 _DATABASE: Final = "odf-node.sqlite"
 _UNDER_WAY: Final = f".{MANIFEST}"
 """Is in a folder from before the first file of a backup is until ``backup.json`` is: whoever finds it goes on."""
+_DRAFT_BYTES: Final = 4  # of the random part of a draft's name
 _CHUNK_BYTES: Final = 1024 * 1024
 _MAX_MANIFEST_BYTES: Final = 64 * 1024
 _MAX_KEY_BYTES: Final = 64 * 1024
@@ -74,9 +76,11 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
     is_ours = any((target / name).is_file() for name in (MANIFEST, _UNDER_WAY))
     if not is_file and target.exists() and not is_ours and any(target.iterdir()):
         raise UsageError(f"{target}: expected a new folder or an earlier backup, found something else")
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(_DRAFT_BYTES)}")
     objects = ObjectFolder(home)
     with mapped_os_errors(target), objects.writing():
+        if is_file:
+            _remove_left_drafts(target)
         folder = draft if is_file else target
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         marker = _hold(folder)
@@ -87,7 +91,7 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
             # Files that need not be here and are may be had nowhere else by the time of the restore (PART-4).
             wanted |= {item for item in more if objects.has(item)}
             if is_file:
-                part = draft.with_suffix(".part")
+                part = draft / "archive"
                 report = _fill_archive(part, objects, database, wanted, datasets, on_bytes)
                 part.replace(target)
             else:
@@ -96,7 +100,6 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
         finally:
             if is_file:
                 shutil.rmtree(draft, ignore_errors=True)
-                draft.with_suffix(".part").unlink(missing_ok=True)
             for left in folder.glob(f".{_DATABASE}.*"):
                 left.unlink(missing_ok=True)
             for left in folder.glob(".reading-*"):
@@ -226,6 +229,16 @@ def _hold(folder: Path) -> int:
         os.close(marker)
         raise UsageError(f"{folder}: another backup is written there just now; wait for it, or name another folder")
     return marker
+
+
+def _remove_left_drafts(target: Path) -> None:
+    """Remove what backups to the same file left when they were killed; those that are written just now are held."""
+    for draft in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 2 * _DRAFT_BYTES}"):
+        if (draft / _UNDER_WAY).is_file():
+            with suppress(UsageError):
+                marker = _hold(draft)
+                shutil.rmtree(draft, ignore_errors=True)
+                os.close(marker)
 
 
 def _copy_database(home: Home, target: Path) -> None:

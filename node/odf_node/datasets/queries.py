@@ -161,6 +161,19 @@ class QueryRunner:
                 raise InvalidQueryError(reason, position=error.position) from error
             return AnswerFile(response.result_path, answered_by, fallback)
 
+    def read_quarantine(self, record: DatasetRecord, *, as_of: Timestamp | None) -> "pa.Table":
+        """Read the rows that ingests set aside, as ``NAME__quarantine`` has them; no engine is asked.
+
+        Raises:
+            UsageError: More was set aside than can be read at once.
+        """
+        import pyarrow.parquet as pq
+
+        with ExitStack() as stack:
+            (path,) = self._set_aside(record, as_of, stack).slices
+            with pq.ParquetFile(path) as file:
+                return file.read()
+
     def list_tables(self) -> dict[str, tuple[str, ...]]:
         """List the datasets that have data, in the order of their names, and their columns."""
         records = sorted(self.chains.list_datasets(), key=lambda each: each.name)

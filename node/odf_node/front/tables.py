@@ -146,8 +146,7 @@ class Table:
             raise UsageError("quarantine is of the dataset; take it of the table, not of its changes")
         if self.record.kind is not DatasetKind.ROOT:
             raise UsageError(f"{self.record.name} is a derivative: nothing is ingested, and nothing set aside")
-        query = f"SELECT * FROM {self.record.name}__quarantine"  # noqa: S608 - names are checked (NAME-1)
-        return Rows(self.inner.queries.run(query, as_of=self.as_of, max_rows=None).rows)
+        return Rows(self.inner.queries.read_quarantine(self.record, as_of=self.as_of))
 
     def files(self) -> list[Path]:
         """List Parquet files with the events, in order, written by this node; whole slices, whatever ``after`` says.

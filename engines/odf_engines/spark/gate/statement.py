@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
 from odf_engines.spark.gate.temporal_joins import put_versions, take_times
 from odf_engines.spark.gate.trees import class_name, items, iter_expressions, iter_plan, shown, simple_name, view_name
-from odf_engines.spark.java_side import java_session, resolve_plan
+from odf_engines.spark.java_side import java_class, java_session, resolve_plan
 
 # Plans that only compute rows from rows. Everything else is a command, a script, a setting, or new and not looked at.
 _QUERY_PLAN_NAMES = """
@@ -149,9 +149,32 @@ def analyse_query(spark: Any, query: ParsedQuery) -> Any:
     try:
         return resolve_plan(spark, query.plan)
     except PySparkException as error:
+        _check_slides(query.plan)
         raise invalid_query(error) from error
     except Py4JJavaError as error:
         raise _beyond_engine(error) from error
+
+
+def _check_slides(plan: Any) -> None:
+    """Say of a query that cannot be resolved where that is for a slide: Spark would miss the window's columns.
+
+    Raises:
+        InvalidQueryError: A window's slide is longer than its size.
+    """
+    calls = [each for node in iter_plan(plan) for each in iter_expressions(node)]
+    for call in calls:
+        if simple_name(call) != "UnresolvedFunction" or str(call.nameParts().last()).lower() != "window":
+            continue
+        try:
+            made = java_class("org.apache.spark.sql.catalyst.expressions.TimeWindow")(*items(call.arguments()))
+            is_longer = int(made.slideDuration()) > int(made.windowDuration())
+        except (Py4JError, PySparkException):
+            continue  # what is no window is said as Spark says it
+        if is_longer:
+            raise InvalidQueryError(
+                f"the slide of {shown(call)} is longer than its size, so rows between two windows would be in none; "
+                "write window(event_time, size, slide), the size before the slide"
+            )
 
 
 def invalid_query(error: Exception) -> InvalidQueryError:
