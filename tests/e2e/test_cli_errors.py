@@ -26,6 +26,7 @@ from support.command_line import (
     write_source,
 )
 
+DATA = EXAMPLE / "data" / "countries-aggregated-2020-10-01.csv.gz"
 ROOT = EXAMPLE / "countries.daily.yaml"
 DERIVATIVE = EXAMPLE / "countries.severity.yaml"
 
@@ -83,6 +84,7 @@ def test_word_that_is_not_known_gets_the_nearest_one_and_where_help_is(
 @pytest.mark.parametrize(
     ("words", "code", "parts"),
     [
+        (["add", str(DATA)], 2, ["a manifest is wanted here, not data", f"'odf-node new NAME --from {DATA} -o "]),
         (["list", "countris.daily"], 3, ["did you mean 'countries.daily'?"]),
         (["tail", "nothing"], 3, ["'odf-node list' shows what there is"]),
         (["pull", "localhost:8080/x"], 2, ["write the address as http://localhost:8080/x"]),
@@ -239,7 +241,7 @@ def test_file_without_a_column_and_query_without_sense_are_told_with_what_is_exp
     [
         ("http://127.0.0.1:1/x", 5, ["nobody answers there", "check the address"]),
         ("http://no-such-host.invalid/x", 5, ["no such host is known"]),
-        ("http://127.0.0.1:1/", 7, ["ends with the dataset's name"]),
+        ("http://127.0.0.1:1/", 7, ["ends with the dataset's name: http://127.0.0.1:1/NAME"]),
         ("http://", 2, ["--as"]),
         ("http://[::1/x", 2, ["--as"]),
         ("http://127.0.0.1:99999/x", 7, ["scheme://host/dataset"]),
@@ -288,7 +290,7 @@ def web_server() -> Iterator[str]:
 
 def test_server_that_is_no_odf_node_is_told_from_one_that_does_not_answer(home: Path) -> None:
     with web_server() as url:
-        refused(run_command(home, "pull", f"{url}/nothing"), 3, url, "no such dataset")
+        refused(run_command(home, "pull", f"{url}/nothing"), 3, f"{url}/nothing: no such", f"'odf-node list {url}'")
         refused(run_command(home, "pull", f"{url}/page"), 7, url, "refs/head", "the text of a hash")
         refused(run_command(home, "push", "countries.daily", "--to", f"{url}/page"), 8, url, "server of another kind")
 

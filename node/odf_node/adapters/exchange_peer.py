@@ -10,7 +10,7 @@ from odf_node.adapters.object_downloads import ObjectDownloads
 from odf_node.adapters.several_sources import Source
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks
-from odf_node.ports.peer_errors import PeerLiedError
+from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PlaceNotFoundError
 from odf_node.threads import finish_in_thread
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -68,7 +68,12 @@ class ExchangePeer:
 
     async def get_head(self) -> PeerHead:
         url = self._base / head_path(self._dataset)
-        body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
+        try:
+            body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
+        except PeerNotFoundError as error:
+            node = str(self._base).rstrip("/")
+            reason = f"no such dataset is there, or it is not published; 'odf-node list {node}' shows what is"
+            raise PlaceNotFoundError(f"{node}/{self._dataset}", "dataset", reason) from error
         answer = _read(url, lambda: decode_message(body, HeadAnswer))
         self._has_keys = bool(answer.key_events)
         return PeerHead(

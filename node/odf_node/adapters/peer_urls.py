@@ -48,7 +48,8 @@ def parse_peer_url(address: str) -> URL | Path:
     except ValueError as error:
         raise MalformedError("address", expected="scheme://host/dataset", found=repr(address)) from error
     if not url.host or not url.path.strip("/"):
-        raise MalformedError("address", expected="one that ends with the dataset's name", found=repr(address))
+        expected = f"one that ends with the dataset's name: {address.rstrip('/')}/NAME"
+        raise MalformedError("address", expected=expected, found=repr(address))
     if url.user is not None or url.password is not None:
         raise MalformedError("address", expected="no user and password in it", found="some")
     return url.with_path(url.path.rstrip("/") + "/")

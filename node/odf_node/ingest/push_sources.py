@@ -5,7 +5,7 @@ from typing import Final
 from odf_engines.column_streams import may_be_columns
 from odf_node import ingest
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord
+from odf_node.ports import DatasetRecord, Origin
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     AddPushSource,
@@ -49,6 +49,8 @@ def choose_push_source(record: DatasetRecord, view: DatasetView, name: str | Non
     sources = view.push_sources
     if view.kind is not DatasetKind.ROOT:
         raise UsageError(f"'{record.name}' is a derivative: 'odf-node pull {record.name}' runs its query")
+    if record.origin is not Origin.OWN:
+        raise UsageError(f"'{record.name}' is another node's; only its owner takes rows into it")
     if not sources:
         hint = "it is polled with 'odf-node pull'" if view.polling_source else "add one to its manifest"
         raise UsageError(f"'{record.name}' has no push source; {hint}")

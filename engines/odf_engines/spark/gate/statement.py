@@ -183,7 +183,7 @@ def invalid_query(error: Exception) -> InvalidQueryError:
     found = _POSITION.search(text)
     position = None if found is None else ":".join(part for part in found.groups() if part is not None)
     message = re.sub(r";?\s*line \d+ pos \d+;?.*", "", text, flags=re.DOTALL)
-    message = re.sub(r"\s*SQLSTATE: \w+", "", message).replace("\n", " ").strip()
+    message = re.sub(r"\s*(?:SQLSTATE: \w+|\(line \d+, pos \d+\))", "", message).replace("\n", " ").strip()
     return InvalidQueryError(message or type(error).__name__, position=position)
 
 

@@ -4,13 +4,16 @@ import argparse
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Final
 
 from odf_node import derive
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import read_input
 from odf_node.cli.parsing import add_output_format
 from odf_node.datasets.writer import find_writing_time
+from odf_node.errors import UsageError
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 from odf_protocol.manifest import DatasetSnapshot, parse_snapshots
@@ -18,6 +21,8 @@ from odf_protocol.manifest import DatasetSnapshot, parse_snapshots
 if TYPE_CHECKING:
     from odf_node.derive.translation import TranslatedDataset
 
+_DATA: Final = frozenset({".csv", ".tsv", ".ndjson", ".geojson", ".xlsx", ".xml", ".parquet", ".avro", ".zip", ".gz"})
+"""Endings of files that are no manifests, but that 'new --from' may make one of."""
 BLOCK_VERSIONS = (2, 3)  # Source: SUPPORTED_VERSIONS of the protocol, which help need not load
 
 
@@ -69,6 +74,10 @@ def _check_translated(check: Callable[[DatasetSnapshot], None]) -> Callable[[Dat
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Create every dataset that the manifests describe, or none where a mistake can be seen beforehand."""
     context.load_settings()
+    for name in arguments.manifests:
+        if Path(name).suffix.lower() in _DATA and Path(name).is_file():
+            draft = f"odf-node new NAME --from {quote(name)} -o NAME.yaml"
+            raise UsageError(f"{name}: a manifest is wanted here, not data; '{draft}' writes one")
     snapshots: list[DatasetSnapshot] = []
     texts = [("standard input" if name == "-" else name, read_input(name)) for name in arguments.manifests]
     named = [each for shown_as, text in texts for each in parse_snapshots(text, source_name=shown_as)]
