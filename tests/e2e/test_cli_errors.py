@@ -290,7 +290,7 @@ def web_server() -> Iterator[str]:
 
 def test_server_that_is_no_odf_node_is_told_from_one_that_does_not_answer(home: Path) -> None:
     with web_server() as url:
-        refused(run_command(home, "pull", f"{url}/nothing"), 3, f"{url}/nothing: no such", f"'odf-node list {url}'")
+        refused(run_command(home, "pull", f"{url}/nothing"), 3, url, "no such dataset")
         refused(run_command(home, "pull", f"{url}/page"), 7, url, "refs/head", "the text of a hash")
         refused(run_command(home, "push", "countries.daily", "--to", f"{url}/page"), 8, url, "server of another kind")
 

@@ -192,6 +192,14 @@ def test_tree_that_does_not_fit_the_size_is_refused() -> None:
 
 
 @in_loop
+async def test_dataset_that_a_node_does_not_have_is_told_with_what_shows_those_it_has(tmp_path: Path) -> None:
+    node = TestNode.create(tmp_path / "home")
+    async with node.serving() as url, await open_peer(f"{url}/nothing", HASTY) as peer:
+        with pytest.raises(PeerNotFoundError, match=f"^{url}/nothing: no such dataset.*'odf-node list {url}'"):
+            await peer.get_head()
+
+
+@in_loop
 async def test_node_that_holds_the_metadata_alone_is_no_bad_source(tmp_path: Path) -> None:
     chain = Chain("demo.data").add(DATA, b"small checkpoint")
     async with AsyncExitStack() as stack:
