@@ -36,7 +36,6 @@ FORMAT: Final = 1
 _DATABASE: Final = "odf-node.sqlite"
 _UNDER_WAY: Final = f".{MANIFEST}"
 """Is in a folder from before the first file of a backup is until ``backup.json`` is: whoever finds it goes on."""
-_DRAFT_BYTES: Final = 4  # of the random part of a draft's name
 _CHUNK_BYTES: Final = 1024 * 1024
 _MAX_MANIFEST_BYTES: Final = 64 * 1024
 _MAX_KEY_BYTES: Final = 64 * 1024
@@ -76,7 +75,7 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
     is_ours = any((target / name).is_file() for name in (MANIFEST, _UNDER_WAY))
     if not is_file and target.exists() and not is_ours and any(target.iterdir()):
         raise UsageError(f"{target}: expected a new folder or an earlier backup, found something else")
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(_DRAFT_BYTES)}")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     objects = ObjectFolder(home)
     with mapped_os_errors(target), objects.writing():
         if is_file:
@@ -233,7 +232,7 @@ def _hold(folder: Path) -> int:
 
 def _remove_left_drafts(target: Path) -> None:
     """Remove what backups to the same file left when they were killed; those that are written just now are held."""
-    for draft in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 2 * _DRAFT_BYTES}"):
+    for draft in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 8}"):
         if (draft / _UNDER_WAY).is_file():
             with suppress(UsageError):
                 marker = _hold(draft)
