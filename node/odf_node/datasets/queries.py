@@ -116,12 +116,8 @@ class QueryRunner:
             InvalidQueryError: It is no query, names what is not there, or fails on a value.
             UsageError: More was set aside than can be asked at once.
         """
-        import pyarrow.parquet as pq
-
         found = self.ask(sql, as_of=as_of, max_rows=max_rows, engine=engine, records=records, limits=limits, more=more)
-        # ``read_table`` would load all that data sets of many files need, and pandas where it is.
-        with pq.ParquetFile(found.path) as file:
-            return Answer(file.read(), found.engine, found.fallback)
+        return Answer(_read_rows(found.path), found.engine, found.fallback)
 
     def ask(
         self,
@@ -167,12 +163,9 @@ class QueryRunner:
         Raises:
             UsageError: More was set aside than can be read at once.
         """
-        import pyarrow.parquet as pq
-
         with ExitStack() as stack:
             (path,) = self._set_aside(record, as_of, stack).slices
-            with pq.ParquetFile(path) as file:
-                return file.read()
+            return _read_rows(path)
 
     def list_tables(self) -> dict[str, tuple[str, ...]]:
         """List the datasets that have data, in the order of their names, and their columns."""
@@ -221,3 +214,11 @@ def _names(sql: str, record: DatasetRecord) -> bool:
     """Say whether a query may read a dataset's own rows; the engine looks at no other either."""
     name = record.name.lower()
     return name in sql.lower().replace(f"{name}{QUARANTINE_SUFFIX}", "")
+
+
+def _read_rows(path: Path) -> "pa.Table":
+    import pyarrow.parquet as pq
+
+    # ``read_table`` would load all that data sets of many files need, and pandas where it is.
+    with pq.ParquetFile(path) as file:
+        return file.read()
