@@ -14,7 +14,7 @@ from odf_engines import errors
 from odf_engines.contract import Grade, GradeLevel, IngestRequest, Limits, QueryRequest, QueryTable
 from odf_engines.host.messages import decode_message, encode_message, error_from_fields, error_to_fields
 from odf_engines.registry import get_engine, installed_engines
-from odf_engines.row_samples import SampledStage
+from odf_engines.stage_figures import SampledStage
 from odf_protocol.events import MergeStrategySnapshot, ReadStepCsv
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary

@@ -60,11 +60,11 @@ def schema_from_text(text: str) -> "pa.Schema":
     Raises:
         ValueError: It is no such text.
     """
-    import pyarrow as pa
-
+    arrow = _arrow()
     try:
-        return pa.ipc.read_schema(pa.BufferReader(base64.b64decode(text, validate=True))).remove_metadata()
-    except (binascii.Error, pa.ArrowException, OSError) as error:
+        schema: pa.Schema = arrow.ipc.read_schema(arrow.BufferReader(base64.b64decode(text, validate=True)))
+        return schema.remove_metadata()
+    except (binascii.Error, arrow.ArrowException, OSError) as error:
         raise ValueError(str(error)) from error
 
 
@@ -180,6 +180,12 @@ def _is_schema(value: object) -> "TypeGuard[pa.Schema]":
     return arrow is not None and isinstance(value, arrow.Schema)
 
 
+def _arrow() -> Any:
+    import pyarrow as pa
+
+    return pa
+
+
 def _is_table(value: object) -> "TypeGuard[pa.Table]":
     arrow = sys.modules.get("pyarrow")
     return arrow is not None and isinstance(value, arrow.Table)
@@ -187,19 +193,18 @@ def _is_table(value: object) -> "TypeGuard[pa.Table]":
 
 def _table_text(table: "pa.Table") -> str:
     """Write a few rows, such as samples; guests send none, so whoever reads this trusts who wrote it."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    arrow = _arrow()
+    sink = arrow.BufferOutputStream()
+    with arrow.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
 
 
 def _table_from_text(text: str) -> "pa.Table":
-    import pyarrow as pa
-
-    with pa.ipc.open_stream(base64.b64decode(text)) as stream:
-        return stream.read_all()
+    arrow = _arrow()
+    with arrow.ipc.open_stream(base64.b64decode(text)) as stream:
+        table: pa.Table = stream.read_all()
+    return table
 
 
 @cache
