@@ -293,6 +293,23 @@ def test_measurement_that_is_unique_by_chance_is_no_key(tmp_path: Path) -> None:
     assert source_of(text).merge == MergeStrategySnapshot(primary_key=("day", "city"))
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "expected"),
+    [
+        ("N° commande", (7, 3, 9), ("N° commande",)),
+        ("Bestellung", (4, 5, 6), ("Bestellung",)),
+        ("Bestellung", (7, 3, 9), ("day", "city")),
+    ],
+)
+def test_number_that_is_called_so_or_counts_the_rows_is_the_key(
+    tmp_path: Path, name: str, first: tuple[int, ...], expected: tuple[str, ...]
+) -> None:
+    numbers = [*first, *range(10, 20)]
+    rows = "".join(f"{number},2020-01-{day:02d},Oslo\n" for day, number in enumerate(numbers, 1))
+    text = draft(tmp_path, f"{name},day,city\n{rows}{numbers[-1] + 1},2020-01-01,Rome\n")
+    assert source_of(text).merge == MergeStrategySnapshot(primary_key=expected)
+
+
 def test_names_of_system_columns_get_others(tmp_path: Path) -> None:
     text = draft(tmp_path, "id,op,offset\n1,x,5\n2,y,6\n")
     assert converters_of(text) == [{"kind": "Rename", "columns": {"op": "_op", "offset": "_offset"}}]
@@ -451,6 +468,13 @@ def test_text_among_numbers_is_named_with_what_would_make_numbers_of_the_others(
     assert types_of(text)["n"] == "String"
     cast = '{"kind": "Cast", "column": "n", "type": "DECIMAL(18,2)", "decimal": ",", "thousands": "."}'
     assert f"text because of 'zwei'; the converter {cast} makes numbers" in flowing(text)
+
+
+def test_figure_in_no_way_is_named_as_a_word_among_numbers_is(tmp_path: Path) -> None:
+    text = draft(tmp_path, 'id;n\n1;"1.234,50"\n2;6,25\n3;7,10\n4;12,5,0\n5;8,00\n')
+    cast = '{"kind": "Cast", "column": "n", "type": "DECIMAL(18,2)", "decimal": ",", "thousands": "."}'
+    assert f"text because of '12,5,0'; the converter {cast} makes numbers" in flowing(text)
+    assert not any("text because" in each for each in doubts_of(draft(tmp_path, "id,n\n1,1.2.3\n2,1.4\n3,2.0.1\n")))
 
 
 def test_words_in_a_file_end_no_comment(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from odf_engines.records.time_patterns import RFC_3339
 from odf_node.ingest.drafts.dates import TimeForm, find_time_form
-from odf_node.ingest.drafts.numbers import NumberForm, find_number_forms
+from odf_node.ingest.drafts.numbers import NumberForm, find_number_forms, find_unread
 from odf_node.ingest.drafts.records import Records
 from odf_node.wording import count_of
 
@@ -221,11 +221,14 @@ def _find_odd(name: str, values: set[str], hint: str | None, *, is_whole: bool, 
 
     None where most are neither.
     """
-    odd = sorted(value for value in values if not _FIGURE.fullmatch(value))
+    figures = {value for value in values if _FIGURE.fullmatch(value)}
+    forms = find_number_forms(figures)
+    if not forms and (read := figures - find_unread(figures)) and (forms := find_number_forms(read)):
+        figures = read
+    odd = sorted(values - figures)
     if not odd or len(odd) > _ODD_SHARE * len(values):
         return None
     shown = f"text because of {_listed([value[:30] for value in odd[:3]])}"
-    forms = find_number_forms(values - set(odd))
     form = _choose_form(forms, hint, is_comma_free=is_comma_free)[0] if forms else None
     kind = _number_type(form, is_whole=is_whole)[0] if form else "String"
     if form is None or kind == "String":

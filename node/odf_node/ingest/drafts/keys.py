@@ -1,12 +1,14 @@
 """Which columns tell rows apart: the fewest of which no two rows have the same values."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Final
 
 from odf_node.ingest.drafts.columns import Column
 
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _MOST_COLUMNS: Final = 4
 _MOST_CANDIDATES: Final = 10  # guess: 375 combinations of up to four; keys stand on the left
 _IDENTIFYING: Final = (
@@ -26,6 +28,11 @@ _IDENTIFYING: Final = (
     "jahr",
 )
 """Last parts of names of whole-number columns that are no measurements.  # guess"""
+
+_SIGNS: Final = ("n°", "nº", "№", "#")
+"""First letters of such names."""
+
+_LEAST_COUNTED: Final = 10  # guess: so many measurements are in an order by chance once in millions of files
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +55,11 @@ def find_key(columns: Sequence[Column], texts: Sequence[Sequence[str | None]]) -
     count = len(texts[0]) if texts else 0
     if not count:
         return None
-    places = [place for place, column in enumerate(columns) if _can_identify(column)]
-    places.sort(key=lambda place: not _is_named_so(columns[place].source))  # an id is tried before other columns
+    is_id = {place for place, column in enumerate(columns) if _is_named_so(column.source)}
+    if columns[0].type == "Int64" and _counts(texts[0]):
+        is_id.add(0)  # whatever it is called, and in whatever language
+    places = [place for place, column in enumerate(columns) if _can_identify(column, is_id=place in is_id)]
+    places.sort(key=lambda place: place not in is_id)  # an id is tried before other columns
     codes = {place: _number(texts[place]) for place in places[:_MOST_CANDIDATES]}
     for size in range(1, _MOST_COLUMNS + 1):
         found = [
@@ -62,13 +72,24 @@ def find_key(columns: Sequence[Column], texts: Sequence[Sequence[str | None]]) -
     return None
 
 
-def _can_identify(column: Column) -> bool:
+def _can_identify(column: Column, *, is_id: bool) -> bool:
     if column.has_nulls or column.is_mixed:
         return False
-    return column.is_time or column.type == "String" or (column.type == "Int64" and _is_named_so(column.source))
+    return column.is_time or column.type == "String" or (column.type == "Int64" and is_id)
+
+
+def _counts(texts: Sequence[str | None]) -> bool:
+    """Say whether texts are whole numbers, each larger than the one before, or each smaller."""
+    if len(texts) < _LEAST_COUNTED or not all(text is not None and _WHOLE.fullmatch(text) for text in texts):
+        return False
+    numbers = [int(text) for text in texts if text is not None]
+    steps = {(later > earlier) - (later < earlier) for earlier, later in pairwise(numbers)}
+    return steps in ({1}, {-1})
 
 
 def _is_named_so(name: str) -> bool:
+    if name.lower().startswith(_SIGNS):
+        return True
     last = name.lower().replace("-", "_").replace(" ", "_").rpartition("_")[2]
     return last in _IDENTIFYING or name.endswith(("Id", "ID"))
 

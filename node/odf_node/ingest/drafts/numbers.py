@@ -63,18 +63,30 @@ def find_number_forms(texts: Collection[str]) -> list[NumberForm]:
     """
     if not texts or any(_has_leading_zero(text) for text in texts):
         return []
-    signs = {".", *"".join(texts)}
-    marks = [(decimal, group) for decimal, group in _MARKS if (group or decimal) in signs]
-    forms = [form for decimal, group in marks if (form := _match(texts, decimal, group)) is not None]
+    forms = [form for decimal, group in _marks_in(texts) if (form := _match(texts, decimal, group)) is not None]
     if not forms and all(_SCIENTIFIC.fullmatch(text) for text in texts):
         return [NumberForm(is_scientific=True, scale=0)]
     return forms
 
 
+def find_unread(texts: Collection[str]) -> set[str]:
+    """Find the texts that the way which reads most of them leaves out: ``12,5,0`` among ``3,25`` and ``1.000,50``."""
+    ways = [_pattern_of(decimal, group) for decimal, group in _marks_in(texts)]
+    return min(({text for text in texts if not way.fullmatch(text)} for way in ways), key=len, default=set())
+
+
+def _marks_in(texts: Collection[str]) -> list[tuple[str, str]]:
+    signs = {".", *"".join(texts)}
+    return [(decimal, group) for decimal, group in _MARKS if (group or decimal) in signs]
+
+
+def _pattern_of(decimal: str, group: str) -> re.Pattern[str]:
+    whole = rf"(?:[0-9]{{1,3}}(?:{re.escape(group)}[0-9]{{3}})+|[0-9]+)" if group else "[0-9]+"
+    return re.compile(rf"[+-]?({whole})(?:{re.escape(decimal)}([0-9]+))?", re.ASCII)
+
+
 def _match(texts: Collection[str], decimal: str, group: str) -> NumberForm | None:
-    between = re.escape(group)
-    whole = rf"(?:[0-9]{{1,3}}(?:{between}[0-9]{{3}})+|[0-9]+)" if group else "[0-9]+"
-    pattern = re.compile(rf"[+-]?({whole})(?:{re.escape(decimal)}([0-9]+))?", re.ASCII)
+    pattern = _pattern_of(decimal, group)
     parts = []
     for text in texts:
         found = pattern.fullmatch(text)
