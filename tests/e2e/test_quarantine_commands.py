@@ -188,6 +188,26 @@ def test_edited_file_that_names_no_waiting_row_mends_nothing(
     assert kept(node) == before
 
 
+@pytest.mark.parametrize("name", ["amuont", '"amuont"', "`amuont`"])
+def test_column_that_nobody_has_is_refused_with_the_one_that_was_meant(
+    node: RealNode, tmp_path: Path, name: str
+) -> None:
+    """QUAR-4: it was taken for one more column, and the row was sent again as it had been."""
+    before = kept(node)
+    (tmp_path / "edited.csv").write_text(f"_row,{name.replace(chr(34), chr(34) * 3)}\n{listed(node)[0]['entry']}.1,2\n")
+    for words in (("--set", f"{name}=5"), ("--file", str(tmp_path / "edited.csv"))):
+        ran = node.run("quarantine", "fix", "orders", *words)
+        assert ran.code == 2
+        assert "there is no column 'amuont'; did you mean 'amount'?" in ran.err
+        assert kept(node) == before
+
+
+@pytest.mark.parametrize("name", ["amount", '"amount"', "`amount`"])
+def test_column_is_named_as_sql_names_it(node: RealNode, name: str) -> None:
+    node.must("quarantine", "fix", "orders", f"{listed(node)[0]['entry']}.1", "--set", f"{name}=5")
+    assert shown(node)[0]["mended"] == {"event_time": "2020-01-02", "id": "2", "amount": "5"}
+
+
 @pytest.mark.spark
 def test_rows_are_mended_by_sql_and_by_changed_rules(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home", has_engine=True)

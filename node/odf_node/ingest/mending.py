@@ -4,7 +4,7 @@ Source: clause QUAR-4 in ``spec/quarantine.md``.
 """
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,15 +14,20 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.ingest.json_records import BrokenJsonError, parse_object
+from odf_engines.ingest.source_schema import find_declared
 from odf_node.datasets.quarantined_rows import KeptRow
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ports.quarantine import RowId
+from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import MalformedError
+from odf_protocol.manifest.errors import find_nearest, list_words
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["ROW_COLUMN", "TOLD_COLUMNS", "InvalidEditError", "compute_mended", "iter_edited", "iter_texts"]
+__all__ = [
+    "ROW_COLUMN", "TOLD_COLUMNS", "InvalidEditError", "compute_mended", "find_columns", "iter_edited", "iter_texts",
+]  # fmt: skip
 
 ROW_COLUMN: Final = "_row"
 """The column of an exported file that says which row a line is; it has to stay."""
@@ -76,6 +81,45 @@ def iter_texts(path: Path) -> Iterator[tuple[int, Mapping[str, str | None]]]:
     """
     is_json = path.suffix.lower() in {".ndjson", ".jsonl", ".json"}
     yield from _iter_objects(path) if is_json else _iter_records(path)
+
+
+def find_columns(names: Iterable[str], rows: Iterable[KeptRow], view: DatasetView) -> dict[str, str]:
+    """Find the column that each name means: as it was sent, or in the quotes that SQL has for names.
+
+    Args:
+        names: As somebody wrote them.
+        rows: That are mended.
+        view: Of their dataset, whose sources may have columns that none of the rows has.
+
+    Raises:
+        UsageError: There is no such column; not where a source takes whatever columns are sent.
+    """
+    declared = _list_declared(view)
+    known = {name for row in rows for name in row.given} | (declared or set())
+    found = {name: name if name in known else _without_quotes(name) for name in names}
+    for name in found.values():
+        if declared is not None and name not in known:
+            nearest = find_nearest(name, known)
+            hint = f"did you mean {nearest!r}?" if nearest else f"there are {list_words(sorted(known))}."
+            raise UsageError(f"there is no column {name!r}; {hint} Nothing was changed")
+    return found
+
+
+def _list_declared(view: DatasetView) -> set[str] | None:
+    """List the columns that sources declare; None where there is no source, or one takes whatever is sent."""
+    reads = [each.read for each in view.push_sources.values()]
+    if view.polling_source is not None:
+        reads.append(view.polling_source.read)
+    schemas = [find_declared(read) for read in reads]
+    names = [schema.names for schema in schemas if schema is not None]
+    return {name for each in names for name in each} if names and len(names) == len(schemas) else None
+
+
+def _without_quotes(name: str) -> str:
+    quote = name[:1]
+    if len(name) > 2 and quote in {'"', "`"} and name.endswith(quote):
+        return name[1:-1].replace(quote * 2, quote)
+    return name
 
 
 def compute_mended(

@@ -11,6 +11,7 @@ from odf_node.cli.input_files import check_input
 from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.reports import ReportLog
+from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
@@ -238,19 +239,23 @@ def _fix(
     node = context.node
     if (arguments.file is None) == (not arguments.set):
         raise UsageError("say how rows are mended: either --file FILE or --set COLUMN=SQL")
+    view = load_view(node.chains, record.id)
     mended: dict[RowId, dict[str, str | None]]
     if arguments.file is not None:
         check_input(str(arguments.file))
-        mended = {edited.row: dict(edited.columns) for edited in ingest.mending.iter_edited(arguments.file)}
-        reader.require_single(record, mended)
+        edited = {each.row: each.columns for each in ingest.mending.iter_edited(arguments.file)}
+        reader.require_single(record, edited)
+        columns = ingest.mending.find_columns({name for each in edited.values() for name in each}, rows, view)
+        mended = {row: {columns[name]: text for name, text in each.items()} for row, each in edited.items()}
     else:
         waiting = [row for row in rows if row.waits]
         if not waiting:
             reader.require_single(record, (row.id for row in rows))
+        settings = _read_settings(arguments.set)
+        columns = ingest.mending.find_columns(settings, waiting, view)
+        expressions = {columns[name]: sql for name, sql in settings.items()}
         with context.console.progress("mending"):
-            mended = ingest.mending.compute_mended(
-                node.engines, waiting, _read_settings(arguments.set), node.home.staging
-            )
+            mended = ingest.mending.compute_mended(node.engines, waiting, expressions, node.home.staging)
     node.quarantine.mend_rows(record.id, mended)
     node.record("quarantine fix", record.name, count_of(len(mended), "row"))
     context.console.text(
