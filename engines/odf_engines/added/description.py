@@ -31,6 +31,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")  # as engines are called in m
 _NAME_CHARACTERS = 40
 _MOST_WORDS = 1000  # guess: of a command or an environment; container images have a few
 _WORD_CHARACTERS = 32_768  # guess: a class path of a thousand archives
+_ALL_CHARACTERS = 131_072  # guess: kept as JSON, with escapes of six, they fit into what is read of a description
 _MAX_PORT = 65_535
 
 
@@ -110,6 +111,9 @@ def check_words(what: str, command: Sequence[str], environment: Sequence[str], f
     Raises:
         MalformedError: Words that no program can be given, or a folder that is none.
     """
+    if (characters := sum(map(len, (*command, *environment, folder)))) > _ALL_CHARACTERS:
+        expected = f"at most {_ALL_CHARACTERS} characters in all words of its start"
+        raise MalformedError(what, expected=expected, found=characters)
     for where, words in (("command", command), ("environment", environment), ("folder", (folder,))):
         if len(words) > _MOST_WORDS:
             raise MalformedError(what, where=where, expected=f"at most {_MOST_WORDS} words", found=len(words))

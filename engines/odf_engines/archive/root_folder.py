@@ -4,8 +4,10 @@ Source: clauses ADDED-11 to ADDED-17 in ``spec/extensions/added-engines.md``.
 """
 
 import errno
+import os
 import posixpath
 import shutil
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,14 +15,24 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from odf_engines.archive.image import Image, ImageLayer, find_image
-from odf_engines.archive.root_tree import FileNode, FolderNode, LinkNode, RootTree, put_layer
-from odf_engines.archive.tar_entries import BoundedStream, Section, TarEntry, iter_entries, magic_of, unpacked
+from odf_engines.archive.root_tree import FileNode, FolderNode, LinkNode, RootTree, check_link_target, put_layer
+from odf_engines.archive.tar_entries import (
+    MOST_PATH_BYTES,
+    BoundedStream,
+    Section,
+    TarEntry,
+    iter_entries,
+    magic_of,
+    unpacked,
+)
 from odf_engines.sandbox.profile import MADE_ANEW
 from odf_protocol.errors import MalformedError
 
 MOST_FILE_BYTES: Final = 8 * 1024**3  # guess: images of Spark and Flink have 1 to 2 GiB
-_MOST_UNPACKED_BYTES: Final = 16 * 1024**3  # guess: of one layer, and of all files of a root folder
+_MOST_UNPACKED_BYTES: Final = 16 * 1024**3  # guess: of all layers, and of all files of a root folder
 _MOST_ENTRIES: Final = 500_000  # guess: of all layers; an image with Python and Java has 60,000
+_MOST_NAMED_BYTES: Final = 256 * 1024**2  # guess: of all layers; 60,000 names of Python and Java have 6 MiB
+_MOST_PLACES: Final = 10_000  # guess: BusyBox has 400 links to itself; ext4 takes 65,000
 _MOST_AT_TOP: Final = 100  # guess: Linux has twenty; each is an argument of what builds the sandbox
 _READ_BYTES: Final = 1024 * 1024
 _NOWHERE: Final = -1  # of no layer: files that are empty
@@ -66,6 +78,7 @@ class OpenArchive:
         for number in range(layers.count):
             put_layer(tree, layers.list_entries(number), number, has_marks=self.image is not None)
         _make_room(tree, places)
+        _check_places(tree, root)
         _write(tree, layers, root)
         if not layers.with_privileges:
             return ()
@@ -111,12 +124,32 @@ def _as_plain_tar(file: Path, plain: Path) -> Iterator[BinaryIO]:
 def _list_members(tar: BinaryIO) -> dict[str, TarEntry]:
     """List what is in a tar by path; of entries with one path the last counts."""
     tar.seek(0)
-    found = {}
-    for number, (entry, _) in enumerate(iter_entries(BoundedStream(tar, _MOST_UNPACKED_BYTES, "archive"))):
-        if number >= _MOST_ENTRIES:
-            raise MalformedError("archive", expected=f"at most {_MOST_ENTRIES} entries", found="more")
+    found, room = {}, _Room()
+    for entry, _ in iter_entries(BoundedStream(tar, _MOST_UNPACKED_BYTES, "archive")):
+        room.take(entry)
         found[posixpath.normpath(entry.path)] = entry
     return found
+
+
+class _Room:
+    """How many more entries may be kept."""
+
+    def __init__(self) -> None:
+        self._entries_left = _MOST_ENTRIES
+        self._named_bytes_left = _MOST_NAMED_BYTES
+
+    def take(self, entry: TarEntry) -> None:
+        """Count an entry.
+
+        Raises:
+            MalformedError: There are too many, or their names are too long.
+        """
+        self._entries_left -= 1
+        if self._entries_left < 0:
+            raise MalformedError("archive", expected=f"at most {_MOST_ENTRIES} entries", found="more")
+        self._named_bytes_left -= entry.named_bytes
+        if self._named_bytes_left < 0:
+            raise MalformedError("archive", expected=f"at most {_MOST_NAMED_BYTES} bytes of names", found="more")
 
 
 class _Layers:
@@ -125,20 +158,20 @@ class _Layers:
     def __init__(self, tar: BinaryIO, image: Image | None) -> None:
         self._tar = tar
         self._layers: Sequence[ImageLayer] | None = None if image is None else image.layers
-        self._entries_left = _MOST_ENTRIES
+        self._room = _Room()
+        self._unpacked_bytes = 0
         self.with_privileges = 0
         self.count = 1 if self._layers is None else len(self._layers)
 
     def list_entries(self, number: int) -> list[TarEntry]:
         """List the entries of a layer, and check that it is the one that the image names."""
-        stream, entries = self._open(number), []
+        stream, entries = self._open(number, self._unpacked_bytes), []
         for entry, _ in iter_entries(stream):
+            self._room.take(entry)
             entries.append(entry)
             self.with_privileges += entry.has_privileges
-            if len(entries) > self._entries_left:
-                raise MalformedError("archive", expected=f"at most {_MOST_ENTRIES} entries", found="more")
-        self._entries_left -= len(entries)
         digest = stream.finish()
+        self._unpacked_bytes = stream.used_bytes
         if self._layers is not None and digest != self._layers[number].unpacked_hash:
             expected = f"the hash sha256:{self._layers[number].unpacked_hash}"
             raise MalformedError("archive", where=f"layer {number}", expected=expected, found=digest)
@@ -157,7 +190,7 @@ class _Layers:
             for place in places[1:]:
                 place.hardlink_to(places[0])
 
-    def _open(self, number: int) -> BoundedStream:
+    def _open(self, number: int, used_bytes: int = 0) -> BoundedStream:
         if self._layers is None:
             self._tar.seek(0)
             return BoundedStream(self._tar, _MOST_UNPACKED_BYTES, "archive")
@@ -165,7 +198,8 @@ class _Layers:
         self._tar.seek(layer.position)
         magic = self._tar.read(4)
         section = Section(self._tar, layer.position, layer.size_bytes)
-        return BoundedStream(unpacked(section, magic), _MOST_UNPACKED_BYTES, f"layer {number} of the archive")
+        what = f"layer {number} of the archive, with those below"
+        return BoundedStream(unpacked(section, magic), _MOST_UNPACKED_BYTES, what, used_bytes)
 
 
 def _make_room(tree: RootTree, places: Places) -> None:
@@ -188,6 +222,21 @@ def _make_room(tree: RootTree, places: Places) -> None:
             folder = node
         if not place.endswith("/") and not isinstance(folder.children.get(names[-1]), FileNode):
             folder.children[names[-1]] = FileNode(_NOWHERE, 0, 0, can_run=False)
+
+
+def _check_places(tree: RootTree, root: Path) -> None:
+    """Check what is known only of the whole tree: where links and long paths come to stand, and how often a file."""
+    times: Counter[tuple[int, int]] = Counter()
+    for names, node in tree.walk():
+        if len(os.fsencode(root.joinpath(*names))) >= MOST_PATH_BYTES:
+            expected = f"at most {MOST_PATH_BYTES} bytes of a path, with that of its folder here"
+            raise MalformedError("archive", where=f"'{'/'.join(names)[:200]}'", expected=expected, found="more")
+        if isinstance(node, LinkNode):
+            check_link_target(names, node.target)
+        elif isinstance(node, FileNode) and node.layer != _NOWHERE:
+            times[node.layer, node.entry] += 1
+    if times and (most := max(times.values())) > _MOST_PLACES:
+        raise MalformedError("archive", expected=f"at most {_MOST_PLACES} hard links to one file", found=most)
 
 
 def _write(tree: RootTree, layers: _Layers, root: Path) -> None:

@@ -21,9 +21,10 @@ from odf_engines.archive.tar_entries import EntryKind, TarEntry
 from odf_protocol.errors import MalformedError
 
 MOST_DEPTH: Final = 64  # guess: packages of Node.js nest some thirty deep
-_MOST_PATH_BYTES: Final = 4096  # PATH_MAX of Linux
 _MOST_NAME_BYTES: Final = 255  # NAME_MAX of Linux
 _MOST_HOPS: Final = 40  # as Linux follows links: path_resolution(7)
+_MOST_STEPS: Final = 50_000_000  # guess: of all entries, which are half a million; paths have ten names, and few links
+_MOST_MADE: Final = 500_000  # guess: as many as entries; honest archives name almost all of their folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class RootTree:
 
     def __init__(self) -> None:
         self.top = FolderNode()
+        self._steps_left = _MOST_STEPS
+        self._made_left = _MOST_MADE
 
     def find(self, names: tuple[str, ...]) -> Node | None:
         """Return what is at a place, links on the way there followed."""
@@ -116,6 +119,9 @@ class RootTree:
         way: list[FolderNode] = [self.top]
         while left:
             name = left.pop()
+            self._steps_left -= 1
+            if self._steps_left < 0:
+                raise _wrong("/".join(names), f"at most {_MOST_STEPS} names on the ways to all entries", "more")
             if name == "..":
                 way = way[: max(1, len(way) - 1)]
                 continue
@@ -129,6 +135,9 @@ class RootTree:
                 left += [part for part in reversed(node.target.split("/")) if part not in {"", "."}]
                 continue
             if node is None and makes:
+                self._made_left -= 1
+                if self._made_left < 0:
+                    raise _wrong("/".join(names), f"at most {_MOST_MADE} folders that no entry names", "more")
                 node = way[-1].children[name] = FolderNode()
             if not isinstance(node, FolderNode):
                 if makes:
@@ -148,8 +157,8 @@ def split_path(path: str) -> tuple[str, ...]:
     """
     if path.startswith("/"):
         raise _wrong(path, "a path inside the root", "an absolute one")
-    if "\0" in path or len(path.encode("utf-8", "surrogatepass")) > _MOST_PATH_BYTES:
-        raise _wrong(path, f"at most {_MOST_PATH_BYTES} bytes without U+0000", "others")
+    if "\0" in path:
+        raise _wrong(path, "a path without U+0000", "one with it")
     names = tuple(name for name in path.split("/") if name not in {"", "."})
     if ".." in names:
         raise _wrong(path, "a path inside the root", "one with '..'")
@@ -163,11 +172,15 @@ def split_path(path: str) -> tuple[str, ...]:
 def check_link_target(names: tuple[str, ...], target: str) -> None:
     """Check that a symbolic link does not climb above the top; an absolute one starts there.
 
+    Args:
+        names: Where it comes to stand, which its entry does not say: links lead elsewhere, hard links take it along.
+        target: Where it leads.
+
     Raises:
         MalformedError: It does, or it is no path.
     """
     place = "/".join(names)
-    if not target or "\0" in target or len(target.encode("utf-8", "surrogatepass")) > _MOST_PATH_BYTES:
+    if not target or "\0" in target:
         raise _wrong(place, "a link to a path", repr(target[:80]))
     depth = 0 if target.startswith("/") else len(names) - 1
     for part in target.split("/"):
@@ -230,7 +243,6 @@ def _put(tree: RootTree, placed: _Placed, layer: int) -> None:
     if entry.kind is EntryKind.FOLDER:
         tree.put(names, FolderNode())
     elif entry.kind is EntryKind.LINK:
-        check_link_target(names, entry.target)
         tree.put(names, LinkNode(entry.target))
     elif entry.kind is EntryKind.FILE:
         tree.put(names, FileNode(layer, placed.number, entry.size_bytes, entry.can_run))

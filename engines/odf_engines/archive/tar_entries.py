@@ -23,6 +23,7 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 _BLOCK: Final = tarfile.BLOCKSIZE
 _READ_BYTES: Final = 1024 * 1024
 _MOST_HEADER_BYTES: Final = 1024 * 1024  # guess: extended attributes of a file may have 64 KiB each
+MOST_PATH_BYTES: Final = 4096  # PATH_MAX of Linux
 _PLAIN: Final = frozenset({tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE})
 _DEVICES: Final = {tarfile.CHRTYPE: "a device", tarfile.BLKTYPE: "a device", tarfile.FIFOTYPE: "a pipe"}
 _RUN_BITS: Final = 0o111
@@ -67,6 +68,11 @@ class TarEntry:
     can_run: bool
     has_privileges: bool
     position: int
+
+    @property
+    def named_bytes(self) -> int:
+        """How much of memory its names take, about."""
+        return len(self.path.encode()) + len(self.target.encode())
 
 
 class _Body:
@@ -139,22 +145,35 @@ def _decode(header: bytes, position: int) -> tarfile.TarInfo:
 
 
 def _entry_of(info: tarfile.TarInfo, said: dict[str, str], position: int) -> TarEntry:
-    path = said.get("path", info.name)
+    path = _check_length(said.get("path", info.name), position)
     if info.type in _DEVICES:
         raise UnsupportedError("entry of an archive", found=f"{path}, {_DEVICES[info.type]}; leave it out")
     kinds = {tarfile.DIRTYPE: EntryKind.FOLDER, tarfile.SYMTYPE: EntryKind.LINK, tarfile.LNKTYPE: EntryKind.HARD_LINK}
     kind = EntryKind.FILE if info.type in _PLAIN else kinds.get(info.type)
     if kind is None:
         raise UnsupportedError("entry of an archive", found=f"{path}, of type {info.type!r}")
+    target = said.get("linkpath", info.linkname)
     return TarEntry(
         path=path,
         kind=kind,
         size_bytes=_size_of(info, said, position) if kind is EntryKind.FILE else 0,
-        target=said.get("linkpath", info.linkname) if kind in {EntryKind.LINK, EntryKind.HARD_LINK} else "",
+        target=_check_length(target, position) if kind in {EntryKind.LINK, EntryKind.HARD_LINK} else "",
         can_run=bool(info.mode & _RUN_BITS),
         has_privileges=kind is EntryKind.FILE and bool(info.mode & _PRIVILEGE_BITS),
         position=position,
     )
+
+
+def _check_length(path: str, position: int) -> str:
+    """Return a path that may be kept: entries are many, and headers long."""
+    if len(path.encode()) > MOST_PATH_BYTES:
+        raise MalformedError(
+            "tar",
+            where=position,
+            expected=f"a path of at most {MOST_PATH_BYTES} bytes",
+            found=f"{len(path)} characters",
+        )
+    return path
 
 
 def _size_of(info: tarfile.TarInfo, said: dict[str, str], position: int) -> int:
@@ -226,11 +245,12 @@ class BoundedStream:
         stream: Unpacked or not.
         most_bytes: The bound.
         what: For people.
+        used_bytes: So many of the bound were read elsewhere.
     """
 
-    def __init__(self, stream: ByteStream, most_bytes: int, what: str) -> None:
+    def __init__(self, stream: ByteStream, most_bytes: int, what: str, used_bytes: int = 0) -> None:
         self._stream = stream
-        self._left = most_bytes
+        self._left = most_bytes - used_bytes
         self._most_bytes = most_bytes
         self._what = what
         self._digest = hashlib.sha256()  # the algorithm of images: OCI image-spec "Digests"
@@ -254,6 +274,11 @@ class BoundedStream:
             raise MalformedError(self._what, expected=f"at most {self._most_bytes} bytes unpacked", found="more")
         self._digest.update(found)
         return found
+
+    @property
+    def used_bytes(self) -> int:
+        """How much of the bound was read, here and elsewhere."""
+        return self._most_bytes - self._left
 
     def finish(self) -> str:
         """Read to the end and return the SHA-256 of everything, in hexadecimal digits."""

@@ -149,11 +149,25 @@ class ImageFolder:
 
 
 def _pack_layout(layout: Path, target: Path) -> None:
-    """Write the folder of an OCI layout as a tar, which is read as any other is."""
+    """Write the folder of an OCI layout as a tar, which is read as any other is.
+
+    Raises:
+        MalformedError: It is none, or its files are larger than an image's may be.
+    """
+    left = MOST_FILE_BYTES
+
+    def count(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        nonlocal left
+        left -= entry.size
+        if left < 0:
+            expected = f"files of at most {MOST_FILE_BYTES} bytes"
+            raise MalformedError("image", where=str(layout), expected=expected, found="more")
+        return entry
+
     with tarfile.open(target, "x", format=tarfile.PAX_FORMAT) as tar:
         for name in _LAYOUT:
             if not (layout / name).exists():
                 raise MalformedError(
                     "image", where=str(layout), expected="the folder of an OCI layout", found=f"no {name}"
                 )
-            tar.add(layout / name, arcname=name)
+            tar.add(layout / name, arcname=name, filter=count)
