@@ -7,7 +7,7 @@ import secrets
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -117,7 +117,9 @@ class Answers:
 
 
 MOST_STATEMENTS_OF_ONE: Final = 64  # guess
-MOST_STATEMENTS: Final = 1_000  # guess: of 200,000 characters at most
+MOST_STATEMENTS: Final = 1_000  # guess
+MOST_BYTES_OF_ONE: Final = 4 << 20  # guess: one text has 800 kB at most (GATE-15), and mostly one
+MOST_STATEMENT_BYTES: Final = 64 << 20  # guess: in memory, of all
 _HANDLE_BYTES: Final = 32
 
 
@@ -125,20 +127,23 @@ class Statements:
     """Keeps texts by handles that nobody else can know; who was not asked for longest goes first."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[bytes, tuple[str, str]] = OrderedDict()
+        self._kept: OrderedDict[bytes, tuple[str, bytes]] = OrderedDict()
         self._lock = threading.Lock()
 
     def put(self, owner: str, sql: str) -> bytes:
         """Keep a text for somebody; returns its handle."""
         handle = secrets.token_bytes(_HANDLE_BYTES)
         with self._lock:
-            self._kept[handle] = (owner, sql)
+            self._kept[handle] = (owner, sql.encode("utf-8", "surrogatepass"))
             own = [each for each, (other, _) in self._kept.items() if other == owner]
-            for old in own[:-MOST_STATEMENTS_OF_ONE]:
-                del self._kept[old]
-            while len(self._kept) > MOST_STATEMENTS:
+            while len(own) > MOST_STATEMENTS_OF_ONE or self._count_bytes(own) > MOST_BYTES_OF_ONE:
+                del self._kept[own.pop(0)]
+            while len(self._kept) > MOST_STATEMENTS or self._count_bytes(self._kept) > MOST_STATEMENT_BYTES:
                 self._kept.popitem(last=False)
         return handle
+
+    def _count_bytes(self, handles: Iterable[bytes]) -> int:
+        return sum(len(self._kept[each][1]) for each in handles)
 
     def find(self, handle: bytes, owner: str) -> str | None:
         """Return a text; None: it is another's, or gone, or never was."""
@@ -147,10 +152,10 @@ class Statements:
             if kept is None or kept[0] != owner:
                 return None
             self._kept.move_to_end(handle)
-            return kept[1]
+            return kept[1].decode("utf-8", "surrogatepass")
 
     def drop(self, handle: bytes, owner: str) -> None:
         """Forget a text, if it is theirs."""
         with self._lock:
-            if self._kept.get(handle, ("", ""))[0] == owner:
+            if self._kept.get(handle, ("", b""))[0] == owner:
                 del self._kept[handle]

@@ -6,9 +6,10 @@ Source: https://arrow.apache.org/docs/format/FlightSql.html; clauses FLIGHT-5 an
 ``spec/extensions/flight-sql.md``.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from odf_node.datasets.row_windows import find_keys
 from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import DatasetRecord
 from odf_protocol.dataset_view import DatasetView
+from odf_protocol.errors import MalformedError
 from odf_protocol.names import DatasetName
 from odf_protocol.schema_arrow import rows_schema_of
 
@@ -27,6 +29,7 @@ STATE_SUFFIX: Final = "__state"
 """Behind the name of a dataset: its rows in force (QUERY-3)."""
 TABLE, VIEW = "TABLE", "VIEW"
 SCHEMA: Final = ""
+_MOST_PATTERN_CHARACTERS: Final = 1_000  # guess: several times the longest name of a dataset
 _AS_SHELL_PATTERN: Final = str.maketrans({"%": "*", "_": "?", "*": "[*]", "?": "[?]", "[": "[[]"})
 
 
@@ -273,5 +276,9 @@ def _fits(asked: Any, which: str, text: str) -> bool:
     """Say whether a text fits a pattern with ``%`` and ``_``; one that was not given fits all."""
     if not asked.HasField(which):
         return True
-    # The library's own matcher takes time that is linear in both, however many signs stand for any text.
-    return fnmatchcase(text, getattr(asked, which).translate(_AS_SHELL_PATTERN))
+    pattern = getattr(asked, which)
+    if len(pattern) > _MOST_PATTERN_CHARACTERS:
+        expected = f"a pattern of at most {_MOST_PATTERN_CHARACTERS} characters"
+        raise MalformedError(which, expected=expected, found=f"{len(pattern)} characters")
+    # The library's own expression takes time that is linear in both, however many signs stand for any text.
+    return re.fullmatch(translate(pattern.translate(_AS_SHELL_PATTERN)), text) is not None

@@ -4,7 +4,7 @@ The library behind the port bounds neither connections nor handshakes nor what i
 machine, in a folder of this user alone, and bytes of those who were let in are passed to it and back, no faster than
 the other side takes them. It knows each of them by the name of a socket, for which ``find_share`` knows the address.
 
-Source: clause FLIGHT-13 in ``spec/extensions/flight-sql.md``.
+Source: clauses FLIGHT-13 and FLIGHT-14 in ``spec/extensions/flight-sql.md``.
 """
 
 import asyncio
@@ -14,11 +14,12 @@ import ssl
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from odf_node.flight.brought_messages import BroughtMessages
 from odf_node.http.listening import FIRST_REQUEST_S, HANDSHAKE_S, iter_arrivals
 from odf_node.http.served_node import Live
 
@@ -37,11 +38,15 @@ class _Visit:
     began_s: float
     last_s: float
     brought_bytes: int = 0
+    brought: BroughtMessages = field(default_factory=BroughtMessages)
     outside: asyncio.Transport | None = None
 
-    def may_bring(self, size_bytes: int, now_s: float) -> bool:
-        self.brought_bytes += size_bytes
-        return self.brought_bytes <= MOST_BYTES + BYTES_PER_S * (now_s - self.began_s)
+    def find_fault(self, piece: bytes, now_s: float) -> str | None:
+        """Say why the connection should end at what was brought; None: it may go on."""
+        self.brought_bytes += len(piece)
+        if self.brought_bytes > MOST_BYTES + BYTES_PER_S * (now_s - self.began_s):
+            return "bytes"
+        return self.brought.find_fault(piece)
 
 
 class Door:
@@ -143,6 +148,8 @@ class Door:
         try:
             async with asyncio.timeout(FIRST_REQUEST_S):
                 first = await reader.read(_PIECE_BYTES)
+            if not self._may_pass(first, visit):
+                return
             with self._named(name) as inner:
                 await loop.sock_connect(inner, str(self._folder / _SERVER))
                 answers, inside = await asyncio.open_connection(sock=inner)
@@ -180,11 +187,16 @@ class Door:
         loop = asyncio.get_running_loop()
         while piece := await source.read(_PIECE_BYTES):
             visit.last_s = loop.time()
-            if is_brought and not visit.may_bring(len(piece), visit.last_s):
-                self._live.metrics.turned_away.add(reason="flight bytes")
+            if is_brought and not self._may_pass(piece, visit):
                 return
             target.write(piece)
             await target.drain()
+
+    def _may_pass(self, piece: bytes, visit: _Visit) -> bool:
+        fault = visit.find_fault(piece, visit.last_s)
+        if fault is not None:
+            self._live.metrics.turned_away.add(reason=f"flight {fault}")
+        return fault is None
 
 
 async def _finish(outside: asyncio.StreamWriter) -> None:

@@ -1,11 +1,14 @@
 """What strangers may try on the port of Flight SQL (FLIGHT-2, FLIGHT-7, FLIGHT-9, FLIGHT-10, FLIGHT-12)."""
 
+import resource
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 
 from odf_node.configuration.declaration import Access, Limits
 from odf_node.flight import door
+from odf_node.flight.answers import Statements
 from odf_node.flight.messages import PACKAGE, READ, REFUSED, decode_message, encode_message
 from odf_node.ports.peer_errors import AddressInUseError
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -415,6 +419,63 @@ def test_flood_of_bytes_ends_its_connection_alone_flight_13(tmp_path: Any) -> No
             client.get_flight_info(flight.FlightDescriptor.for_command(b"x" * (door.MOST_BYTES * 2)), shown())
         assert 'reason="flight bytes"}' in served.live.metrics.render()
         assert other.get_flight_info(command("CommandGetTables"), shown()).endpoints
+
+
+BOMB: Final = """
+import sys
+import grpc
+
+size = int(sys.argv[2])
+rest, length = size, b""
+while rest > 127:
+    length, rest = length + bytes([rest % 128 + 128]), rest // 128
+channel = grpc.insecure_channel(sys.argv[1].partition("://")[2], options=[("grpc.max_send_message_length", -1)])
+ask = channel.unary_unary("/arrow.flight.protocol.FlightService/GetFlightInfo")
+body = b"\\x08\\x02\\x12" + length + bytes([rest]) + bytes(size)
+try:
+    ask(body, compression=grpc.Compression.Gzip, timeout=60)
+except grpc.RpcError as error:
+    print(error.code().name)
+"""
+"""A descriptor whose command is so many zeros, packed."""
+
+
+def test_packed_message_is_not_unpacked_flight_14(served: FlightNode) -> None:
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sent = subprocess.run(
+        [sys.executable, "-c", BOMB, served.url, "300000000"], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert sent.stdout.strip() == "UNAVAILABLE"
+    assert 'reason="flight packed messages"} 1' in served.live.metrics.render()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 100_000
+    with connected(served) as other:
+        assert other.get_flight_info(command("CommandGetTables"), shown()).endpoints
+
+
+@pytest.mark.parametrize("pattern", ["x" * 1001, "%" * 900_000])
+def test_pattern_longer_than_any_name_is_refused_flight_14(served: FlightNode, pattern: str) -> None:
+    asked = command("CommandGetTables", table_name_filter_pattern=pattern)
+    with connected(served) as client:
+        (endpoint,) = client.get_flight_info(asked, shown(FRIEND_TOKEN)).endpoints
+        with pytest.raises(ONE_LINE, match="at most 1000 characters") as refused:
+            client.do_get(endpoint.ticket, shown(FRIEND_TOKEN)).read_all()
+        require_plain(refused.value, served)
+        fits = command("CommandGetTables", table_name_filter_pattern="%a%" * 300)
+        (endpoint,) = client.get_flight_info(fits, shown(FRIEND_TOKEN)).endpoints
+        assert client.do_get(endpoint.ticket, shown(FRIEND_TOKEN)).read_all().num_rows == 0
+
+
+def test_texts_of_statements_are_kept_up_to_a_bound_flight_14() -> None:
+    statements = Statements()
+    long = "\N{GRINNING FACE}" * 200_000
+    own = [statements.put("one", long) for _ in range(10)]
+    assert [statements.find(each, "one") is None for each in own] == [True] * 5 + [False] * 5
+    for number in range(30):
+        for _ in range(5):
+            statements.put(str(number), long)
+    last = statements.put("one", "SELECT 1")
+    assert statements.find(own[-1], "one") is None
+    assert statements.find(last, "one") == "SELECT 1"
 
 
 def test_quota_of_one_is_not_that_of_another_and_calls_are_counted_flight_13(tmp_path: Any) -> None:
