@@ -9,7 +9,7 @@ from odf_node.ports.commits import Commit, CommitStore
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
+from odf_node.ports.objects import ObjectStore, ObjectUpkeep, StagedObject, SweepReport
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
@@ -45,7 +45,7 @@ def list_named_objects(commit: Commit) -> tuple[Multihash, ...]:
     return (*commit.objects, *quarantine, *merge_state)
 
 
-def sweep_leftovers(object_names: ObjectNames, objects: ObjectStore, *, now: Timestamp) -> SweepReport:
+def sweep_leftovers(object_names: ObjectNames, objects: ObjectUpkeep, *, now: Timestamp) -> SweepReport:
     """Clean up after writers that were killed or failed, if there are any; costs next to nothing if not.
 
     Meant for the start of a process that will write.

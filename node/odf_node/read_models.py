@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from odf_node import derive, schedules, trust, upkeep
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import ObjectUpkeep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ class ReadModels:
     """Makes them over one home; each is loaded when it is asked for."""
 
     def __init__(
-        self, store: SqliteMetadataStore, objects: ObjectStore, open_shelf: "Callable[[], EngineShelf]", cache: "Path"
+        self, store: SqliteMetadataStore, objects: ObjectUpkeep, open_shelf: "Callable[[], EngineShelf]", cache: "Path"
     ) -> None:
         self._store = store
         self._cache = cache

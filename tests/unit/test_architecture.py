@@ -127,6 +127,22 @@ def test_imports_stand_at_the_top_but_for_a_number_that_only_falls() -> None:
     assert len(inside) <= MOST_IMPORTS_INSIDE_FUNCTIONS, sorted(inside)
 
 
+MOST_METHODS_OF_A_PORT = 12
+"""Of its own; who needs less than a port offers takes the smaller one that it is made of."""
+
+
+def test_ports_are_small() -> None:
+    sizes = {
+        f"{path.stem}.{port.name}": sum(isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef) for item in port.body)
+        for path in MODULES
+        if path.parent.name == "ports"
+        for port in ast.parse(path.read_text()).body
+        if isinstance(port, ast.ClassDef) and "Protocol" in {ast.unparse(base) for base in port.bases}
+    }
+    assert len(sizes) > 40
+    assert {name: size for name, size in sizes.items() if size > MOST_METHODS_OF_A_PORT} == {}
+
+
 def test_modules_say_what_they_are() -> None:
     assert [relative(path) for path in MODULES if not parsed(path).says_what_it_is] == []
 

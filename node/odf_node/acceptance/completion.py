@@ -9,7 +9,7 @@ from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.acceptance.verification import check_stored
 from odf_node.datasets.presence import Presence
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, Head, ObjectStore
+from odf_node.ports import DatasetRecord, Head, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.evidence import DocumentStore, EvidenceStore
@@ -29,7 +29,7 @@ class Completion:
     documents: DocumentStore
     evidence: EvidenceStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
 
     def find(
         self, record: DatasetRecord, portion: Portion, url: str, statements: tuple[bytes, ...]

@@ -46,7 +46,7 @@ _SUPERSEDED_PREFIX: Final = "superseded-"
 
 
 class ObjectFolder:
-    """``ObjectStore`` in ``home.objects``; making the value touches nothing.
+    """``ObjectUpkeep`` in ``home.objects``; making the value touches nothing.
 
     ``rows`` has what engines read instead of objects of others, which goes with them.
     """

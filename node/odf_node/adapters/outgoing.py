@@ -10,7 +10,7 @@ from odf_node import adapters
 from odf_node.byte_rate import ByteRate
 from odf_node.configuration import find_configuration_file, load_configuration
 from odf_node.home import Home
-from odf_node.ports import Clock, KeyStore, ObjectStore
+from odf_node.ports import Clock, KeyStore, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.peer_client import OnBytes, PeerDataset
@@ -36,7 +36,7 @@ class Outgoing:
     home: Home
     chains: "ChainStore"
     evidence: "EvidenceStore"
-    objects: ObjectStore
+    objects: StoredObjects
     names: "ObjectNames"
     keys: KeyStore
     clock: Clock

@@ -12,7 +12,7 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import StoredObjects
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.pushes import SentObjects
 from odf_node.threads import finish_in_thread
@@ -66,7 +66,7 @@ async def iter_pieces(
 class DatasetObjects:
     """``SentObjects``: what the dataset has; of what else is here nothing is told, not even that it is."""
 
-    def __init__(self, objects: ObjectStore, names: ObjectNames, dataset_id: DatasetId) -> None:
+    def __init__(self, objects: StoredObjects, names: ObjectNames, dataset_id: DatasetId) -> None:
         self._objects = objects
         self._names = names
         self._dataset_id = dataset_id

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from odf_node.datasets.chains import load_view
 from odf_node.home import Home, sweep_dataset_folders
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import Clock, DatasetRecord, KeyStore, ObjectStore, Origin
+from odf_node.ports import Clock, DatasetRecord, KeyStore, ObjectUpkeep, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetStore
 from odf_node.ports.evidence import DocumentStore
@@ -23,7 +23,7 @@ class Deletion:
     datasets: DatasetStore
     documents: DocumentStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: ObjectUpkeep
     keys: KeyStore
     clock: Clock
     home: Home

@@ -19,7 +19,7 @@ from odf_engines.contract import TransformRequest
 from odf_engines.registry import is_of_this_package
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.presence import explained_damage
-from odf_node.ports import ObjectStore
+from odf_node.ports import StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.rows import EventTimes, RowsCache
 from odf_node.rows.event_times import find_newest, read_event_times, read_times_beside
@@ -71,7 +71,7 @@ class EngineRows:
     """Paths for requests to engines."""
 
     chains: ChainStore
-    objects: ObjectStore
+    objects: StoredObjects
     cache: RowsCache
 
     def put_into(self, request: TransformRequest, inputs: Sequence[PlannedInput]) -> TransformRequest:

@@ -8,7 +8,7 @@ from odf_node.byte_rate import ByteRate, Pacing
 from odf_node.datasets.chains import iter_decoded
 from odf_node.datasets.presence import Presence
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, Head, ObjectStore
+from odf_node.ports import DatasetRecord, Head, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.layouts import (
@@ -54,7 +54,7 @@ class Exporting:
     documents: DocumentStore
     evidence: EvidenceStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
     rate: ByteRate
 
     async def export(self, record: DatasetRecord, target: LayoutTarget, progress: ProgressLine) -> ExportReport:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from odf_node.errors import ObjectsAbsentError
-from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports import DatasetRecord, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.errors import ObjectCorruptError
 from odf_node.ports.object_names import ObjectNames
@@ -26,7 +26,7 @@ class Presence:
     """Says what is missing, and stops whoever needs it."""
 
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
 
     def find_absent(self, record: DatasetRecord) -> frozenset[Multihash]:
         """Return the files of a dataset that need not be here and are not."""
@@ -70,7 +70,7 @@ def say_how_to_get(record: DatasetRecord) -> str:
 
 @contextmanager
 def explained_damage(
-    chains: ChainStore, objects: ObjectStore, dataset_id: DatasetId, object_hash: Multihash
+    chains: ChainStore, objects: StoredObjects, dataset_id: DatasetId, object_hash: Multihash
 ) -> Iterator[None]:
     """Name the object and the remedy where what is done in the block fails because the object's bytes decayed.
 

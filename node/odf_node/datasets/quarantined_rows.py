@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports import DatasetRecord, StoredObjects
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.quarantine import QuarantineFile, QuarantineStore, RowId, RowNote
 
@@ -75,7 +75,7 @@ class QuarantineReader:
 
     ingests: IngestStore
     quarantine: QuarantineStore
-    objects: ObjectStore
+    objects: StoredObjects
 
     def list_entries(self, record: DatasetRecord) -> list[QuarantineFile]:
         """Return the entries of a dataset, oldest first."""

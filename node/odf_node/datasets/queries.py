@@ -16,7 +16,7 @@ from odf_node.datasets.presence import Presence
 from odf_node.datasets.quarantine_table import QuarantineTables
 from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports import DatasetRecord, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.ingests import IngestStore
@@ -71,7 +71,7 @@ class QueryRunner:
     object_names: ObjectNames
     ingests: IngestStore
     quarantine: QuarantineStore
-    objects: ObjectStore
+    objects: StoredObjects
     engines: EngineHost
 
     def list_absent(self, sql: str, *, as_of: Timestamp | None) -> list[tuple[DatasetRecord, frozenset[Multihash]]]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from odf_node import rows
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.presence import Presence, explained_damage
-from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports import DatasetRecord, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
 from odf_protocol.multihash import Multihash
@@ -20,7 +20,7 @@ class DataReader:
 
     chains: ChainStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
 
     def list_tail(self, record: DatasetRecord, *, count: int, skip: int = 0) -> list[Multihash]:
         """List the slices, oldest first, that ``tail`` reads with the same arguments."""

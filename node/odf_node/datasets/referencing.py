@@ -13,7 +13,7 @@ from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.presence import Presence
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports import ObjectStore
+from odf_node.ports import StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.rows import RowsCache
@@ -39,7 +39,7 @@ class References:
 
     chains: ChainStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
     cache: RowsCache
 
     def find_columns(self, name: str, *, of: str) -> ReferencedRows | None:

@@ -15,7 +15,7 @@ from typing import Final
 from odf_node.datasets.chains import last_offset_at, load_view
 from odf_node.datasets.presence import Presence, explained_damage
 from odf_node.errors import UsageError
-from odf_node.ports import BlockNotFoundError, DatasetRecord, ObjectStore
+from odf_node.ports import BlockNotFoundError, DatasetRecord, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.rows.slice_process import SliceProcess
@@ -74,7 +74,7 @@ class RowWindows:
 
     chains: ChainStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
 
     def read(
         self,

@@ -14,7 +14,7 @@ from odf_node.ports.datasets import DatasetRecord, StoredBlock
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.ingests import StageStore
 from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import StoredObjects
 from odf_node.wording import count_of
 from odf_protocol.block import Block, decode_block
 from odf_protocol.block_notes import find_reason, list_lookups
@@ -59,7 +59,7 @@ class ChainLog:
     chains: ChainStore
     evidence: EvidenceStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
     stages: StageStore
 
     def read(self, record: DatasetRecord, *, limit: int | None, newest: int | None = None) -> Iterator[LoggedBlock]:

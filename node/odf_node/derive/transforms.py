@@ -20,7 +20,7 @@ from odf_node.derive.step_figures import StepClock, TransformReport, figures_of,
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, ObjectStore
+from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, ObjectStore, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.evidence import DocumentStore
@@ -77,7 +77,7 @@ class StepBuilder:
 
     chains: ChainStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
 
     def plan_next(self, view: DatasetView, bound: StepBound | None) -> tuple[PlannedInput, ...]:
         """Plan what the inputs gained since the newest step that read them, up to a bound; None: all of it.

@@ -7,7 +7,7 @@ from odf_node.datasets.exporting import Exporting
 from odf_node.datasets.presence import Presence
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports import DatasetRecord, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.evidence import DocumentStore
@@ -30,7 +30,7 @@ class Pushing:
     chains: ChainStore
     documents: DocumentStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
     send: SendPush
     exporting: Exporting
     find_files: Callable[[str, str], LayoutTarget | None]

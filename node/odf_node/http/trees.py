@@ -15,7 +15,7 @@ from odf_node.http.addressed import get_hash, get_readable, get_size_bytes
 from odf_node.http.answers import IMMUTABLE, answer_bytes, answer_message
 from odf_node.http.callers import get_caller
 from odf_node.http.served_node import NODE
-from odf_node.ports import ObjectStore
+from odf_node.ports import StoredObjects
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.threads import finish_in_thread
 from odf_node.turns import FairTurns, TurnLimits
@@ -92,7 +92,7 @@ class KeptLeaves:
         self._kept: OrderedDict[Multihash, bytes] = OrderedDict()
         self._turns = FairTurns(lambda: TurnLimits(1, MAX_WAITING_LEAVES))
 
-    async def get(self, objects: ObjectStore, object_hash: Multihash, size_bytes: int, caller: str) -> bytes:
+    async def get(self, objects: StoredObjects, object_hash: Multihash, size_bytes: int, caller: str) -> bytes:
         """Return the list of an object that is here; ``caller`` waits for a turn, where others wait.
 
         Raises:
@@ -109,7 +109,7 @@ class KeptLeaves:
         return raw
 
 
-async def _read_leaves(objects: ObjectStore, object_hash: Multihash, size_bytes: int) -> bytes:
+async def _read_leaves(objects: StoredObjects, object_hash: Multihash, size_bytes: int) -> bytes:
     stopped = threading.Event()
 
     def read() -> bytes:

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from odf_node.configuration import Storage
 from odf_node.ports.errors import ObjectNotFoundError
-from odf_node.ports.objects import ArrivingObjects, ObjectStore
+from odf_node.ports.objects import ArrivingObjects, StoredObjects
 from odf_node.ports.peer_client import OnBytes, SilentPeer
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.block_outlines import WantedObject
@@ -38,7 +38,7 @@ class Uploads:
         self._expected: dict[str, Expected] = {}
         self._counting = asyncio.Lock()
 
-    async def admit(self, push_id: str, expected: Expected, storage: Storage, objects: ObjectStore) -> str | None:
+    async def admit(self, push_id: str, expected: Expected, storage: Storage, objects: StoredObjects) -> str | None:
         """Count in all that a push names so far, or say what there is not enough of: ``quota`` or ``disk``.
 
         Pushes are counted one after the other: of two that fit only one by one, the first is taken.
@@ -60,7 +60,7 @@ class Uploads:
 UPLOADS: Final = web.AppKey("uploads", Uploads)
 
 
-def _find_lack(storage: Storage, objects: ObjectStore, pushes: tuple[Expected, ...]) -> str | None:
+def _find_lack(storage: Storage, objects: StoredObjects, pushes: tuple[Expected, ...]) -> str | None:
     # What two pushes name is sent by each: neither learns of the other.
     missing_bytes = sum(
         max(0, item.size_bytes - push.count_arrived(item.hash)) for push in pushes for item in push.wanted.values()

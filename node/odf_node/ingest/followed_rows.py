@@ -19,7 +19,7 @@ from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.presence import Presence
 from odf_node.errors import UnknownDatasetError
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports import DatasetRecord, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.object_names import ObjectNames
@@ -90,7 +90,7 @@ class FollowedRows:
     chains: ChainStore
     documents: DocumentStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
     cache: RowsCache
 
     def check(self, snapshot: DatasetSnapshot) -> None:

@@ -19,7 +19,7 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.home import name_sinks
 from odf_node.ingest.declared_plug_ins import DeclaredSink
-from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports import DatasetRecord, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.notices import MOST_ATTEMPTS, SignedPosting, wait_after_s
@@ -68,7 +68,7 @@ class BadRowSinks:
     chains: ChainStore
     ingests: IngestStore
     quarantine: QuarantineStore
-    objects: ObjectStore
+    objects: StoredObjects
     posts: SignedPosting
     folder: Path
     cache: Path

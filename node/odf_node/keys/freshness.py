@@ -13,7 +13,7 @@ from odf_node.keys.logs import KeyLogs
 from odf_node.ports import Head, SeenHead, SignedHead
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import DocumentStore
-from odf_node.ports.keys import KeyStore
+from odf_node.ports.keys import SignedMarks
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, block_statement, prove_equivocation
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
@@ -123,7 +123,7 @@ MAX_SKEW_S = 300
 
 
 def require_newest(
-    chains: ChainStore, documents: DocumentStore, keys: KeyStore, dataset_id: DatasetId, head: Head
+    chains: ChainStore, documents: DocumentStore, keys: SignedMarks, dataset_id: DatasetId, head: Head
 ) -> None:
     """Stop a publisher whose home is a restored backup before it signs a second history (HEAD-9).
 
@@ -140,7 +140,7 @@ def require_newest(
 
 
 def require_newest_signed_here(
-    chains: ChainStore, documents: DocumentStore, keys: KeyStore, dataset_id: DatasetId, head: Head
+    chains: ChainStore, documents: DocumentStore, keys: SignedMarks, dataset_id: DatasetId, head: Head
 ) -> None:
     """Do the same by this machine's memory alone: what others show may be the words of a stolen key.
 
@@ -151,7 +151,7 @@ def require_newest_signed_here(
     _require_memories(chains, dataset_id, head, [], keys)
 
 
-def require_newest_keys(keys: KeyStore, history: KeyHistory) -> None:
+def require_newest_keys(keys: SignedMarks, history: KeyHistory) -> None:
     """Stop a publisher whose home lacks a key event that this machine made.
 
     Raises:
@@ -170,7 +170,7 @@ def require_newest_keys(keys: KeyStore, history: KeyHistory) -> None:
 
 
 def _require_memories(
-    chains: ChainStore, dataset_id: DatasetId, head: Head, memories: list[tuple[int, Multihash, str]], keys: KeyStore
+    chains: ChainStore, dataset_id: DatasetId, head: Head, memories: list[tuple[int, Multihash, str]], keys: SignedMarks
 ) -> None:
     last = keys.find_last_signed(dataset_id)
     if last is not None:

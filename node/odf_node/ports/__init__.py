@@ -69,8 +69,8 @@ from odf_node.ports.evidence import (
     SeenHead,
     Verified,
 )
-from odf_node.ports.keys import KeyStore, PrivateKey
-from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
+from odf_node.ports.keys import KeyStore, PrivateKey, SignedMarks
+from odf_node.ports.objects import ObjectStore, ObjectUpkeep, StagedObject, StoredObjects, SweepReport
 from odf_node.ports.peers import Peer
 from odf_node.ports.quarantine import QuarantineFile
 from odf_node.ports.sources import (
@@ -118,6 +118,7 @@ __all__ = [
     "ObjectMismatchError",
     "ObjectNotFoundError",
     "ObjectStore",
+    "ObjectUpkeep",
     "Origin",
     "Outcome",
     "Peer",
@@ -131,6 +132,7 @@ __all__ = [
     "Repository",
     "SeenHead",
     "SignedHead",
+    "SignedMarks",
     "SigningKeyLostError",
     "SourceNotFoundError",
     "SourceReader",
@@ -139,6 +141,7 @@ __all__ = [
     "SourceUnavailableError",
     "StagedObject",
     "StoredBlock",
+    "StoredObjects",
     "SweepReport",
     "UnsafeKeyFileError",
     "UpToDate",

@@ -33,7 +33,27 @@ class PrivateKey:
         return Ed25519PrivateKey.from_private_bytes(self.seed).sign(message)
 
 
-class KeyStore(Protocol):
+class SignedMarks(Protocol):
+    """What this machine signed last for its datasets; a restored home takes none of it back."""
+
+    def note_key_event(self, dataset_id: DatasetId, index: int, event_hash: Multihash) -> None:
+        """Remember, outside of the home, the newest key event of an own dataset; failing to is no error."""
+        ...
+
+    def find_last_key_event(self, dataset_id: DatasetId) -> tuple[int, Multihash] | None:
+        """Return the newest key event that this machine remembers to have made, or None."""
+        ...
+
+    def note_signed(self, dataset_id: DatasetId, sequence_number: int, block_hash: Multihash) -> None:
+        """Remember, outside of the home, the newest block that a dataset's key signed; failing to is no error."""
+        ...
+
+    def find_last_signed(self, dataset_id: DatasetId) -> tuple[int, Multihash] | None:
+        """Return the newest block that this machine remembers to have signed, or None."""
+        ...
+
+
+class KeyStore(SignedMarks, Protocol):
     """Where private keys live. A key is durable when the method that stores it returns, and never changes after."""
 
     def generate(self) -> PrivateKey:
@@ -88,22 +108,6 @@ class KeyStore(Protocol):
 
     def find_signing_key(self, key: DidKey) -> PrivateKey | None:
         """Return the private half of any key of an own dataset, or None; errors as ``find_node_key``."""
-        ...
-
-    def note_key_event(self, dataset_id: DatasetId, index: int, event_hash: Multihash) -> None:
-        """Remember, outside of the home, the newest key event of an own dataset; failing to is no error."""
-        ...
-
-    def find_last_key_event(self, dataset_id: DatasetId) -> tuple[int, Multihash] | None:
-        """Return the newest key event that this machine remembers to have made, or None."""
-        ...
-
-    def note_signed(self, dataset_id: DatasetId, sequence_number: int, block_hash: Multihash) -> None:
-        """Remember, outside of the home, the newest block that a dataset's key signed; failing to is no error."""
-        ...
-
-    def find_last_signed(self, dataset_id: DatasetId) -> tuple[int, Multihash] | None:
-        """Return the newest block that this machine remembers to have signed, or None."""
         ...
 
     def delete_dataset_key(self, dataset_id: DatasetId) -> None:

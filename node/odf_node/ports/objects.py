@@ -147,23 +147,11 @@ class Arrivals(ArrivingObjects, Protocol):
         ...
 
 
-class ObjectStore(Protocol):
-    """Content-addressed files. Hashes are SHA3-256 multihashes; another code is a ``ValueError``.
+class StoredObjects(Protocol):
+    """Content-addressed files, to be read. Hashes are SHA3-256 multihashes; another code is a ``ValueError``.
 
     An object is either absent or whole and durable: no reader ever sees a part of one.
     """
-
-    def writing(self) -> AbstractContextManager[None]:
-        """Hold a writing lease, so that nothing is swept.
-
-        Held from before the first ``stage``, ``resume`` or ``has`` that a commit will rely on until after that commit.
-        Leases of any number of threads and processes go together; a lease ends with its process. May wait for a
-        running sweep.
-
-        Raises:
-            HomeReadOnlyError: Nothing can be written here.
-        """
-        ...
 
     def has(self, object_hash: Multihash) -> bool:
         """Say whether the object is here, whole; its bytes are not read."""
@@ -196,6 +184,30 @@ class ObjectStore(Protocol):
         Raises:
             ObjectNotFoundError: It is not here.
             ObjectCorruptError: The bytes are others.
+        """
+        ...
+
+    def iter_hashes(self) -> Iterator[Multihash]:
+        """Yield the hashes of all objects, in no order. Files with foreign names are passed over."""
+        ...
+
+    def measure(self) -> Room:
+        """Count the objects and their bytes; looks at every file, so callers ask seldom."""
+        ...
+
+
+class ObjectStore(StoredObjects, Protocol):
+    """The same, to be added to and taken from."""
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Hold a writing lease, so that nothing is swept.
+
+        Held from before the first ``stage``, ``resume`` or ``has`` that a commit will rely on until after that commit.
+        Leases of any number of threads and processes go together; a lease ends with its process. May wait for a
+        running sweep.
+
+        Raises:
+            HomeReadOnlyError: Nothing can be written here.
         """
         ...
 
@@ -261,20 +273,16 @@ class ObjectStore(Protocol):
         """
         ...
 
+
+class ObjectUpkeep(ObjectStore, Protocol):
+    """The same, to be repaired and swept."""
+
     def set_aside(self, object_hash: Multihash) -> None:
         """Take bytes that are not what their name says out of the way; absent ones are no error."""
         ...
 
     def take_back(self, object_hash: Multihash) -> None:
         """End ``set_aside``: where the object has not come again, what was there before is there again."""
-        ...
-
-    def iter_hashes(self) -> Iterator[Multihash]:
-        """Yield the hashes of all objects, in no order. Files with foreign names are passed over."""
-        ...
-
-    def measure(self) -> Room:
-        """Count the objects and their bytes; looks at every file, so callers ask seldom."""
         ...
 
     def has_leftovers(self, *, now: Timestamp) -> bool:

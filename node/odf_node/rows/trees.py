@@ -11,7 +11,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odf_node.ports import ObjectStore
+from odf_node.ports import StoredObjects
 from odf_node.rows.slice_process import ReadingLimits, SliceProcess
 from odf_node.threads import finish_in_thread
 from odf_node.turns import FairTurns, TurnLimits
@@ -35,7 +35,7 @@ _ENTRY_BYTES: Final = 2048  # guess: what an entry takes beside its hashes
 class KeptTrees:
     """``SliceTrees`` over an object store; for the tasks of one loop."""
 
-    def __init__(self, objects: ObjectStore, limits: ReadingLimits = TREE_LIMITS) -> None:
+    def __init__(self, objects: StoredObjects, limits: ReadingLimits = TREE_LIMITS) -> None:
         self._objects = objects
         self._limits = limits
         self._turns = FairTurns(lambda: TurnLimits(1, MAX_WAITING_TREES))

@@ -14,7 +14,7 @@ from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.engines import EngineShelf
 from odf_node.ports.evidence import Attestation, DocumentStore, EvidenceStore
 from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import StoredObjects
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class GroundsReader:
     documents: DocumentStore
     evidence: EvidenceStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
     shelf: EngineShelf
 
     def read(self, record: DatasetRecord) -> TrustGrounds:

@@ -11,7 +11,7 @@ from odf_node.ports.commits import CommitStore
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.evidence import DocumentKind, DocumentStore
 from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import StoredObjects
 from odf_protocol.coverage import decode_progress
 from odf_protocol.did import DatasetId
 from odf_protocol.timestamp import Timestamp
@@ -46,7 +46,7 @@ class Listing:
     commits: CommitStore
     documents: DocumentStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
 
     def summarize(self, records: Iterable[DatasetRecord]) -> Iterator[DatasetSummary]:
         """Sum up datasets without reading their chains; what few of them have is asked once for all."""

@@ -16,7 +16,7 @@ from odf_node.ports import (
     NewBlock,
     ObjectCorruptError,
     ObjectNotFoundError,
-    ObjectStore,
+    ObjectUpkeep,
     RemoteDirection,
     StoredBlock,
 )
@@ -82,7 +82,7 @@ class Repairing:
     commits: CommitStore
     object_names: ObjectNames
     ingests: IngestStore
-    objects: ObjectStore
+    objects: ObjectUpkeep
     trail: AuditTrail
     verifier: Verifier
     remotes: Remotes

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from odf_node.ports import ObjectNotFoundError, ObjectStore
+from odf_node.ports import ObjectNotFoundError, StoredObjects
 from odf_node.ports.object_names import ObjectNames
 from odf_protocol.errors import CorruptError
 from odf_protocol.multihash import Multihash
@@ -56,7 +56,7 @@ class Scrubber:
     """Reads objects; one thread at a time."""
 
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: StoredObjects
     cache: Path
 
     def run(

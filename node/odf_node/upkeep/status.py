@@ -13,7 +13,7 @@ from odf_node.datasets.chains import load_view
 from odf_node.derive.engine_usage import EngineUsage
 from odf_node.derive.transforms import StepBuilder
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import Clock, DatasetRecord, ObjectStore, Origin
+from odf_node.ports import Clock, DatasetRecord, ObjectUpkeep, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.evidence import DocumentKind, DocumentStore
@@ -62,7 +62,7 @@ class NodeStatus:
     documents: DocumentStore
     object_names: ObjectNames
     ingests: IngestStore
-    objects: ObjectStore
+    objects: ObjectUpkeep
     refusals: Refusals
     clock: Clock
     engine_usage: EngineUsage

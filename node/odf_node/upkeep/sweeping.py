@@ -9,7 +9,7 @@ from odf_node.engine_workspace import sweep_workspaces
 from odf_node.home import Home, sweep_dataset_folders
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.objects import ObjectStore, SweepReport
+from odf_node.ports.objects import ObjectUpkeep, SweepReport
 from odf_protocol.timestamp import Timestamp
 
 
@@ -19,7 +19,7 @@ class Sweeper:
 
     chains: ChainStore
     object_names: ObjectNames
-    objects: ObjectStore
+    objects: ObjectUpkeep
     refusals: Refusals
     home: Home
     now: Callable[[], Timestamp]
