@@ -21,6 +21,7 @@ _LAST_SECOND = (date(9999, 12, 31).toordinal() - _EPOCH_DAY + 1) * SECONDS_PER_D
 _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
 )
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,6 +63,18 @@ class Timestamp:
             raise MalformedError("timestamp", expected="hours to 23, minutes and seconds to 59", found=repr(text))
         seconds = days * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second
         return cls(seconds + (offset_s if sign == "-" else -offset_s), int((fraction or "").ljust(9, "0")))
+
+    @classmethod
+    def parse_or_day(cls, text: str) -> Self:
+        """Read RFC 3339, or a day alone, which means its first moment in UTC.
+
+        >>> str(Timestamp.parse_or_day("2020-10-01"))
+        '2020-10-01T00:00:00Z'
+
+        Raises:
+            MalformedError: Neither of them.
+        """
+        return cls.parse(f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text)
 
     @classmethod
     def from_unix_ms(cls, unix_ms: int) -> Self:

@@ -49,6 +49,9 @@ PUSH = "AddPushSource\n      sourceName: default"
 ROWS = "event_time,id,amount\n2020-01-01,1,10\n2020-01-02,2,-5\n2020-01-03,3,\n2020-01-04,4\n2020-01-05,5,50\n"
 
 
+FRESH = "{kind: Freshness, column: event_time, within: 1d}"
+
+
 def manifest(folder: Path, *, source: str = PUSH, merge: str = "{kind: Append}", share: float = 0.9, most: int = 100):
     path = folder / "orders.yaml"
     path.write_text(MANIFEST.format(source=source, merge=merge, share=share, most=most))
@@ -209,6 +212,14 @@ def test_column_is_named_as_sql_names_it(node: RealNode, name: str) -> None:
 
 
 @pytest.mark.spark
+def test_text_without_quotes_is_told_how_it_is_written(node: RealNode) -> None:
+    """QUAR-4; of 'correct', too (ING-27)."""
+    for words in (["quarantine", "fix", "orders"], ["correct", "orders", "--where", "id = 1", "--reason", "x", "-y"]):
+        refused = node.run(*words, "--set", "amount=many")
+        assert refused.code == 2, refused.err
+        assert """there is no column 'many'; a text stands in quotes: --set "amount='many'\"""" in refused.err
+
+
 def test_rows_are_mended_by_sql_and_by_changed_rules(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home", has_engine=True)
     node.must("add", manifest(tmp_path, merge="{kind: Snapshot, primaryKey: [id]}"))
@@ -286,6 +297,24 @@ def test_refused_batch_waits_whole_and_once_and_is_released_once(strict: RealNod
     for words in (("resend", "orders", number, "--release"), ("drop", "orders", number)):
         assert strict.run("quarantine", *words).code == 1
         assert kept(strict) == before
+
+
+def test_refused_batch_without_a_bad_row_is_shown_with_the_command_that_lets_it_pass(tmp_path: Path) -> None:
+    """QUAR-2: what is wrong is the batch, and 'show' says so, as no row does."""
+    node = RealNode(tmp_path / "home")
+    text = Path(manifest(tmp_path)).read_text().replace("{kind: Required, columns: [amount]}", FRESH)
+    (tmp_path / "orders.yaml").write_text(text)
+    node.must("add", str(tmp_path / "orders.yaml"))
+    (tmp_path / "orders.csv").write_text("event_time,id,amount\n2020-01-01,1,10\n")
+    refused = node.run("ingest", "orders", str(tmp_path / "orders.csv"))
+    assert refused.code == 7
+    assert "'odf-node quarantine show orders' shows it, and the command that lets it pass" in refused.err
+    told = node.must("quarantine", "show", "orders")
+    assert "the batch waits whole" in told.out
+    assert "the newest value is 2020-01-01" in told.out
+    (command,) = [line for line in told.err.splitlines() if line.startswith("next: odf-node ")]
+    node.must(*command.split(" lets ")[0].removeprefix("next: odf-node ").split())
+    assert "nothing waits" in node.must("quarantine", "show", "orders").err
 
 
 def test_refused_batch_goes_through_once_its_rules_or_its_file_are_mended(strict: RealNode, tmp_path: Path) -> None:

@@ -66,6 +66,21 @@ SALES = [
 ]
 
 
+def test_rows_of_a_workbook_that_cannot_be_read_are_counted_with_the_reason_of_the_first(tmp_path: Path) -> None:
+    rows = [[n, f"=A{n}*2"] for n in range(2, 5)]
+    found = draft(tmp_path / "a.xlsx", workbook(Sums=[["id", "double"], *rows, [5, 10]]))
+    (said,) = [each for each in found["doubts"] if "3 records cannot be read so" in each]
+    assert "the first: the cell of double has a formula" in said
+
+
+def test_total_below_a_sheet_leaves_the_types_and_the_key_alone(tmp_path: Path) -> None:
+    rows = [[n, dt.date(2026, 1, 1), 1.5] for n in range(1, 6)]
+    found = draft(tmp_path / "a.xlsx", workbook(Sums=[["Order no", "day", "amount"], *rows, ["Total", None, 7.5]]))
+    assert types_of(found["AddPushSource"])["Order no"] == "Int64"
+    assert found["AddPushSource"]["merge"]["primaryKey"] == ["Order no"]
+    assert any("begins with 'Total' and is taken for a total" in each for each in found["doubts"])
+
+
 def test_workbook_is_read_from_the_row_with_names_of_the_first_sheet_with_rows(tmp_path: Path) -> None:
     events = draft(tmp_path / "a.xlsx", workbook(Notes=[["made by hand"]], Data=SALES, More=[["a"], [1]]))
     assert types_of(events["AddPushSource"]) == {

@@ -268,6 +268,16 @@ def test_record_that_is_no_total_counts(tmp_path: Path) -> None:
     assert any("'x'" in each for each in doubts_of(text))
 
 
+def test_lines_without_a_separator_say_so_and_what_they_may_be(tmp_path: Path) -> None:
+    text = draft(tmp_path, "00001Bern    1.50\n00002Basel  12.25\n00003Chur    7.00\n")
+    assert any("no separator was found" in each for each in doubts_of(text))
+    assert "All have 17 characters" in flowing(text)
+    assert "the reader FixedWidth (READ-4)" in flowing(text)
+    text = draft(tmp_path, "city\nBern\nBasel\n", name="cities.csv")
+    assert any("no separator was found" in each for each in doubts_of(text))
+    assert "FixedWidth" not in text
+
+
 def test_file_without_header_gets_names(tmp_path: Path) -> None:
     text = draft(tmp_path, "2020-01-01,Oslo,5\n2020-01-02,Rome,6\n")
     read = source_of(text).read

@@ -10,8 +10,9 @@ from odf_node.composition import Node
 from odf_node.derive.engine_usage import EngineUsage
 from odf_node.ports import QuarantineFile, SeenHead
 from odf_node.upkeep.status import Condition, NodeStatus
-from odf_protocol.events import DatasetKind, Seed
+from odf_protocol.events import AddPushSource, DatasetKind, Seed, SetPollingSource
 from odf_protocol.multihash import Multihash
+from support.chains import polling_source, push_source
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, select
 from support.signing import NEW_KEY, OTHER_KEY
 
@@ -39,10 +40,23 @@ def test_derivative_is_stale_while_its_input_has_rows_for_it(node: Node, judge: 
     assert found(node) == [(Condition.STALE, "large", "6 new rows in its inputs", "odf-node pull large")]
 
 
-def test_root_without_rows_waits_for_some(node: Node, judge: Judge, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sources", "what", "command"),
+    [
+        ([polling_source()], "it has no rows yet", "odf-node pull empty"),
+        ([push_source()], "it has no rows yet", "odf-node ingest empty FILE"),
+        ([], "it has no rows, and no source of any", "odf-node change empty MANIFEST"),
+    ],
+)
+def test_root_without_rows_waits_for_some_in_the_way_that_its_sources_take_them(
+    node: Node, judge: Judge, tmp_path: Path, sources: list[SetPollingSource | AddPushSource], what: str, command: str
+) -> None:
     chain = PeerChain(tmp_path, name="empty", key=NEW_KEY)
-    PublisherHome(judge).keep(chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.ROOT)))
-    assert found(node) == [(Condition.WAITING, "empty", "it has no rows yet", "odf-node pull empty")]
+    chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.ROOT))
+    for source in sources:
+        chain.add(source)
+    PublisherHome(judge).keep(chain)
+    assert found(node) == [(Condition.WAITING, "empty", what, command)]
 
 
 def test_copy_is_stale_when_a_newer_head_was_seen(node: Node, judge: Judge, tmp_path: Path) -> None:
@@ -100,8 +114,8 @@ def test_status_is_a_table_for_people_and_json_for_programs(
     assert row == {
         "condition": "waiting",
         "dataset": "empty",
-        "what": "it has no rows yet",
-        "command": "odf-node pull empty",
+        "what": "it has no rows, and no source of any",
+        "command": "odf-node change empty MANIFEST",
     }
     assert main(words) == 0
-    assert "odf-node pull empty" in capsys.readouterr().out
+    assert "odf-node change empty MANIFEST" in capsys.readouterr().out

@@ -13,6 +13,14 @@ def test_milliseconds_are_rounded_towards_the_past() -> None:
     assert Timestamp.from_unix_ms(-1) == Timestamp(-1, 999_000_000)
 
 
+def test_day_alone_is_its_first_moment_where_people_write_times() -> None:
+    assert Timestamp.parse_or_day("2020-10-01") == Timestamp.parse("2020-10-01T00:00:00Z")
+    assert Timestamp.parse_or_day("2020-10-01T01:00:00+01:00") == Timestamp.parse("2020-10-01T00:00:00Z")
+    for text in ("2020-10-1", "2020-13-01", "01.10.2020", "yesterday!", "\uff12\uff10\uff12\uff10-10-01", ""):
+        with pytest.raises(MalformedError):
+            Timestamp.parse_or_day(text)
+
+
 @pytest.mark.parametrize("unix_ms", [0, -1, 1, 1_577_880_000_123, -62_135_596_800_000, 253_402_300_799_999])
 def test_milliseconds_are_read_back(unix_ms: int) -> None:
     assert Timestamp.from_unix_ms(unix_ms).unix_ms == unix_ms

@@ -9,11 +9,12 @@ import importlib
 import json
 import sys
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
-from odf_engines.readers.contract import BrokenFileError
+from odf_engines.readers.contract import BrokenFileError, BrokenRecordError
 from odf_engines.sandbox.resources import set_kernel_limits
 
+_LONGEST_REASON: Final = 300
 _PLANS = {
     "Avro": ("odf_engines.sampling.columnar", "plan_avro"),
     "EsriShapefile": ("odf_engines.sampling.shapes", "plan_shapes"),
@@ -43,12 +44,12 @@ def _look(request: dict[str, Any]) -> dict[str, Any]:
         plan = getattr(importlib.import_module(module), attribute)(file)
         file.seek(0)
         records: list[Any] = []
-        size, broken, is_whole = 0, 0, request["is_whole"]
+        size, broken, reason, is_whole = 0, 0, "", request["is_whole"]
         found = plan.iter_texts(file)
         try:
             for record in islice(found, request["most_records"] + 1):
-                if record is None:
-                    broken += 1
+                if isinstance(record, BrokenRecordError):
+                    broken, reason = broken + 1, reason or str(record)[:_LONGEST_REASON]
                     continue
                 size += len(json.dumps(record))
                 if size > request["most_bytes"] or len(records) == request["most_records"]:
@@ -67,4 +68,5 @@ def _look(request: dict[str, Any]) -> dict[str, Any]:
         "records": records,
         "is_whole": is_whole,
         "broken": broken,
+        "reason": reason,
     }

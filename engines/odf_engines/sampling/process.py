@@ -38,6 +38,7 @@ class FoundTable:
         records: Texts in the order of ``names``.
         is_whole: These are all records of the file.
         broken: How many more cannot be read.
+        reason: Why the first of them cannot.
     """
 
     names: tuple[str, ...]
@@ -47,6 +48,7 @@ class FoundTable:
     records: tuple[tuple[str | None, ...], ...]
     is_whole: bool
     broken: int
+    reason: str = ""
 
     def __post_init__(self) -> None:
         if any(len(each) != len(self.names) for each in self.records):

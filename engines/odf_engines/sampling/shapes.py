@@ -12,7 +12,7 @@ from typing import IO, Any, BinaryIO, Final
 
 from odf_engines.ingest.json_records import GEOMETRY, BrokenJsonError, parse_feature
 from odf_engines.ingest.shapefile_features import open_shapes
-from odf_engines.readers.contract import BrokenFileError
+from odf_engines.readers.contract import BrokenFileError, BrokenRecordError
 from odf_engines.sampling.plans import ReadPlan, Texts
 
 _WHOLE_DIGITS: Final = 18  # what 64 bits hold
@@ -64,14 +64,14 @@ def _type_of(field: Any) -> str | None:
     return _TYPES.get(kind)
 
 
-def _iter_texts(names: Sequence[str], file: BinaryIO) -> Iterator[Texts | None]:
+def _iter_texts(names: Sequence[str], file: BinaryIO) -> Iterator[Texts | BrokenRecordError]:
     """Give the texts of records; geometries tell no rows apart, so they are not read."""
     with open_shapes(file, _choose_first, _keep_in_memory) as shapes:
         for line in shapes.iter_lines():
             try:
                 texts = parse_feature(line.encode())
-            except BrokenJsonError:
-                yield None
+            except BrokenJsonError as error:
+                yield BrokenRecordError(str(error))
             else:
                 texts[GEOMETRY] = _GEOMETRY_TEXT
                 yield [texts.get(name) or None for name in names]

@@ -140,6 +140,6 @@ def parse_time(text: str, *, option: str) -> Timestamp:
         UsageError: Not a time; the message names the option and shows the form.
     """
     try:
-        return Timestamp.parse(f"{text}T00:00:00Z" if len(text) == len("2020-10-01") else text)
+        return Timestamp.parse_or_day(text)
     except MalformedError as error:
         raise UsageError(f"{option} {text!r} is not a time; write it as 2020-10-01T12:00:00Z") from error

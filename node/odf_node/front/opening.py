@@ -281,6 +281,6 @@ def _moment(given: Moment | None) -> Timestamp | None:
             raise UsageError(f"{given} has no time zone; say datetime(..., tzinfo=UTC)")
         given = given.astimezone(UTC).isoformat().replace("+00:00", "Z")
     try:
-        return Timestamp.parse(f"{given}T00:00:00Z" if len(given) == len("2020-10-01") else given)
+        return Timestamp.parse_or_day(given)
     except MalformedError as error:
         raise UsageError(f"as_of {given!r} is not a time; write it as 2020-10-01T12:00:00Z") from error

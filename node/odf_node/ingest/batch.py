@@ -164,8 +164,10 @@ class BatchRefusedError(MalformedError):
         about_times = any(word in each.reason for each in reasons for word in _OF_TIMES)
         told = f" {describe_reasons(reasons)}{mend if about_times else ''};" if reasons else ""
         outcome = "nothing of it was" if is_kept else "nothing of it would be"
+        shows = f" 'odf-node quarantine show {dataset}' shows"
         sent = "mended or let pass, it is sent again with 'odf-node quarantine resend'"
-        tail = f" 'odf-node quarantine show {dataset}' shows its bad rows; {sent}" if is_kept else ""
+        waits = f"{shows} its bad rows; {sent}" if bad_rows else f"{shows} it, and the command that lets it pass"
+        tail = waits if is_kept else ""
         of_rows = f"{which} of {count_of(rows, 'row')} of {source}"
         self.args = (f"{dataset}: {of_rows} could be taken, and {outcome} ({why}).{told}{tail}",)
 

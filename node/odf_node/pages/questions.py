@@ -147,7 +147,7 @@ async def answer_question(questions: Questions, viewer: Viewer, form: Mapping[st
 
 def _parse_moment(text: str) -> Timestamp:
     try:
-        return Timestamp.parse(f"{text}T00:00:00Z" if len(text) == len("2020-10-01") else text)
+        return Timestamp.parse_or_day(text)
     except MalformedError:
         raise MalformedError("time", expected="as 2020-10-01T12:00:00Z, or a date", found=repr(text[:40])) from None
 

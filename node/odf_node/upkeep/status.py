@@ -21,6 +21,8 @@ from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.schedules.overview import ScheduleOverview
 from odf_node.wording import count_of
+from odf_protocol.chain import ChainState
+from odf_protocol.chain.stored_state import decode_state
 from odf_protocol.coverage import decode_progress
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
@@ -95,7 +97,7 @@ class NodeStatus:
             elif record.kind is not DatasetKind.ROOT:
                 yield from self._of_own_derivative(record)
             elif record.id in states and not decode_progress(states[record.id]).row_count:
-                yield Finding(Condition.WAITING, name, "it has no rows yet", f"odf-node pull {name}")
+                yield _of_empty_root(name, decode_state(states[record.id]))
             if record.id in quarantined:
                 yield from self._of_quarantine(record)
 
@@ -173,3 +175,12 @@ class NodeStatus:
                 yield Finding(Condition.WAITING, name, what, f"odf-node engine add {waiting.engine} FILE")
         if self.objects.has_leftovers(now=self.clock.now()):
             yield Finding(Condition.WAITING, None, "files that no dataset needs", "odf-node gc")
+
+
+def _of_empty_root(name: str, state: ChainState) -> Finding:
+    """Say how it gets its first rows: it fetches them itself, or somebody hands them in."""
+    if state.has_polling_source:
+        return Finding(Condition.WAITING, name, "it has no rows yet", f"odf-node pull {name}")
+    if state.push_sources:
+        return Finding(Condition.WAITING, name, "it has no rows yet", f"odf-node ingest {name} FILE")
+    return Finding(Condition.WAITING, name, "it has no rows, and no source of any", f"odf-node change {name} MANIFEST")

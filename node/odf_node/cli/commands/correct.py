@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odf_node import cli, datasets, ingest
+from odf_node.cli.column_settings import explaining_texts, read_settings
 from odf_node.cli.context import Context, tell_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_dry_run, add_output_format
@@ -108,20 +109,9 @@ def _plan(
         return correcting.plan_retraction(record, arguments.where, arguments.reason)
     if arguments.file is not None:
         return correcting.plan_file(record, arguments.file, arguments.reason, context.node.now())
-    settings, now = _read_settings(arguments.set), context.node.now()
-    return correcting.plan_setting(record, arguments.where, settings, arguments.reason, now)
-
-
-def _read_settings(words: list[str]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for word in words:
-        column, equals, sql = word.partition("=")
-        if not equals or not column.strip() or not sql.strip():
-            raise UsageError(f"--set {word}: expected COLUMN=SQL, such as --set deaths=deaths+1000")
-        if column.strip() in settings:
-            raise UsageError(f"--set names the column '{column.strip()}' twice")
-        settings[column.strip()] = sql
-    return settings
+    settings, now = read_settings(arguments.set, example="deaths=deaths+1000"), context.node.now()
+    with explaining_texts(settings):
+        return correcting.plan_setting(record, arguments.where, settings, arguments.reason, now)
 
 
 def _show(context: Context, planned: "Correction", *, as_json: bool) -> None:

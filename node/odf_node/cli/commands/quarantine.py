@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odf_node import cli, ingest
+from odf_node.cli.column_settings import explaining_texts, read_settings
 from odf_node.cli.context import Context, tell_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.main import add_actions
@@ -15,7 +16,7 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord
+from odf_node.ports import DatasetRecord, QuarantineFile
 from odf_node.ports.notices import Told
 from odf_node.ports.quarantine import RowId
 from odf_node.wording import count_of
@@ -104,8 +105,14 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     ]
     match arguments.action:
         case "show":
-            _show(context, found, arguments.limit, as_json=arguments.output_format == "json")
-            _tell_next(context, record, found)
+            batches = [
+                each
+                for each in reader.list_entries(record)
+                if each.batch is not None and each.batch.fate is None and (not arguments.ids or each.id in entries)
+            ]
+            as_json = arguments.output_format == "json"
+            _show(context, found, batches, arguments.limit, as_json=as_json)
+            _tell_next(context, record, found, batches)
         case "export":
             _export(context, found, arguments.output_format, arguments.output_path)
         case _:
@@ -154,11 +161,17 @@ def _list(context: Context, reader: QuarantineReader, record: DatasetRecord, *, 
     context.console.table(lines, headings, empty="nothing was ever set aside")
 
 
-def _show(context: Context, rows: Sequence[KeptRow], limit: int, *, as_json: bool) -> None:
+def _show(
+    context: Context, rows: Sequence[KeptRow], batches: Sequence[QuarantineFile], limit: int, *, as_json: bool
+) -> None:
+    """Show rows; before them why batches wait whole, which may have no bad row at all."""
     console = context.console
     if as_json:
         console.json([_row_to_json(row) for row in rows])
         return
+    for entry in batches:
+        console.line(f"{entry.id}  the batch waits whole  {entry.source}")
+        console.line(f"    {entry.batch.why if entry.batch else ''}")
     for row in rows[:limit]:
         place = f" line {row.line}" if row.line is not None else ""
         before = f", was {row.resent_from}" if row.resent_from else ""
@@ -174,19 +187,20 @@ def _show(context: Context, rows: Sequence[KeptRow], limit: int, *, as_json: boo
             console.line(f"    {error['plug_in']} [{error['code']}] {column}{error['message']}{found}{warning}")
     if len(rows) > limit:
         console.note(f"{len(rows) - limit:,} more; -n N shows more, -o json all")
-    if not rows:
+    if not rows and not batches:
         console.note("nothing waits")
 
 
-def _tell_next(context: Context, record: DatasetRecord, rows: Sequence[KeptRow]) -> None:
+def _tell_next(
+    context: Context, record: DatasetRecord, rows: Sequence[KeptRow], batches: Sequence[QuarantineFile]
+) -> None:
     """Say what can be done with rows that wait: those that are mended are sent, others are mended or given up."""
     unmended = next((row for row in rows if row.state == "waits"), None)
     if unmended is not None:
-        what = f"odf-node quarantine fix {record.name} {unmended.id} --set COLUMN=SQL"
+        what = f"odf-node quarantine fix {record.name} {unmended.id} --set \"COLUMN='VALUE'\""
         context.console.note(f"next: {what} mends a row, or 'drop' in place of 'fix' gives it up")
-    elif any(row.state == "batch waits" for row in rows):
-        number = next(row.id.entry for row in rows if row.state == "batch waits")
-        what = f"odf-node quarantine resend {record.name} {number} --release"
+    elif batches:
+        what = f"odf-node quarantine resend {record.name} {batches[0].id} --release"
         context.console.note(
             f"next: {what} lets the batch pass, --file FILE sends another in its place, 'drop' gives it up"
         )
@@ -251,10 +265,10 @@ def _fix(
         waiting = [row for row in rows if row.waits]
         if not waiting:
             reader.require_single(record, (row.id for row in rows))
-        settings = _read_settings(arguments.set)
+        settings = read_settings(arguments.set, example="\"people=replace(people, ',', '')\"")
         columns = ingest.mending.find_columns(settings, waiting, view)
         expressions = {columns[name]: sql for name, sql in settings.items()}
-        with context.console.progress("mending"):
+        with context.console.progress("mending"), explaining_texts(settings):
             mended = ingest.mending.compute_mended(node.engines, waiting, expressions, node.home.staging)
     node.quarantine.mend_rows(record.id, mended)
     node.record("quarantine fix", record.name, count_of(len(mended), "row"))
@@ -351,16 +365,6 @@ def _read_ids(words: Sequence[str]) -> tuple[list[int], list[RowId]]:
         else:
             raise UsageError(f"'{word}' is no id: expected {_IDS}")
     return entries, rows
-
-
-def _read_settings(words: Sequence[str]) -> dict[str, str]:
-    settings = {}
-    for word in words:
-        column, equals, sql = word.partition("=")
-        if not equals or not column.strip() or not sql.strip():
-            raise UsageError(f"--set {word}: expected COLUMN=SQL, such as --set \"people=replace(people, ',', '')\"")
-        settings[column.strip()] = sql
-    return settings
 
 
 def _has_code(row: KeptRow, code: str | None) -> bool:

@@ -140,7 +140,8 @@ class Drafting:
         key = find_key(columns, records.columns)
         doubts += records.doubts
         if records.broken:
-            doubts.append(f"{count_of(records.broken, 'record')} cannot be read so, and would go to quarantine")
+            why = f"; the first: {records.reason}" if records.reason else ""
+            doubts.append(f"{count_of(records.broken, 'record')} cannot be read so, and would go to quarantine{why}")
         lines = list(
             draft_lines(
                 dataset,

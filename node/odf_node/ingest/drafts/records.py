@@ -28,6 +28,7 @@ _SPACE: Final = re.compile(r"\s*")
 _BETWEEN: Final = re.compile(r"[\s,]*")
 
 Object = dict[str, str | None]
+_Row = Sequence[str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ class Records:
         doubts: What is uncertain of these.
         is_whole: These are all records of the file.
         broken: Records that have another number of fields, or are no objects.
+        reason: Why the first of these cannot be read, where that does not go without saying.
         types: ODF types of the columns whose type the file itself says.
         reader: Kind and parameters of the plug-in that takes the file apart (READ-1).
     """
@@ -141,6 +143,7 @@ class Records:
     is_whole: bool
     doubts: tuple[str, ...] = ()
     broken: int = 0
+    reason: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
     reader: Mapping[str, Any] | None = None
 
@@ -158,14 +161,16 @@ class Records:
 def records_of(kind: str, table: "FoundTable") -> Records:
     """Make records of what a file that is no plain text holds; ``kind`` as ``SampleReader.read_table``."""
     is_step = kind in {"Parquet", "EsriShapefile"}
+    body, total_doubt = _without_total(table.records, is_whole=table.is_whole and kind == "Excel")
     return Records(
         kind=kind if is_step else "NdJson",
         names=table.names,
-        columns=tuple(list(each) for each in zip(*table.records, strict=True)) or tuple([] for _ in table.names),
+        columns=tuple(list(each) for each in zip(*body, strict=True)) or tuple([] for _ in table.names),
         options={name: str(value) for name, value in table.parameters.items()} if is_step else {},
         is_whole=table.is_whole,
-        doubts=table.doubts,
+        doubts=(*table.doubts, *total_doubt),
         broken=table.broken,
+        reason=table.reason,
         types=table.types,
         reader=None if is_step else {"kind": kind, **table.parameters},
     )
@@ -220,17 +225,15 @@ def _find_csv(text: str, *, is_whole: bool, name: str) -> Records:
             "file if they are a title, as no option skips them"
         )
     good = [row for row in rows if len(row) == width]
+    if width == 1:
+        doubts.append(_doubt_of_one_column(good))
     has_header, header_doubt = _has_header(good)
     if header_doubt:
         doubts.append(header_doubt)
     names = [str(each or "") for each in good[0]] if has_header else [f"column_{n}" for n in range(1, width + 1)]
     body = good[1:] if has_header else good
-    if is_end and is_whole and len(body) > _LEAST_RECORDS and (total := _find_total(body[-1])):
-        body = body[:-1]
-        doubts.append(
-            f"the last record begins with {total!r} and is taken for a total: the columns are guessed without it. It "
-            "goes to quarantine if it does not fit them, else it is a row: better remove it from the file"
-        )
+    body, total_doubt = _without_total(body, is_whole=is_end and is_whole)
+    doubts += total_doubt
     options: dict[str, str | bool] = {"header": has_header}
     if separator != ",":
         options["separator"] = separator
@@ -245,6 +248,29 @@ def _find_csv(text: str, *, is_whole: bool, name: str) -> Records:
         doubts=tuple(doubts),
         broken=len(rows) - len(good),
     )
+
+
+def _doubt_of_one_column(rows: Sequence[_Row]) -> str:
+    """Say what else lines without a separator may be."""
+    lengths = {len(row[0] or "") for row in rows}
+    said = "no separator was found (, ; | or a tab), so each line is one column"
+    if len(lengths) > 1 or len(rows) <= 1 or not any(" " in (row[0] or "").strip() for row in rows):
+        return said
+    return (
+        f"{said}. All have {lengths.pop()} characters: if values stand at fixed places, write 'kind: NdJson' with the "
+        "columns below, and the reader FixedWidth (READ-4)"
+    )
+
+
+def _without_total(rows: Sequence[_Row], *, is_whole: bool) -> tuple[Sequence[_Row], list[str]]:
+    """Leave out the last row if it is a total; say that it was."""
+    if not is_whole or len(rows) <= _LEAST_RECORDS or (total := _find_total(rows[-1])) is None:
+        return rows, []
+    doubt = (
+        f"the last record begins with {total!r} and is taken for a total: the columns are guessed without it. It "
+        "goes to quarantine if it does not fit them, else it is a row: better remove it from the file"
+    )
+    return rows[:-1], [doubt]
 
 
 def _find_total(row: Sequence[str | None]) -> str | None:
