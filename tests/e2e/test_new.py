@@ -145,6 +145,7 @@ def test_nothing_that_is_there_is_overwritten(tmp_path: Path) -> None:
     [
         (["a b"], 7, "letters and digits"),
         (["a", "--from", "no.csv"], 3, "no such file"),
+        (["a", "--from", "in/*.csv"], 3, "files by a pattern are for 'fetch: {kind: FilesGlob"),
         (["a", "--encoding", "utf8"], 2, "--encoding is of the data that --from names"),
         (["a", "--from", "ftp://x/y"], 8, "URL scheme"),
     ],

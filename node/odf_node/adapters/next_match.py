@@ -26,3 +26,10 @@ def list_newer(matches: list[AnyPath], last_name: str | None, pattern: str) -> l
             found = f"{path} and {following}"
             raise MalformedError("files source", where=pattern, expected="files of different names", found=found)
     return [path for path in paths if last_name is None or path.name > last_name]
+
+
+def advise_on_pattern(name: str) -> str:
+    """Say where a pattern would be one, of a name that looks like one and leads to nothing."""
+    if "*" not in name:
+        return ""
+    return "; files by a pattern are for 'fetch: {kind: FilesGlob, path: ...}', of which 'new --from' looks at one file"

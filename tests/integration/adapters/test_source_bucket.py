@@ -140,6 +140,7 @@ def test_pattern_of_folders_finds_what_lies_in_them_and_no_name_twice(bucket: st
 def test_what_is_not_there_or_too_large_is_told_and_leaves_nothing(bucket: str, tmp_path: Path) -> None:
     put(bucket, "in/a.csv", b"123456789")
     refuse(url(bucket, "none.csv"), tmp_path, SourceNotFoundError, "no such object")
+    refuse(url(bucket, "in/*.csv"), tmp_path, SourceNotFoundError, "no such object; files by a pattern are for 'fetch")
     refuse(url(bucket, "in"), tmp_path, SourceNotFoundError, "no such object")
     refuse(url(f"{bucket}-2", "a.csv"), tmp_path, SourceNotFoundError, "no such|NO_SUCH_BUCKET")
     refuse(matching(bucket, "x/*"), tmp_path, SourceNotFoundError, "no object matches")

@@ -15,7 +15,7 @@ from pyarrow import ArrowException, NativeFile
 from pyarrow.fs import FileSelector, FileType, S3FileSystem
 
 from odf_node.adapters.bucket_client import BucketAddress, BucketKeys, Trouble, connect_bucket, judge
-from odf_node.adapters.next_match import list_newer
+from odf_node.adapters.next_match import advise_on_pattern, list_newer
 from odf_node.adapters.source_readers import SourceError, fault
 from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
@@ -48,7 +48,7 @@ def answer(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
         trouble, reason = judge(error)
         kind = _KINDS[trouble]
         if trouble is Trouble.NO_FILE:
-            reason = "no such object"
+            reason = f"no such object{'' if request['is_pattern'] else advise_on_pattern(request['address']['prefix'])}"
         if trouble is Trouble.FORBIDDEN:
             reason = f"{request['advice']} ({reason})"
     except (ArrowException, ValueError) as error:

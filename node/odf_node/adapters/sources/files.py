@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
-from odf_node.adapters.next_match import list_newer
+from odf_node.adapters.next_match import advise_on_pattern, list_newer
 from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits
 from odf_node.adapters.sources.source_state import etag_state, find_etag, find_last_modified, last_modified_state
 from odf_node.ports.sources import (
@@ -154,7 +154,7 @@ def _copy_file(path: Path, source: str, folder: Path, limits: SourceLimits) -> t
     try:
         file = path.open("rb", buffering=0)
     except FileNotFoundError:
-        raise SourceNotFoundError(source, "no such file") from None
+        raise SourceNotFoundError(source, f"no such file{advise_on_pattern(source)}") from None
     except (OSError, ValueError) as error:
         raise SourceUnavailableError(source, f"the file cannot be read: {error}") from error
     with file:
