@@ -132,7 +132,7 @@ def _slice_rows(
             raise InvalidColumnsError(f"column {field.name}: a value does not fit {field.type}: {error}") from error
         if not field.nullable and value.null_count:
             raise InvalidColumnsError(
-                f"column {field.name}: the dataset requires a value, as its schema stays what it was for the first rows; "
+                f"column {field.name}: the dataset requires a value, as its schema stays that of its first rows; "
                 "found null (where the read step requires one, too, such rows alone go to quarantine)"
             )
         arrays.append(value)
