@@ -231,8 +231,8 @@ def _find_csv(text: str, *, is_whole: bool, name: str) -> Records:
     if header_doubt:
         doubts.append(header_doubt)
     names = [str(each or "") for each in good[0]] if has_header else [f"column_{n}" for n in range(1, width + 1)]
-    body = good[1:] if has_header else good
-    body, total_doubt = _without_total(body, is_whole=is_end and is_whole)
+    below = good[1:] if has_header else good
+    body, total_doubt = _without_total(below, is_whole=is_end and is_whole)
     doubts += total_doubt
     options: dict[str, str | bool] = {"header": has_header}
     if separator != ",":
