@@ -31,6 +31,7 @@ from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, H
 
 from odf_node import __version__
 from odf_node.adapters.outbox import Outbox
+from odf_node.adapters.unread_answers import UnreadAnswers
 from odf_node.ports.observing import DatasetVersion, Run, RunKind
 
 __all__ = ["PAUSES_S", "LineageEvents", "to_file", "to_server"]
@@ -55,7 +56,8 @@ class Transport(Protocol):
 def to_server(url: str, api_key: str | None) -> Transport:
     """Send events to a server, at ``api/v1/lineage`` below an address."""
     auth = ApiKeyTokenProvider({"api_key": api_key}) if api_key else TokenProvider({})
-    return HttpTransport(HttpConfig(url=f"{url.rstrip('/')}/", timeout=_TIMEOUT_S, auth=auth, retry=_RETRY))
+    place = f"{url.rstrip('/')}/"
+    return HttpTransport(HttpConfig(url=place, timeout=_TIMEOUT_S, auth=auth, retry=_RETRY, session=UnreadAnswers()))
 
 
 def to_file(path: Path) -> Transport:

@@ -26,6 +26,7 @@ from opentelemetry.semconv.attributes.service_attributes import SERVICE_NAME, SE
 from odf_engines.stage_figures import StageFigures
 from odf_node import __version__
 from odf_node.adapters.outbox import Outbox
+from odf_node.adapters.unread_answers import UnreadAnswers
 from odf_node.ports.observing import Run, RunKind
 
 _PATH: Final = "v1/traces"  # Source: OTLP specification 1.5, "OTLP/HTTP Request"
@@ -53,7 +54,8 @@ class Traces:
     """
 
     def __init__(self, endpoint: str | None, where: str) -> None:
-        exporter = OTLPSpanExporter(endpoint=None if endpoint is None else f"{endpoint.rstrip('/')}/{_PATH}")
+        place = None if endpoint is None else f"{endpoint.rstrip('/')}/{_PATH}"
+        exporter = OTLPSpanExporter(endpoint=place, session=UnreadAnswers())
 
         def send(spans: Sequence[ReadableSpan]) -> str | None:
             return None if exporter.export(spans) is SpanExportResult.SUCCESS else "it did not take them"
