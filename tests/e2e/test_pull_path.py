@@ -1,4 +1,4 @@
-"""How straight the way of a peer is through this program while a derivative is pulled from it (processes, sockets)."""
+"""How straight two ways are: of a peer that is pulled from, and of the request of a step (processes, sockets)."""
 
 import asyncio
 from contextlib import closing
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from odf_engines.contract import TransformRequest
 from odf_node.adapters.clocks import SystemClock
 from odf_node.adapters.exchange_peer import ExchangePeer
 from odf_node.composition import Node
@@ -19,15 +20,26 @@ from support.traced_calls import Visits, visits_of
 
 MOST_MODULES = 4
 MOST_RETURNS = 6
+MOST_MODULES_OF_A_STEP = 9
+MOST_RETURNS_OF_A_STEP = 2
 """What ``spec/decisions/0170-straight-way-of-a-pull.md`` counts; less is better."""
 
 pytestmark = pytest.mark.usefixtures("light_engines")
 
 
+def add_derivative(publisher: RealNode, folder: Path) -> None:
+    """Add roots, and a query over one of them that DataFusion runs."""
+    add_cities(publisher, folder)
+    manifest = folder / "all.yaml"
+    query = "{kind: Sql, engine: datafusion, query: 'SELECT event_time, city, people FROM c'}"
+    manifest.write_text(derivative_manifest("all.cities", query))
+    publisher.must("add", str(manifest))
+
+
 def pull(node: Node, address: str) -> Visits:
     """Pull a dataset, from the use case down."""
     (target,) = node.planner.plan([address])
-    with visits_of(ExchangePeer) as visits:
+    with visits_of(ExchangePeer, "odf_node") as visits:
         report = asyncio.run(node.pulling.pull(target, PullWishes(), Silence()))
     assert report.new_blocks
     return visits
@@ -35,14 +47,7 @@ def pull(node: Node, address: str) -> Visits:
 
 def test_peer_of_a_pull_goes_straight(tmp_path: Path) -> None:
     publisher = RealNode(tmp_path / "publisher")
-    add_cities(publisher, tmp_path)
-    manifest = tmp_path / "all.yaml"
-    manifest.write_text(
-        derivative_manifest(
-            "all.cities", "{kind: Sql, engine: datafusion, query: 'SELECT event_time, city, people FROM c'}"
-        )
-    )
-    publisher.must("add", str(manifest))
+    add_derivative(publisher, tmp_path)
     publisher.must("pull", "all.cities")
     publisher.must("publish", "cities", "all.cities")
     with daemon(publisher.home) as served, closing(Node(Home(tmp_path / "home"), SystemClock())) as node:
@@ -50,3 +55,16 @@ def test_peer_of_a_pull_goes_straight(tmp_path: Path) -> None:
         visits = pull(node, f"{served.url}/all.cities")
     assert len(set(visits.modules)) <= MOST_MODULES, visits.modules
     assert len(visits.returns) <= MOST_RETURNS, visits.modules
+
+
+def test_request_of_a_step_goes_straight(tmp_path: Path) -> None:
+    publisher = RealNode(tmp_path / "publisher")
+    add_derivative(publisher, tmp_path)
+    clock = SystemClock()
+    with closing(Node(Home(publisher.home), clock)) as node:
+        (record,) = (each for each in node.store.list_datasets() if each.name == "all.cities")
+        with visits_of(TransformRequest, "odf_node", "odf_engines") as visits:
+            report = node.transformer.run_next(record, system_time=clock.now())
+    assert report.new_rows
+    assert len(set(visits.modules)) <= MOST_MODULES_OF_A_STEP, visits.modules
+    assert len(visits.returns) <= MOST_RETURNS_OF_A_STEP, visits.modules

@@ -1,4 +1,4 @@
-"""Through which modules an object goes: every call of a function of this node that gets it, in order."""
+"""Through which modules an object goes: every call of a function of this program that gets it, in order."""
 
 import inspect
 import sys
@@ -12,9 +12,10 @@ from typing import Any
 
 @dataclass
 class Visits:
-    """The modules of this node whose functions got an object of a class, in the order of the calls."""
+    """The modules of this program whose functions got an object of a class, in the order of the calls."""
 
     kind: type
+    packages: tuple[str, ...]
     modules: list[str] = field(default_factory=list)
     """One entry for calls of one module that follow each other."""
     _begun: set[FrameType] = field(default_factory=set)
@@ -27,7 +28,7 @@ class Visits:
     def note(self, frame: FrameType, event: str, _argument: object) -> None:
         """See what was called; to be set as profile function."""
         module = str(frame.f_globals.get("__name__", ""))
-        if event != "call" or not module.startswith("odf_node.") or frame in self._begun:
+        if event != "call" or module.partition(".")[0] not in self.packages or frame in self._begun:
             return
         if any(isinstance(each, self.kind) for each in _arguments(frame)):
             # Coroutines and generators are called once, and go on in the same frame.
@@ -37,9 +38,9 @@ class Visits:
 
 
 @contextmanager
-def visits_of(kind: type) -> Iterator[Visits]:
-    """Follow the objects of a class, in this thread and in those that begin meanwhile."""
-    visits = Visits(kind)
+def visits_of(kind: type, *packages: str) -> Iterator[Visits]:
+    """Follow the objects of a class through packages, in this thread and in those that begin meanwhile."""
+    visits = Visits(kind, packages)
     threading.setprofile(visits.note)
     sys.setprofile(visits.note)
     try:
