@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -244,6 +245,47 @@ def test_redirects_are_followed_with_headers_for_the_first_host_only(tmp_path: P
     assert result.path.read_text() == "there"
     assert [request.headers.get("X-Key") for request in first.requests] == ["secret", "secret"]
     assert other.requests[0].headers.get("X-Key") is None
+
+
+@pytest.mark.parametrize("is_led", [False, True], ids=["asked-first", "led-there"])
+def test_passwords_of_the_user_for_other_programs_are_not_sent_ing_22(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_led: bool
+) -> None:
+    """What a server may read only by this user's ``.netrc`` would be published as rows."""
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password hunter2\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+
+    async def run() -> Server:
+        async with serving(_answering(text="there")) as other:
+
+            async def answer(_: web.Request) -> web.StreamResponse:
+                raise web.HTTPFound(f"{other.base}/c")
+
+            async with serving(answer) as first:
+                step = FetchStepUrl(url=(first if is_led else other).base)
+                await LocalSourceReader(limits=LIMITS).fetch(step, state=None, now=NOW, folder=tmp_path)
+                return other
+
+    (asked,) = asyncio.run(run()).requests
+    assert "Authorization" not in asked.headers
+
+
+@pytest.mark.parametrize(("host", "is_used"), [("data.example", True), ("127.0.0.1", False)])
+def test_proxy_of_the_environment_is_asked_with_its_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, is_used: bool
+) -> None:
+    async def run() -> Server:
+        async with serving(_answering(text="there")) as proxy:
+            monkeypatch.setenv("http_proxy", proxy.base.replace("://", "://me:hunter2@"))
+            monkeypatch.setenv("no_proxy", "127.0.0.1")
+            step = FetchStepUrl(url=f"http://{host}:9/rows.csv")
+            with nullcontext() if is_used else pytest.raises(SourceUnavailableError):
+                await LocalSourceReader(limits=LIMITS).fetch(step, state=None, now=NOW, folder=tmp_path)
+            return proxy
+
+    asked = asyncio.run(run()).requests
+    assert [each.headers["Proxy-Authorization"] for each in asked] == ["Basic bWU6aHVudGVyMg=="] * is_used
+    assert [each.headers["Host"] for each in asked] == ["data.example:9"] * is_used
 
 
 def test_redirect_loop_ends(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
 from typing import Final
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from aiohttp import ClientError
@@ -125,9 +126,8 @@ async def open_response(
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_s, sock_read=limits.read_s)
     # Each hop is judged when it is taken: neither an answer of a name server nor a connection is used again.
     connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True)
-    # trust_env: proxies are the operator's, as for every other program on the machine.
     async with aiohttp.ClientSession(
-        connector=connector, timeout=timeout, trust_env=True, cookie_jar=aiohttp.DummyCookieJar()
+        connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
     ) as session:
         name = show_url(step.url)
         try:
@@ -160,7 +160,8 @@ async def _follow(
         if is_public is False and resolver.was_public:
             raise _refuse_inside(name, url.host or "")
         resolver.was_public = resolver.was_public or bool(is_public)
-        response = await session.get(url, headers={**_own_headers(state), **declared}, allow_redirects=False)
+        sent = {**_own_headers(state), **declared}
+        response = await session.get(url, headers=sent, allow_redirects=False, proxy=_find_proxy(url))
         location = response.headers.get("Location")
         if response.status not in _REDIRECTS or location is None:
             return response
@@ -172,6 +173,15 @@ async def _follow(
     raise SourceRefusedError(
         name, "redirects", f"more than {limits.redirects} redirects, the last one to {show_url(str(url))}"
     )
+
+
+def _find_proxy(url: "URL") -> "URL | None":
+    """Return the operator's proxy, as every program on the machine uses it.
+
+    The library would read it by itself, and with it the user's ``.netrc``: passwords that no manifest names.
+    """
+    proxy = None if proxy_bypass(url.host or "") else getproxies().get(url.scheme)
+    return None if proxy is None else URL(proxy)
 
 
 def _resolve(name: str, url: "URL", location: str) -> "URL":
