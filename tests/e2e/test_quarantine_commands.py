@@ -211,6 +211,38 @@ def test_column_is_named_as_sql_names_it(node: RealNode, name: str) -> None:
     assert shown(node)[0]["mended"] == {"event_time": "2020-01-02", "id": "2", "amount": "5"}
 
 
+@pytest.mark.parametrize("names", [("amount", '"amount"'), ("`amount`", "amount"), ("amount", "amount")])
+def test_column_that_is_named_twice_is_refused(node: RealNode, tmp_path: Path, names: tuple[str, str]) -> None:
+    """QUAR-4: the last one was taken, without a word."""
+    before = kept(node)
+    row = f"{listed(node)[0]['entry']}.1"
+    path = tmp_path / "edited.ndjson"
+    path.write_text(f'{{{", ".join(json.dumps(name) + ": 7" for name in names)}, "_row": "{row}"}}\n')
+    ran = node.run("quarantine", "fix", "orders", row, "--set", f"{names[0]}=5", "--set", f"{names[1]}=6")
+    assert (ran.code, "'amount'" in ran.err, "twice" in ran.err) == (2, True, True), ran
+    if len(set(names)) > 1:
+        ran = node.run("quarantine", "fix", "orders", "--file", str(path))
+        assert (ran.code, "'amount' is named twice" in ran.err) == (2, True), ran
+    assert kept(node) == before
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_row_in_which_nothing_was_edited_is_not_mended(node: RealNode, tmp_path: Path, form: str) -> None:
+    """QUAR-4: of a file as it was exported, all rows were told to be mended."""
+    path = tmp_path / f"edited.{form}"
+    before = kept(node)
+    path.write_text(node.must("quarantine", "export", "orders", "-o", form).out)
+    ran = node.must("quarantine", "fix", "orders", "--file", str(path))
+    assert "nothing was edited, no row was mended" in ran.out
+    assert kept(node) == before
+
+    path.write_text(path.read_text().replace("-5", "5", 1))
+    ran = node.must("quarantine", "fix", "orders", "--file", str(path))
+    assert "orders: 1 row mended" in ran.out
+    assert "2 rows of" in ran.err
+    assert list(states(node).values()) == ["mended", "waits", "waits"]
+
+
 @pytest.mark.spark
 def test_text_without_quotes_is_told_how_it_is_written(node: RealNode) -> None:
     """QUAR-4; of 'correct', too (ING-27)."""

@@ -3,7 +3,7 @@
 Source: clause CONV-8 in ``spec/conversion.md``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -33,20 +33,20 @@ class LookedInto:
         """
         if self._find_without_rows(of) is None:
             return ()
-        return self._find_way(name, of, (of,), set())
-
-    def _find_way(self, name: str, end: str, way: tuple[str, ...], seen: set[str]) -> tuple[str, ...]:
-        found = self._find_without_rows(name)
-        if found is None:
-            return ()
-        here, attachments = found
-        if here.lower() == end.lower():
-            return (*way, here)
-        if here in seen:
-            return ()
-        seen.add(here)
-        further = (self._find_way(each, end, (*way, here), seen) for each in _list_looked_into(attachments))
-        return next((circle for circle in further if circle), ())
+        # A list of what is still to be looked at, as a line of datasets is as long as somebody makes it.
+        led_from: dict[str, str | None] = {}
+        waiting: list[tuple[str, str | None]] = [(name, None)]
+        while waiting:
+            asked, before = waiting.pop()
+            found = self._find_without_rows(asked)
+            if found is None or found[0] in led_from:
+                continue
+            here, attachments = found
+            led_from[here] = before
+            if here.lower() == of.lower():
+                return (of, *_list_way(led_from, here))
+            waiting += [(each, here) for each in reversed(_list_looked_into(attachments))]
+        return ()
 
     def _find_without_rows(self, name: str) -> tuple[str, tuple[SetAttachments, ...]] | None:
         """Find the name and the attachments of a dataset that never had rows; None: it had, or is not here."""
@@ -65,6 +65,16 @@ class LookedInto:
 
     def _find_added(self, name: str) -> DatasetSnapshot | None:
         return next((each for each in self.added if each.name.lower() == name.lower()), None)
+
+
+def _list_way(led_from: Mapping[str, str | None], end: str) -> list[str]:
+    """List the names from the first one that was looked at to ``end``."""
+    way: list[str] = []
+    here: str | None = end
+    while here is not None:
+        way.append(here)
+        here = led_from[here]
+    return way[::-1]
 
 
 def _list_looked_into(attachments: Iterable[SetAttachments]) -> list[str]:

@@ -4,6 +4,7 @@ Source: clause QUAR-4 in ``spec/quarantine.md``.
 """
 
 import csv
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from odf_protocol.vocabulary import Vocabulary
 
 __all__ = [
     "ROW_COLUMN", "TOLD_COLUMNS", "InvalidEditError", "compute_mended", "find_columns", "iter_edited", "iter_texts",
+    "list_edited",
 ]  # fmt: skip
 
 ROW_COLUMN: Final = "_row"
@@ -92,11 +94,15 @@ def find_columns(names: Iterable[str], rows: Iterable[KeptRow], view: DatasetVie
         view: Of their dataset, whose sources may have columns that none of the rows has.
 
     Raises:
-        UsageError: There is no such column; not where a source takes whatever columns are sent.
+        UsageError: There is no such column, not where a source takes whatever columns are sent; or two names mean one.
     """
     declared = _list_declared(view)
     known = {name for row in rows for name in row.given} | (declared or set())
     found = {name: name if name in known else _without_quotes(name) for name in names}
+    named_by: dict[str, str] = {}
+    for written, name in sorted(found.items()):
+        if (other := named_by.setdefault(name, written)) != written:
+            raise UsageError(f"the column {name!r} is named twice, as {other} and as {written}; nothing was changed")
     for name in found.values():
         if declared is not None and name not in known:
             nearest = find_nearest(name, known)
@@ -122,6 +128,26 @@ def _without_quotes(name: str) -> str:
     return name
 
 
+def list_edited(
+    edited: Mapping[RowId, Mapping[str, str | None]], rows: Iterable[KeptRow]
+) -> dict[RowId, Mapping[str, str | None]]:
+    """Keep the rows in which something was edited; those that are not among ``rows`` as well, to be refused.
+
+    Args:
+        edited: Columns and texts by row, as a file has them; a column that a row never had is null there.
+        rows: As they are.
+    """
+    before = {row.id: row.columns for row in rows}
+
+    def is_edited(row: RowId, columns: Mapping[str, str | None]) -> bool:
+        if row not in before:
+            return True
+        # A file that was exported does not tell the empty text from null.
+        return any((columns.get(name) or None) != (before[row].get(name) or None) for name in {*columns, *before[row]})
+
+    return {row: columns for row, columns in edited.items() if is_edited(row, columns)}
+
+
 def compute_mended(
     engines: EngineHost, rows: Sequence[KeptRow], expressions: Mapping[str, str], scratch: Path
 ) -> dict[RowId, dict[str, str | None]]:
@@ -137,7 +163,7 @@ def compute_mended(
     texts = {name: pa.array([row.columns.get(name) for row in rows], pa.string()) for name in names}
     table = pa.table({ROW_COLUMN: pa.array([str(row.id) for row in rows]), **texts})
     scratch.mkdir(parents=True, exist_ok=True)
-    path = scratch / "rows-to-mend.parquet"
+    path = scratch / f"rows-to-mend-{secrets.token_hex(8)}.parquet"  # two commands may do this at once
     try:
         pq.write_table(table, path, compression="snappy")
         schema = data_schema_of(table.schema)

@@ -13,6 +13,7 @@ import pytest
 
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.adapters.sources.ftp import parse_ftp_url
+from odf_node.byte_rate import ByteRate
 from odf_node.ingest.source_variables import digest_of_place, fill_in
 from odf_node.ports import Fetched, SourceNotFoundError, SourceUnavailableError, UpToDate
 from odf_node.ports.sources import SourceTooLargeError
@@ -71,6 +72,21 @@ def test_file_comes_byte_for_byte_and_again_when_its_time_has_changed(port: int,
     assert second.path.read_bytes() == b"x,y\n3,4\n"
     assert second.event_time == NOW
     assert len(list((files.parent / "got").iterdir())) == 2
+
+
+@pytest.mark.parametrize("rate", [0, 10**9], ids=["timed", "rate-limited"])
+def test_reader_that_says_more_than_a_pipe_holds_is_heard_to_its_end_ing_31(
+    port: int, files: Path, monkeypatch: pytest.MonkeyPatch, rate: int
+) -> None:
+    """ING-31: nobody read what it said before its bytes had ended, so it waited for ever where no time is limited."""
+    (files.parent / "sitecustomize.py").write_text("import sys\nsys.stderr.write('a warning\\n' * 100_000)\n")
+    monkeypatch.setenv("PYTHONPATH", str(files.parent))
+    step = FetchStepUrl(url=f"ftp://127.0.0.1:{port}/{quote('a folder/ä #1.csv')}")
+    reader = LocalSourceReader(limits=SourceLimits(answer_s=20.0), rate=ByteRate(rate))
+    filled, folder = fill_in(step, {}), files.parent / "got"
+    first = asyncio.run(reader.fetch(filled, state=None, now=NOW, folder=folder))
+    assert isinstance(first, Fetched)
+    assert first.path.read_bytes() == b"x,y\r\n1,2\n"
 
 
 def test_user_signs_in_with_a_password_of_any_characters_ing_34(port: int, files: Path) -> None:

@@ -44,6 +44,9 @@ async def run_reader(
         stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment,
         start_new_session=True,  # a terminal's Ctrl-C is for us: it must not look like the server's doing
     )  # fmt: skip
+    assert process.stderr is not None
+    # From the beginning: who writes more than a pipe holds waits for somebody to read it.
+    told = asyncio.create_task(_read_end(process.stderr))
     try:
         async with asyncio.timeout(total_s):
             assert process.stdin is not None
@@ -51,13 +54,15 @@ async def run_reader(
             process.stdin.close()
             with BoundedFile(target, name, limits) as file:
                 await _take_bytes(process, file, name, limits, rate)
-                return await _take_answer(process, name, limits)
+                return await _take_answer(process, told, name, limits)
     except TimeoutError as error:
         raise SourceUnavailableError(name, f"no complete answer within {limits.total_s:g} s") from error
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
+        told.cancel()
+        await asyncio.gather(told, return_exceptions=True)
 
 
 async def _take_bytes(process: Process, file: BoundedFile, name: str, limits: SourceLimits, rate: ByteRate) -> None:
@@ -74,13 +79,21 @@ async def _take_bytes(process: Process, file: BoundedFile, name: str, limits: So
         file.write(chunk)
 
 
-async def _take_answer(process: Process, name: str, limits: SourceLimits) -> dict[str, Any]:
-    """Read what the reader says when it is done; it may be in the hands of the server that it asks."""
-    assert process.stderr is not None
+async def _read_end(stream: asyncio.StreamReader) -> bytes:
+    """Read to the end and keep the last bytes: the answer comes after what libraries had to say."""
     text = b""
-    while len(text) < _MOST_ANSWER_BYTES and (more := await process.stderr.read(_MOST_ANSWER_BYTES - len(text))):
-        text += more
-    code = await process.wait()
+    while more := await stream.read(_MOST_ANSWER_BYTES):
+        text = (text + more)[-_MOST_ANSWER_BYTES:]
+    return text
+
+
+async def _take_answer(process: Process, told: asyncio.Task[bytes], name: str, limits: SourceLimits) -> dict[str, Any]:
+    """Read what the reader says when it is done; it may be in the hands of the server that it asks."""
+    try:
+        async with asyncio.timeout(limits.answer_s):
+            text, code = await told, await process.wait()
+    except TimeoutError as error:
+        raise SourceUnavailableError(name, f"its reader did not end within {limits.answer_s:g} s") from error
     try:
         answer = json.loads(text.splitlines()[-1])
         if code == 0 and "error" in answer:

@@ -1,7 +1,7 @@
 """``odf-node quarantine``: look at what was not taken, mend it, send it again or give it up."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -254,13 +254,16 @@ def _fix(
     if (arguments.file is None) == (not arguments.set):
         raise UsageError("say how rows are mended: either --file FILE or --set COLUMN=SQL")
     view = load_view(node.chains, record.id)
-    mended: dict[RowId, dict[str, str | None]]
+    mended: Mapping[RowId, Mapping[str, str | None]]
+    untouched = 0
     if arguments.file is not None:
         check_input(str(arguments.file))
         edited = {each.row: each.columns for each in ingest.mending.iter_edited(arguments.file)}
         reader.require_single(record, edited)
         columns = ingest.mending.find_columns({name for each in edited.values() for name in each}, rows, view)
-        mended = {row: {columns[name]: text for name, text in each.items()} for row, each in edited.items()}
+        named = {row: {columns[name]: text for name, text in each.items()} for row, each in edited.items()}
+        mended = ingest.mending.list_edited(named, rows)
+        untouched = len(named) - len(mended)
     else:
         waiting = [row for row in rows if row.waits]
         if not waiting:
@@ -268,8 +271,14 @@ def _fix(
         settings = read_settings(arguments.set, example="\"people=replace(people, ',', '')\"")
         columns = ingest.mending.find_columns(settings, waiting, view)
         expressions = {columns[name]: sql for name, sql in settings.items()}
-        with context.console.progress("mending"), explaining_texts(settings):
+        # Who writes keeps a sweep of the staging folder away from the rows that the engine reads.
+        with node.objects.writing(), context.console.progress("mending"), explaining_texts(settings):
             mended = ingest.mending.compute_mended(node.engines, waiting, expressions, node.home.staging)
+    if untouched:
+        context.console.note(f"{count_of(untouched, 'row')} of {arguments.file} was not edited and stays as it is")
+    if not mended:
+        context.console.text(f"{record.name}: nothing was edited, no row was mended")
+        return
     node.quarantine.mend_rows(record.id, mended)
     node.record("quarantine fix", record.name, count_of(len(mended), "row"))
     context.console.text(
