@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
+from typing import Final
 
 from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
@@ -18,6 +20,8 @@ from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.policy import Policy
 from odf_protocol.transform_plan import input_ids
+
+_APART: Final = "what is at an address is verified apart from this node's datasets: --recursive brings its inputs, too"
 
 
 def list_tasks(
@@ -80,11 +84,15 @@ def _remote_task(node: Node, url: str, options: VerifyOptions, *, recursive: boo
         audit.engines.limits = node.engines.limits
         try:
             record = asyncio.run(_bring(audit, url, say, recursive=recursive))
-            return audit.verifier.verify(record, say=say, options=options)
+            finding = audit.verifier.verify(record, say=say, options=options)
         except RefusedError as refusal:
             return _finding_of(name, refusal)
         finally:
             audit.close()
+        if finding.not_checked and not recursive:
+            # The home of audits is meant, whatever this node's own has.
+            return replace(finding, not_checked=f"{finding.not_checked}; {_APART}")
+        return finding
 
     return Task(name, work)
 

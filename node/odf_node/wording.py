@@ -9,4 +9,5 @@ def count_of(number: int, noun: str) -> str:
 def rule_in_words(rule: str) -> str:
     """Write a rule for people: ``HEAD-4 signed-by-the-dataset-key`` is "signed by the dataset key (HEAD-4)"."""
     clause, _, name = rule.partition(" ")
-    return f"{name.replace('-', ' ')} ({clause})" if name else rule
+    words = name.replace("-", " ").replace("re executed", "re-executed")
+    return f"{words} ({clause})" if name else rule

@@ -98,6 +98,7 @@ def test_word_that_is_not_known_gets_the_nearest_one_and_where_help_is(
         (["--home", "", "list"], 2, ["--home is empty"]),
         (["--home", "~nobody-of-this-name/x", "list"], 2, ["there is no such user"]),
         (["pull"], 2, ["name what to pull, or say --all"]),
+        (["verify"], 2, ["name what to verify; '%' is every dataset"]),
         (["pull", "--as", "x", "countries.daily"], 2, ["--as", "by its URL"]),
         (["pull", "--set-watermark", "2020-01-01", "--all"], 2, ["datasets that are named"]),
         (["pull", "--set-watermark", "2020-01-01", "countries.severity"], 2, ["is a derivative"]),

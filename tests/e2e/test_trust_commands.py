@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from odf_protocol.events import DatasetKind, Seed
 from support.nodes import RealNode
-from support.offers import Judge, PeerChain, PublisherHome, root_chain
+from support.offers import Judge, PeerChain, PublisherHome, root_chain, select
+from support.signing import NEW_KEY
 
 
 @pytest.fixture
@@ -33,6 +35,7 @@ def test_publisher_that_equivocates_is_proved_frozen_and_judged_elsewhere(tmp_pa
         again = consumer.run("pull", f"{one}/cities")
     assert (refused.code, again.code) == (4, 4)
     assert "frozen" in refused.err
+    assert "odf-node evidence show cities" in refused.err
     assert "frozen" in again.err
     assert "FROZEN" in consumer.must("list").out
 
@@ -53,6 +56,23 @@ def test_publisher_that_equivocates_is_proved_frozen_and_judged_elsewhere(tmp_pa
     assert judged.code == 4
     assert [each["dataset"] for each in judged.json()["guilty"]] == [str(chain.id)]
     assert not stranger.home.exists()
+
+
+def test_derivative_at_an_address_says_how_its_inputs_come_to_be_verified_with_it(
+    tmp_path: Path, chain: PeerChain
+) -> None:
+    """VERIFY-6: whatever this node's own datasets are, the address is verified apart from them."""
+    auditor = RealNode(tmp_path / "auditor")
+    derivative = PeerChain(tmp_path, name="large", key=NEW_KEY)
+    derivative.add(Seed(dataset_id=derivative.id, dataset_kind=DatasetKind.DERIVATIVE))
+    derivative.add(select("SELECT * FROM in0", chain.id))
+    PublisherHome(Judge.create(tmp_path / "publisher")).keep(chain)
+    with serving(tmp_path / "publisher", derivative) as address:
+        auditor.must("pull", f"{address}/cities")
+        alone = auditor.must("verify", f"{address}/large").out
+        assert "is not in this node; what is at an address is verified apart" in alone
+        assert "--recursive brings its inputs, too" in alone
+        assert "not re-executed" not in auditor.must("verify", "--recursive", f"{address}/large").out
 
 
 def test_consumer_whose_policy_is_two_auditors_takes_what_both_verified(tmp_path: Path, chain: PeerChain) -> None:

@@ -66,6 +66,45 @@ def test_bash_completes_commands_options_files_and_datasets(
     assert "sales.csv" in complete("odf-node", "ingest", "sales", "sa")
 
 
+_ZSH = """
+zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z "PS1='> '; source {script}; print -r -- re''ady"
+zpty -r z told '*ready*'
+zpty -w -n z $'odf-node quarant\\tsho\\tmy.c\\t'
+zpty -r z told '*quarantine*show*my.cities*'
+print -r -- completed
+zpty -d z
+"""
+
+
+def test_zsh_completes_from_a_script_that_it_sources_and_asks_for_names_when_tab_does(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In zsh itself, at a terminal: a script that asks for names when it is read makes each new shell slow."""
+    zsh = shutil.which("zsh")
+    if zsh is None:
+        pytest.skip("zsh is not on this machine")
+    path, asked = tmp_path / "script", tmp_path / "asked"
+    path.write_text(script(capsys, "zsh"))
+    program = tmp_path / "odf-node"
+    program.write_text(f"#!/bin/sh\necho asked >> '{asked}'\nprintf 'my.cities\\nrivers\\n'\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("HOME", str(tmp_path))  # where its own completions are noted
+    sourced = subprocess.run(
+        [zsh, "-f", "-c", f"compdef() {{ print -r -- \"$@\" }}; source '{path}'"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert sourced.stdout.split() == ["_shtab_odf_node", "-N", "odf-node"]
+    assert sourced.stderr == ""
+    assert not asked.exists()
+    program_of_zsh = _ZSH.format(script=path)
+    done = subprocess.run([zsh, "-f", "-c", program_of_zsh], capture_output=True, text=True, check=True, timeout=90)
+    assert done.stdout.split() == ["completed"]
+    assert asked.read_text().split() == ["asked"]
+
+
 def test_fish_completes_commands_actions_and_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     fish = shutil.which("fish")
     if fish is None:

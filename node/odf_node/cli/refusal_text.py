@@ -28,7 +28,8 @@ def describe_refusal(report: Mapping[str, Any]) -> list[str]:
             lines.append(f"  reason    {report['reason']}")
     if report.get("equivocation"):
         lines.append(f"  proved    {report['equivocation']}")
-        lines.append("No data changed. The dataset is frozen here from now on: odf-node evidence show DATASET")
+        show = f"odf-node evidence show {report['dataset']}"
+        lines.append(f"No data changed. The dataset is frozen here from now on: {show}")
     else:
         lines.append("Nothing in this node changed.")
     if report.get("id"):

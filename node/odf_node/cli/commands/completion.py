@@ -1,7 +1,7 @@
 """``odf-node completion``: a script with which a shell completes commands and options."""
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import shtab
 
@@ -25,6 +25,18 @@ _DATASET: Final = "DATASET"
 _NAMES: Final = "odf-node list -o names 2>/dev/null"
 """What a shell runs where a dataset is to be named; it loads little (``tests/unit/test_architecture.py``)."""
 
+_ZSH_DATASETS: Final = f"""\
+_odf_node_datasets() {{
+  local -a names
+  names=(${{(f)"$({_NAMES})"}})
+  compadd -a names
+}}"""
+_ONLY_EVAL: Final = "if [[ $zsh_eval_context[-1] == eval ]]; then\n"
+_EVAL_OR_SOURCE: Final = """\
+if [[ $zsh_eval_context[-1] == (eval|file) ]]; then
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+"""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -42,9 +54,22 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         if isinstance(action.metavar, str) and any(word in action.metavar for word in _FILES):
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # how shtab is told
         elif isinstance(action.metavar, str) and _DATASET in action.metavar:
-            action.complete = shtab.cmd(_NAMES)  # type: ignore[attr-defined]
-    context.console.raw(shtab.complete(parser, shell=arguments.shell))
+            action.complete = _complete_datasets()  # type: ignore[attr-defined]
+    script = shtab.complete(parser, shell=arguments.shell)
+    context.console.raw(_registering_when_sourced(script) if arguments.shell == "zsh" else script)
     return 0
+
+
+def _complete_datasets() -> dict[str, Any]:
+    """Say how each shell gets names; zsh when Tab asks, as shtab's way starts a program for each place."""
+    said = dict(shtab.cmd(_NAMES))
+    return said | {"zsh": "_odf_node_datasets", "preamble": {**said["preamble"], "zsh": _ZSH_DATASETS}}
+
+
+def _registering_when_sourced(script: str) -> str:
+    """Let zsh register what it reads by ``source``, too; shtab's does where ``eval`` does."""
+    assert script.count(_ONLY_EVAL) == 1
+    return script.replace(_ONLY_EVAL, _EVAL_OR_SOURCE)
 
 
 def _iter_actions(parser: argparse.ArgumentParser) -> "Iterator[argparse.Action]":

@@ -10,6 +10,7 @@ from odf_node.cli.audit_page import render_audit
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.run import EXIT_CODES
+from odf_node.errors import UsageError
 from odf_node.trust.auditing import publish_finding, run_tasks
 from odf_node.trust.verifying import VerifyOptions
 from odf_protocol.errors import RejectedError
@@ -18,7 +19,7 @@ from odf_protocol.errors import RejectedError
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "datasets", nargs="+", metavar="DATASET|URL", help="name, identity, %% pattern, or where another node serves it"
+        "datasets", nargs="*", metavar="DATASET|URL", help="name, identity, %% pattern, or where another node serves it"
     )
     parser.add_argument(
         "-r", "--recursive", action="store_true", help="verify the inputs too, before what is derived from them"
@@ -47,6 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Verify each dataset; exit with the code of a refusal if any is not what it says."""
+    if not arguments.datasets:
+        raise UsageError("name what to verify; '%' is every dataset of this node")
     node = context.node
     if arguments.seconds:
         node.engines.limits = replace(node.engines.limits, wall_s=float(arguments.seconds))
