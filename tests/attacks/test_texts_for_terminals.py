@@ -1,19 +1,27 @@
 """Texts of strangers on their way to a terminal: names of columns, values, reasons of a peer, reports of a refusal."""
 
+import argparse
 import io
+import json
+import logging
 import re
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from aiohttp import web
+from wcwidth import wcswidth
 from yarl import URL
 
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_failures import error_of_status
-from odf_node.cli.console import Console, printable_line
-from odf_node.cli.refusal_text import describe_cells
+from odf_node.cli.console import Console, format_table, printable_line
+from odf_node.cli.explaining import explained
+from odf_node.cli.refusal_text import describe_cells, describe_refusal
 from odf_node.cli.rows import write_rows
+from odf_node.cli.run import tell_failure
+from odf_node.home import Home
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
 from odf_protocol.in_toto import BlockRef
@@ -117,3 +125,67 @@ def test_statement_in_a_bundle_does_not_look_like_what_is_proved(tmp_path: Path)
     assert len(lines) == 2
     assert str(did_key_of(NODE_KEY)) in lines[1]
     assert not (tmp_path / "home").exists()
+
+
+class CarelessError(OdfError):
+    """An error that quotes somebody without care."""
+
+
+SAYS = "no\nAccepted: all is well\r\nodf-node pull: done\x85again"
+
+
+@pytest.mark.parametrize("tell", ["note", "warn", "failure"])
+def test_line_ends_in_what_others_said_begin_no_line_of_ours(tell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if tell == "failure":
+        tell_failure("pull", CarelessError(SAYS))
+    else:
+        getattr(Console(out=sys.stdout, err=sys.stderr), tell)(SAYS)
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first.endswith("no")
+    assert len(others) == 2
+    assert all(line.startswith("  ") for line in others)
+
+
+def test_line_ends_in_what_others_said_begin_no_line_of_a_log(tmp_path: Path) -> None:
+    def run() -> int:
+        logging.getLogger("odf_node.test").warning("a peer says %s", f"{SAYS}\n2026-01-01T00:00:00.000Z odf_node fine")
+        return 0
+
+    explained("pull", argparse.Namespace(log_file=str(tmp_path / "log"), verbose=False), run)
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert len(lines) == 6
+    assert [line.startswith("  ") for line in lines] == [False, False, True, True, True, False]
+
+
+def test_kept_refusal_is_shown_line_by_line(tmp_path: Path) -> None:
+    report = {"dataset": "cities", "source": "http://a/\nPROVED: b", "rule": "CHAIN-1", "reason": "x", "found": "y\nz"}
+    report |= {"expected": "\x1b[2J", "id": "f1" * 8, "block": 3, "refusedAt": "2026-01-01T00:00:00Z"}
+    home = Home(tmp_path / "home")
+    home.create()
+    kept = home.staging / "refused" / str(report["id"])
+    kept.mkdir(parents=True)
+    (kept / "report.json").write_text(json.dumps(report))
+    told = run_command(home.path, "inspect", "refusals", "f1")
+    assert told.returncode == 0, told.stderr
+    assert not STEERS.search(told.stdout)
+    assert len(told.stdout.splitlines()) == len(describe_refusal(report))
+
+
+@pytest.mark.parametrize("sign", ["\u0301", "\u200d", "\u3042", "a"], ids=["marks", "joiners", "wide", "narrow"])
+def test_cell_of_a_million_signs_takes_a_line_of_the_terminal_at_most(sign: str) -> None:
+    (_, _, line) = format_table([{"a": f"x{sign * 1_000_000}", "b": "end"}], {"a": "A", "b": "B"}, 80)
+    assert line.endswith("end")
+    assert len(line) < 1000
+
+
+@pytest.mark.parametrize("sign", ["\u3042", "x"], ids=["wide", "narrow"])
+def test_progress_of_a_wide_name_stays_on_its_line(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm")
+    console = Console(out=Terminal(), err=Terminal())
+    with console.progress(sign * 100) as progress:
+        progress.say(sign * 90)
+    assert isinstance(console.err, io.StringIO)
+    drawn = [each for each in console.err.getvalue().split("\r") if each.strip()]
+    assert drawn
+    assert all(wcswidth(each) < 60 for each in drawn)

@@ -180,6 +180,19 @@ def test_shell_shows_long_answers_with_the_users_pager_query_10(home: Path, tmp_
         assert "paged" not in shell.ask("SELECT value FROM range(50);", "49\n", ASKED)
 
 
+def test_what_goes_to_a_pager_does_not_steer_the_terminal_query_10(home: Path, tmp_path: Path) -> None:
+    pager, paged = tmp_path / "pager", tmp_path / "paged"
+    pager.write_text(f"#!/bin/sh\ncat > {paged}; echo paged\n")
+    pager.chmod(0o700)
+    with terminal(home, "sql", *FUSION, "-o", "csv", environment={"PAGER": str(pager)}, lines=10) as shell:
+        shell.wait_for(ASKED)
+        shell.ask("SELECT concat(chr(27), '[2J') AS a, chr(8238) AS b FROM range(50);", "paged", ASKED)
+    text = paged.read_text()
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert r"\x1b[2J" in text
+
+
 def test_shell_needs_a_terminal_for_its_answers_query_10(home: Path, tmp_path: Path) -> None:
     with terminal(home, "sql", "-o", "arrow") as shell:
         shell.wait_for(".format FORMAT FILE")

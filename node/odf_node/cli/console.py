@@ -27,6 +27,7 @@ _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2
 _GAP: Final = "  "
 _MARK: Final = "..."
 _LEAST_WIDTH: Final = 8  # guess: the beginning of a name, and the mark
+_SIGNS_OF_A_COLUMN: Final = 8  # guess: letters with several marks have four, families of emoji three and a half
 _LEAST_LINE: Final = 40  # guess: what is narrower is no terminal that somebody reads
 
 
@@ -46,11 +47,11 @@ class Console:
     def note(self, text: str) -> None:
         """Say something about the run."""
         if not self.quiet:
-            print(printable(text), file=self.err, flush=True)
+            print(printable_lines(text), file=self.err, flush=True)
 
     def warn(self, text: str) -> None:
         """Say something that the user should act on; it is said even when quiet."""
-        print(printable(f"warning: {text}"), file=self.err, flush=True)
+        print(printable_lines(f"warning: {text}"), file=self.err, flush=True)
 
     def text(self, text: str) -> None:
         """Write lines for people, none of which has words of a stranger in it."""
@@ -167,15 +168,15 @@ def format_table(
     headings = [printable_line(heading.removeprefix(">")) for heading in columns.values()]
     right = [heading.startswith(">") for heading in columns.values()]
     cells = [["" if row.get(key) is None else printable_line(row[key]) for key in columns] for row in rows]
-    widths = [max(_width(line[i]) for line in [headings, *cells]) for i in range(len(headings))]
+    widths = [max(width_of(line[i]) for line in [headings, *cells]) for i in range(len(headings))]
     if width is not None:
         widths = _fit(widths, width - len(_GAP) * (len(widths) - 1))
 
     def lay(line: Sequence[str]) -> str:
-        fitting = (_cut(cell, width) for cell, width in zip(line, widths, strict=True))
+        fitting = line if width is None else map(cut_to, line, widths)
         return _GAP.join(
-            " " * (width - _width(cell)) * is_right + cell + " " * (width - _width(cell)) * (not is_right)
-            for cell, width, is_right in zip(fitting, widths, right, strict=True)
+            " " * (room - width_of(cell)) * is_right + cell + " " * (room - width_of(cell)) * (not is_right)
+            for cell, room, is_right in zip(fitting, widths, right, strict=True)
         )
 
     yield lay(headings)
@@ -200,7 +201,7 @@ def _fit(widths: Sequence[int], room: int) -> list[int]:
     return fitting
 
 
-def _width(text: str) -> int:
+def width_of(text: str) -> int:
     """Say how many columns of a terminal a text takes: letters of East Asia two, marks above letters none."""
     if text.isascii():
         return len(text)
@@ -209,11 +210,13 @@ def _width(text: str) -> int:
     return width(text)
 
 
-def _cut(cell: str, width: int) -> str:
-    if _width(cell) <= width:
-        return cell
-    kept = cell[: width - len(_MARK)]
-    while _width(kept) > width - len(_MARK):
+def cut_to(text: str, width: int) -> str:
+    """Cut a text that takes more columns than ``width``, or has signs without end that take none."""
+    if len(text) <= _SIGNS_OF_A_COLUMN * max(width, _LEAST_WIDTH) and width_of(text) <= width:
+        return text
+    room = max(0, width - len(_MARK))
+    kept = text[:room]
+    while width_of(kept) > room:
         kept = kept[:-1]
     return f"{kept}{_MARK}"
 
@@ -232,6 +235,11 @@ def _mapped_failures() -> Iterator[None]:
 def printable(text: str) -> str:
     """Write control characters as escapes: what strangers wrote must not steer the terminal it is shown on."""
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def printable_lines(text: str) -> str:
+    """As ``printable``, with all lines but the first set in: no words of a stranger look like a line of ours."""
+    return printable(text).replace("\n", "\n  ")
 
 
 def printable_line(value: object) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from odf_node import __version__
-from odf_node.cli.console import printable
+from odf_node.cli.console import printable_lines
 
 _ALL: Final = logging.getLogger("odf_node")
 _SERVED: Final = logging.getLogger("odf_node.http")
@@ -24,12 +24,12 @@ _SERVED: Final = logging.getLogger("odf_node.http")
 
 
 class _Printable(logging.Formatter):
-    """Leaves nothing in a line that moves the cursor of whoever reads it."""
+    """Leaves nothing in a line that moves the cursor of whoever reads it, nor a line end that begins another one."""
 
     converter = staticmethod(time.gmtime)
 
     def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
+        return printable_lines(super().format(record))
 
 
 def explained(command: str, arguments: argparse.Namespace, run: Callable[[], int]) -> int:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
+from odf_node.cli.console import cut_to, width_of
 from odf_node.ports.progress import Count
 
 BAR_WIDTH: Final = 24  # guess: leaves room for the numbers on an 80-column terminal
@@ -25,7 +26,6 @@ PLAIN_EACH_S: Final = 60.0  # guess: a line a minute is read, more is noise; sho
 WINDOW_S: Final = 10.0
 """What rates are measured over.  # guess: steady, and over soon after a stall"""
 _LEAST_WINDOW_S: Final = 1.0
-_MARK: Final = "..."
 _LEAST_LABEL: Final = 16  # guess: the beginning of a name
 _SAID_FROM_S: Final = 2.0
 """Steps shorter than this show no time."""
@@ -182,9 +182,12 @@ class Progress:
             self._drawn_s = time.monotonic()
             if self._moves:
                 width = shutil.get_terminal_size().columns - 1
-                line = self._clean(describe(self._label, self._meter, self._drawn_s, bar=True, width=width))[:width]
-                print("\r" + line.ljust(self._width), end="", file=self._stream, flush=True)
-                self._width = len(line)
+                whole = describe(self._clean(self._label), self._meter, self._drawn_s, bar=True, width=width)
+                line = cut_to(whole, width)
+                shown_width = width_of(line)
+                left = " " * max(0, self._width - shown_width)
+                print(f"\r{line}{left}", end="", file=self._stream, flush=True)
+                self._width = shown_width
             else:
                 line = self._clean(describe(self._label, self._meter, self._drawn_s, bar=False))
                 print(line, file=self._stream, flush=True)
@@ -202,8 +205,8 @@ def plain_seconds(environment: Mapping[str, str]) -> float:
 def describe(label: str, meter: Meter, now_s: float, *, bar: bool, width: int | None = None) -> str:
     """Say on one line what is going on and how far it is; of a line that is too wide, the label is cut."""
     figures = _describe_figures(meter, now_s, bar=bar)
-    if width is not None and len(label) > (room := max(_LEAST_LABEL, width - len(figures))):
-        label = f"{label[: room - len(_MARK)]}{_MARK}"
+    if width is not None:
+        label = cut_to(label, max(_LEAST_LABEL, width - len(figures)))
     return f"{label}{figures}"
 
 

@@ -21,7 +21,7 @@ from odf_engines.errors import (
     SandboxUnavailableError,
 )
 from odf_node import cli
-from odf_node.cli.console import Console, printable, printable_line
+from odf_node.cli.console import Console, printable_line, printable_lines
 from odf_node.cli.context import Context
 from odf_node.cli.stopping import Stopped, exit_code_of_signal, finish_or_stop, stop_on_signals
 from odf_node.errors import RefusedError, UsageError
@@ -114,7 +114,7 @@ def tell_failure(command: str, error: OdfError) -> int:
         if isinstance(error, RefusedError):
             print("\n".join(map(printable_line, cli.refusal_text.describe_refusal(report))), file=sys.stderr)
         else:
-            _say(command, "\n".join([str(error), *cli.refusal_text.describe_cells(report)]))
+            _say(command, str(error), *cli.refusal_text.describe_cells(report))
     else:
         advice = "; 'odf-node doctor' says how to mend it" if isinstance(error, SandboxUnavailableError) else ""
         _say(command, f"{error}{advice}")
@@ -136,14 +136,16 @@ def _fail_of_ours(command: str, error: Exception) -> int:
     try:
         path = cli.explaining.write_fault_report(command, error)
     except OSError as failure:
-        _say(command, f"{text}\nNo report could be written ({failure}); {DEBUG_VARIABLE}=1 shows where it happened.")
+        _say(command, text, f"No report could be written ({failure}); {DEBUG_VARIABLE}=1 shows where it happened.")
     else:
-        _say(command, f"{text}\nNothing half-done was kept. Please send {path} to those who make odf-node.")
+        _say(command, text, f"Nothing half-done was kept. Please send {path} to those who make odf-node.")
     return EXIT_CODES[OdfError]
 
 
-def _say(command: str, text: str) -> None:
-    print(printable(f"odf-node {command}: {text}"), file=sys.stderr, flush=True)
+def _say(command: str, text: str, *more: str) -> None:
+    """Say what failed, which may quote others; each of ``more`` is a line of its own."""
+    lines = [printable_lines(f"odf-node {command}: {text}"), *map(printable_line, more)]
+    print("\n".join(lines), file=sys.stderr, flush=True)
 
 
 def _show_traceback() -> None:

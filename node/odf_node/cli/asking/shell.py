@@ -29,7 +29,7 @@ from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]  # it s
 from odf_engines.errors import InvalidQueryError
 from odf_node.cli.asking.dots import HELP, OFF, USUAL, DotCommands, Manner
 from odf_node.cli.asking.question import Asker
-from odf_node.cli.console import Console
+from odf_node.cli.console import Console, printable
 from odf_node.cli.rows import FORMATS, write_rows
 from odf_node.cli.run import tell_failure
 from odf_node.cli.stopping import Stopped, stop_on_signals
@@ -223,11 +223,13 @@ class Shell:
         whole = io.StringIO()
         write_rows(Console(quiet=self._console.quiet, out=whole), answer.rows, manner.output_format)
         room = shutil.get_terminal_size()
-        lines = whole.getvalue().splitlines()
+        # CSV and JSON are for programs as they are; whoever reads them here, also through a pager, is at a terminal.
+        shown = printable(whole.getvalue())
+        lines = shown.splitlines()
         if len(lines) < room.lines and all(len(line) <= room.columns for line in lines):
-            self._console.raw(whole.getvalue())
+            self._console.raw(shown)
         elif lines:
-            page(whole.getvalue(), pager, os.environ)
+            page(shown, pager, os.environ)
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()

@@ -74,9 +74,9 @@ def _list(context: Context, arguments: argparse.Namespace) -> int:
     console.table([row.to_text() for row in rows], headings, empty="no engine is installed")
     for row in rows:
         if row.damage:
-            console.text(f"damaged: {row.damage}")
+            console.line(f"damaged: {row.damage}")
     for each in waiting:
-        console.text(each.describe())
+        console.line(each.describe())
     return 0
 
 

@@ -85,16 +85,16 @@ def _show_changes(context: Context, rows: list[dict[str, Any]]) -> None:
 
 def _show_dataset(context: Context, found: dict[str, Any]) -> None:
     console = context.console
-    console.text(f"{found['dataset']} rests on: {found['restsOn']}")
-    console.text(f"  identity    {found['id']}")
-    console.text(f"  from        {found['origin'] or 'here'}")
-    console.text(f"  rule        {found['rule']}")
+    console.line(f"{found['dataset']} rests on: {found['restsOn']}")
+    console.line(f"  identity    {found['id']}")
+    console.line(f"  from        {found['origin'] or 'here'}")
+    console.line(f"  rule        {found['rule']}")
     verdict = f"accepted as {found['wouldRestOn']}" if found["accepted"] else "would be refused"
-    console.text(f"  today       {verdict}: {found['reason']}")
+    console.line(f"  today       {verdict}: {found['reason']}")
     if found["query"]:
-        console.text(f"  query       {found['query']}")
+        console.line(f"  query       {found['query']}")
     for warning in found["keyWarnings"]:
-        console.text(f"  WARNING     {warning}")
+        console.line(f"  WARNING     {warning}")
     rows = [{**row, "blocks": "{} to {}".format(*row["blocks"])} for row in found["acceptances"]]
     if rows:
         console.text("")
@@ -104,10 +104,10 @@ def _show_dataset(context: Context, found: dict[str, Any]) -> None:
 
 def _show_auditor(context: Context, found: dict[str, Any]) -> None:
     console = context.console
-    console.text(f"{found['auditor']}  {found['key']}")
-    console.text(f"  counts in   {', '.join(found['rules']) or 'no rule'}")
+    console.line(f"{found['auditor']}  {found['key']}")
+    console.line(f"  counts in   {', '.join(found['rules']) or 'no rule'}")
     lost = [row["dataset"] for row in found["withoutIt"]]
-    console.text(f"  without it  {'would be judged otherwise: ' + ', '.join(lost) if lost else 'nothing would change'}")
+    console.line(f"  without it  {'would be judged otherwise: ' + ', '.join(lost) if lost else 'nothing would change'}")
     _show_statements(context, found["statements"])
 
 
@@ -123,9 +123,9 @@ def _show_statements(context: Context, statements: list[dict[str, Any]]) -> None
 
 def _show_peer(context: Context, found: dict[str, Any]) -> None:
     console = context.console
-    console.text(found["peer"])
+    console.line(found["peer"])
     for peer in found["known"]:
-        console.text(f"  {peer['url']}: node {peer['nodeKey'] or 'unknown'}, first seen {peer['firstSeen']}")
+        console.line(f"  {peer['url']}: node {peer['nodeKey'] or 'unknown'}, first seen {peer['firstSeen']}")
     columns = {"dataset": "TAKEN", "trust": "ON", "at": "AT", "reason": "GROUNDS"}
     if found["taken"]:
         console.text("")

@@ -46,7 +46,11 @@ def show_refusals(context: Context, refusal_id: str | None, *, as_json: bool) ->
     console, refusals = context.console, context.node.refusals
     if refusal_id:
         report = refusals.get_report(refusal_id)
-        console.json(report) if as_json else console.text("\n".join(describe_refusal(report)))
+        if as_json:
+            console.json(report)
+            return
+        for line in describe_refusal(report):
+            console.line(line)
         return
     reports = list(refusals.iter_reports())
     columns = {

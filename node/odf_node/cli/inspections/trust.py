@@ -54,19 +54,19 @@ def _to_json(grounds: TrustGrounds) -> dict[str, Any]:
 
 def _tell_trust(context: Context, grounds: TrustGrounds) -> None:
     console, record = context.console, grounds.record
-    console.text(f"{record.name} rests on: {grounds.ground}")
-    console.text(f"  identity    {record.id}")
+    console.line(f"{record.name} rests on: {grounds.ground}")
+    console.line(f"  identity    {record.id}")
     if record.origin is not Origin.OWN:
-        console.text(f"  pinned key  {record.pinned_key or 'none: nobody signed'}")
+        console.line(f"  pinned key  {record.pinned_key or 'none: nobody signed'}")
     if grounds.reach is not None:
-        console.text(f"  query       {grounds.reach}")
+        console.line(f"  query       {grounds.reach}")
     for warning in grounds.key_warnings:
-        console.text(f"  WARNING     {warning}")
+        console.line(f"  WARNING     {warning}")
     if grounds.absent_files:
-        console.text(f"  not here    {count_of(grounds.absent_files, 'file')}; {say_how_to_get(record)}")
+        console.line(f"  not here    {count_of(grounds.absent_files, 'file')}; {say_how_to_get(record)}")
     if grounds.not_checked:
         left = ", ".join(grounds.not_checked)
-        console.text(f"  unchecked   {left} when it was taken; 'odf-node pull {record.name}' checks them")
+        console.line(f"  unchecked   {left} when it was taken; 'odf-node pull {record.name}' checks them")
     console.text("")
     rows = [
         {**describe_acceptance(item), "blocks": _span(item.grounds.first, item.grounds.last)}
@@ -82,7 +82,8 @@ def _tell_trust(context: Context, grounds: TrustGrounds) -> None:
     console.table(rows, columns, empty="written in this node; nothing was accepted from others")
     for item, says in grounds.statements:
         first, last = item.first_sequence_number, item.last_sequence_number
-        console.text(f"\n{item.attester} states:")
+        console.text("")
+        console.line(f"{item.attester} states:")
         noun = "block" if first == last else "blocks"
         console.line(f"  {noun} {_span(first, last)} {says} (statement {item.id.short})")
 
@@ -109,8 +110,9 @@ def show_histories(context: Context, record: DatasetRecord, *, as_json: bool) ->
         console.json(found)
         return
     if not found:
-        console.text(f"{record.name}: no history was replaced")
+        console.line(f"{record.name}: no history was replaced")
     for entry in found:
-        console.text(f"{entry['replacedAt']}  replaced behind block {entry['after']} by what {entry['by']} offered")
-        console.text(f"  now      {entry['replacedBy']}")
-        console.text("\n".join(f"  replaced {block}" for block in reversed(entry["blocks"])))
+        console.line(f"{entry['replacedAt']}  replaced behind block {entry['after']} by what {entry['by']} offered")
+        console.line(f"  now      {entry['replacedBy']}")
+        for block in reversed(entry["blocks"]):
+            console.line(f"  replaced {block}")
