@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from odf_node import cli
+from odf_node.cli.widths import LEAST_WIDTH, cut_to, width_of
 from odf_protocol.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2
 """What moves a terminal's cursor or turns text around; newline and tab apart (ECMA-48; Unicode "Bidirectional")."""
 
 _GAP: Final = "  "
-_MARK: Final = "..."
-_LEAST_WIDTH: Final = 8  # guess: the beginning of a name, and the mark
-_SIGNS_OF_A_COLUMN: Final = 8  # guess: letters with several marks have four, families of emoji three and a half
 _LEAST_LINE: Final = 40  # guess: what is narrower is no terminal that somebody reads
 
 
@@ -191,34 +189,14 @@ def _fit(widths: Sequence[int], room: int) -> list[int]:
     The first one, which mostly has the names, keeps a third of the room until nothing can be taken from the others.
     """
     fitting = list(widths)
-    for first in (room // 3, _LEAST_WIDTH):
-        least = [max(first, _LEAST_WIDTH), *(_LEAST_WIDTH for _ in widths[1:])]
+    for first in (room // 3, LEAST_WIDTH):
+        least = [max(first, LEAST_WIDTH), *(LEAST_WIDTH for _ in widths[1:])]
         while sum(fitting) > room:
             spare = [(width, -place) for place, width in enumerate(fitting) if width > least[place]]
             if not spare:
                 break
             fitting[-max(spare)[1]] -= 1
     return fitting
-
-
-def width_of(text: str) -> int:
-    """Say how many columns of a terminal a text takes: letters of East Asia two, marks above letters none."""
-    if text.isascii():
-        return len(text)
-    from wcwidth import width  # takes as long to load as --version takes
-
-    return width(text)
-
-
-def cut_to(text: str, width: int) -> str:
-    """Cut a text that takes more columns than ``width``, or has signs without end that take none."""
-    if len(text) <= _SIGNS_OF_A_COLUMN * max(width, _LEAST_WIDTH) and width_of(text) <= width:
-        return text
-    room = max(0, width - len(_MARK))
-    kept = text[:room]
-    while width_of(kept) > room:
-        kept = kept[:-1]
-    return f"{kept}{_MARK}"
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
-from odf_node.cli.console import cut_to, width_of
+from odf_node.cli.widths import cut_to, width_of
 from odf_node.ports.progress import Count
 
 BAR_WIDTH: Final = 24  # guess: leaves room for the numbers on an 80-column terminal
