@@ -15,12 +15,12 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    from odf_engines.spark import launch
+    from odf_engines.spark import connection, launch
 
     launch.SETTINGS.update(asked["settings"])
     options = [*asked["options"], "-XX:TieredStopAtLevel=1"]
     java = launch.start_java(heap_bytes=512 * 1024**2, cores=1, options=options)
-    root = launch.connect_spark(java)
+    root = connection.connect_spark(java)
     listed = {"functions": [row[0] for row in root.sql("SHOW ALL FUNCTIONS").collect()]}
     found = {name: _analyse(root.newSession(), query) for name, query in asked["analysed"].items()}
     found |= {name: _run(root.newSession(), query) for name, query in asked["queries"].items()}

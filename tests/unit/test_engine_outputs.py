@@ -11,8 +11,9 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.host.messages import schema_text
-from odf_engines.host.output_rows import RowsCheck
+from odf_engines.host.arrow_texts import schema_text
+from odf_engines.host.output_checks import RowsCheck
+from odf_engines.host.output_rows import check_file
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import check_system_columns, receive_grade, receive_transform
 from odf_protocol.events import OffsetInterval
@@ -78,7 +79,7 @@ def check(path, *, interval=(10, 12), schema=SCHEMA, limits=None):
         most_rows=limits.output_rows,
         most_decoded_bytes=limits.decoded_bytes,
     )
-    return wanted.run(path)
+    return check_file(path, wanted)
 
 
 def test_plain_file_is_copied_out_of_reach(folders, outputs):

@@ -16,7 +16,8 @@ from odf_engines.conversion.contract import ColumnsUnknownError, ConverterContex
 from odf_engines.conversion.converted_rows import make_converter
 from odf_engines.conversion.lookup import Lookup
 from odf_engines.ingest_parts import ConverterCall
-from odf_engines.records.referenced_rows import ReferencedRows, plain_schema_of
+from odf_engines.records.referenced_rows import ReferencedRows
+from odf_engines.records.rows_in_force import plain_schema_of
 from odf_engines.validation.keys import read_keyed
 from odf_protocol.block_notes import LOOKUPS, LookedUp, list_lookups, note_lookups
 from odf_protocol.events import AddData

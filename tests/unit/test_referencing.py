@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from odf_engines.records.referenced_rows import plain_schema_of, read_in_force
+from odf_engines.records.rows_in_force import plain_schema_of, read_in_force
 from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.datasets import referencing
 from odf_node.datasets.referencing import References

@@ -16,7 +16,7 @@ from odf_engines import contract
 from odf_engines.added.description import OUTPUTS
 from odf_engines.contract import QueryTable
 from odf_engines.errors import EngineFailureError, InvalidQueryError
-from odf_engines.host.messages import schema_text
+from odf_engines.host.arrow_texts import schema_text
 from odf_protocol.did import DatasetId
 from odf_protocol.engine_messages import (
     DatasetVocabulary,

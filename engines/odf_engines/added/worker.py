@@ -11,11 +11,19 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from odf_engines.added.program import EngineProgram
-    from odf_engines.errors import EngineError
+import msgspec
+
+from odf_engines import added
+from odf_engines.added.description import EngineStart
+from odf_engines.added.program import EngineProgram
+from odf_engines.contract import GradeLevel
+from odf_engines.errors import EngineError, EngineFailureError, EngineMissingError, InvalidQueryError
+from odf_engines.host.arrow_texts import schema_text
+from odf_engines.host.messages import error_to_fields
+from odf_engines.host.worker import READY, answer_line, take_answers
+from odf_engines.progress import progress_line
 
 _SCRATCH = Path("/scratch")
 _UNKNOWN = "this node cannot tell whether its results can be repeated; it holds them to the digest of the engine"
@@ -26,26 +34,12 @@ def main(arguments: dict[str, Any]) -> None:
     """Serve until the input ends.
 
     Args:
-        arguments: ``limits`` for the kernel, ``name`` of the engine, and ``start``, an ``EngineStart``.
+        arguments: ``name`` of the engine, and ``start``, an ``EngineStart``.
     """
-    from odf_engines.sandbox.resources import set_kernel_limits
-
-    set_kernel_limits(arguments["limits"])
-    import msgspec
-
-    from odf_engines.added.description import EngineStart
-    from odf_engines.errors import EngineError, EngineFailureError, EngineMissingError
-    from odf_engines.host.messages import error_to_fields
-    from odf_engines.host.worker import READY, answer_line, take_answers
-    from odf_engines.progress import progress_line
-
     answers = take_answers()
     try:
-        # At work while we load what we need.
-        from odf_engines.added.program import EngineProgram
-
         program = EngineProgram(msgspec.convert(arguments["start"], EngineStart))
-        importlib.import_module("odf_engines.added.requests")
+        importlib.import_module("odf_engines.added.requests")  # while the engine is at work
         program.wait_until_it_answers()
     except EngineError as error:
         print(json.dumps({"error": error_to_fields(error)}), file=answers, flush=True)
@@ -75,38 +69,23 @@ def main(arguments: dict[str, Any]) -> None:
             return
 
 
-def _transform(program: "EngineProgram", request: Any, folder: Path, tell: Callable[[int], None]) -> dict[str, object]:
-    from odf_engines.added.requests import answer_of, success_of, translate
-
-    answer = program.transform(translate(request, folder, _SCRATCH), tell)
-    return answer_of(request, success_of(answer), folder)
+def _transform(program: EngineProgram, request: Any, folder: Path, tell: Callable[[int], None]) -> dict[str, object]:
+    answer = program.transform(added.requests.translate(request, folder, _SCRATCH), tell)
+    return added.requests.answer_of(request, added.requests.success_of(answer), folder)
 
 
-def _grade(program: "EngineProgram", name: str, request: dict[str, Any], folder: Path) -> dict[str, object]:
+def _grade(program: EngineProgram, name: str, request: dict[str, Any], folder: Path) -> dict[str, object]:
     """Try a query over no rows (ADDED-9)."""
-    from odf_engines.added.requests import read_schema, success_of, trial_of
-    from odf_engines.contract import GradeLevel
-    from odf_engines.errors import InvalidQueryError
-    from odf_engines.host.messages import schema_text
-
     parts = request["transform"], request["inputs"], request["vocabulary"]
     try:
-        success_of(program.transform(trial_of(*parts, folder, _SCRATCH)))
+        added.requests.success_of(program.transform(added.requests.trial_of(*parts, folder, _SCRATCH)))
     except InvalidQueryError as error:
         refused = {"expression": "query", "reason": error.message, "rewrite": "a query that the engine can run"}
         return {"level": GradeLevel.REFUSED.value, "findings": [refused], "schema": None, "obstacle": None}
     finding = {"expression": f"engine {name}", "reason": _UNKNOWN, "rewrite": _REMEDY}
-    schema = schema_text(read_schema(folder))
+    schema = schema_text(added.requests.read_schema(folder))
     return {"level": GradeLevel.PINNED.value, "findings": [finding], "schema": schema, "obstacle": None}
 
 
-def _explain(error: Exception) -> "EngineError":
-    from odf_engines.errors import EngineError, EngineFailureError
-
+def _explain(error: Exception) -> EngineError:
     return error if isinstance(error, EngineError) else EngineFailureError(f"{type(error).__name__}: {error}"[:2000])
-
-
-if __name__ == "__main__":
-    # Started with -I -S: nothing of the machine's Python configuration counts, so the path is set here.
-    sys.path[:0] = ["/runtime/ours", "/runtime/site"]
-    main(json.loads(sys.argv[1]))

@@ -21,7 +21,7 @@ from odf_engines.datafusion.gate import check_query, has_union
 from odf_engines.datafusion.output import free_name, plain_schema
 from odf_engines.datafusion.relations import empty_rows, read_files, register
 from odf_engines.errors import InvalidQueryError
-from odf_engines.host.messages import schema_text
+from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.queries import quote_dotted_names, steps_of
 from odf_protocol.timestamp import Timestamp
 

@@ -14,7 +14,7 @@ from odf_engines.datafusion.gate import check_plan, find_limits
 from odf_engines.datafusion.output import Result, check_columns, in_slice_types, output_schema
 from odf_engines.datafusion.relations import count_rows, empty_rows, input_rows, register
 from odf_engines.errors import InvalidQueryError, NotReplayableError
-from odf_engines.host.messages import schema_text
+from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.queries import OUTPUT, steps_of
 from odf_engines.host.slices import write_slice
 from odf_protocol.events import TransformSql

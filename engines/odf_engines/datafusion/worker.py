@@ -7,10 +7,12 @@ Source: clauses ENGINE-3 to ENGINE-6 and FUSION-1 in ``spec/extensions/engine-co
 """
 
 import importlib
-import json
-import sys
 from pathlib import Path
 from typing import Any
+
+import datafusion  # noqa: F401 - now, and not with the first request
+
+from odf_engines.host.worker import serve, take_answers
 
 OPERATIONS = {
     "check": "odf_engines.datafusion.transform.run_check",
@@ -21,18 +23,7 @@ OPERATIONS = {
 
 
 def main(arguments: dict[str, Any]) -> None:
-    """Serve until the input ends.
-
-    Args:
-        arguments: ``limits`` for the kernel, and ``memory_bytes`` of the session.
-    """
-    from odf_engines.sandbox.resources import set_kernel_limits
-
-    set_kernel_limits(arguments["limits"])
-    from odf_engines.host.worker import serve, take_answers
-
-    answers = take_answers()
-    importlib.import_module("datafusion")
+    """Serve until the input ends; ``memory_bytes`` are those of the session."""
     memory_bytes: int = arguments["memory_bytes"]
 
     def run(operation: str, request: Any, folder: Path) -> dict[str, object]:
@@ -40,10 +31,4 @@ def main(arguments: dict[str, Any]) -> None:
         result: dict[str, object] = getattr(importlib.import_module(module), function)(request, folder, memory_bytes)
         return result
 
-    serve(answers, run, memory_bytes)
-
-
-if __name__ == "__main__":
-    # Started with -I -S: nothing of the machine's Python configuration counts, so the path is set here.
-    sys.path[:0] = ["/runtime/ours", "/runtime/site"]
-    main(json.loads(sys.argv[1]))
+    serve(take_answers(), run, memory_bytes)

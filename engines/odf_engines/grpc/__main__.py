@@ -11,8 +11,10 @@ import tempfile
 import threading
 from concurrent.futures import Future
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
+from odf_engines import grpc
 from odf_engines.contract import EngineError, EngineMissingError, Limits
 from odf_engines.engine import Engine
 from odf_engines.registry import get_engine
@@ -27,9 +29,7 @@ _MIB = 1024 * 1024
 def main(words: list[str] | None = None) -> int:
     """Serve until SIGTERM or Ctrl-C; returns the exit code."""
     arguments = _parser().parse_args(words)
-    try:
-        import grpc  # noqa: F401 - to tell early
-    except ImportError:
+    if find_spec("grpc") is None:
         print("the server needs grpcio: pip install 'odf-node[grpc]'", file=sys.stderr)
         return 2
     try:
@@ -82,21 +82,19 @@ def _engine_of(arguments: argparse.Namespace) -> Engine:
 
 
 def _serve(engine: Engine, arguments: argparse.Namespace) -> int:
-    from odf_engines.grpc.desk import SessionDesk
-    from odf_engines.grpc.folders import SharedFolders
-    from odf_engines.grpc.service import EngineService, make_server
-
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     workspace = Path(tempfile.mkdtemp(prefix="odf-engine-", dir=arguments.workspace))
     limits = Limits(memory_bytes=arguments.memory_mib * _MIB, wall_s=arguments.wall_s)
-    desk = SessionDesk(engine, workspace, limits)
+    desk = grpc.desk.SessionDesk(engine, workspace, limits)
     try:
-        folders = SharedFolders(arguments.read or [_INPUTS], arguments.write or [_OUTPUTS])
+        folders = grpc.folders.SharedFolders(arguments.read or [_INPUTS], arguments.write or [_OUTPUTS])
         # Before anybody can connect: an engine that cannot be isolated is no engine.
         desk.open().add_done_callback(partial(_report, stopped))
-        server, port = make_server(EngineService(desk, folders), arguments.address, arguments.port)
+        server, port = grpc.service.make_server(
+            grpc.service.EngineService(desk, folders), arguments.address, arguments.port
+        )
         server.start()
         print(f"engine {engine.name} answers at {arguments.address}:{port}", file=sys.stderr, flush=True)
         if arguments.ready_file is not None:

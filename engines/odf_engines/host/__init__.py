@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
+    from odf_engines.host import arrow_texts as arrow_texts
     from odf_engines.host import ingest_receive as ingest_receive
+    from odf_engines.host import output_rows as output_rows
     from odf_engines.host import receive as receive
     from odf_engines.host import slices as slices
     from odf_engines.host import step_parts as step_parts
+    from odf_engines.host import worker as worker
 else:
     __getattr__ = late_modules(__name__)

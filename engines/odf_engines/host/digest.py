@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from odf_engines.host.runtime import Runtime
+from odf_engines.host.runtime import ENTRY, Runtime
 from odf_protocol.multihash import SHA3_256, Multihash
 
 _FORMAT = 2
@@ -142,7 +142,7 @@ def iter_runtime_files(
         # Build settings of the machine that compiled the interpreter begin like this.
         if path.suffix == ".py" and not path.name.startswith("_sysconfigdata"):
             yield place, path
-    for place, path in own_modules([program], dict(runtime.ours), cache).items():
+    for place, path in own_modules([ENTRY, program], dict(runtime.ours), cache).items():
         yield f"odf/{place}", path
 
 
@@ -174,7 +174,7 @@ def own_modules(programs: Iterable[str], packages: Mapping[str, Path], cache: Pa
     """Return place and path of every file of ours that some programs can import, themselves among them.
 
     Args:
-        programs: Names of modules, such as ``odf_engines.host.output_program``.
+        programs: Names of modules, such as ``odf_engines.host.entry``.
         packages: Our packages: name and folder.
         cache: Folder for what is known of single files; None for none.
 
@@ -240,9 +240,18 @@ class _Reader(ast.NodeVisitor):
         self.bound.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        if isinstance(node.value, ast.Name) and node.value.id in self.bound:
-            self.names.add(f"{self.bound[node.value.id]}.{node.attr}")
+        if (name := self._find_name(node)) is not None:
+            self.names.add(name)
         self.generic_visit(node)
+
+    def _find_name(self, node: ast.expr) -> str | None:
+        match node:
+            case ast.Name(id=bound):
+                return self.bound.get(bound)
+            case ast.Attribute(value=value, attr=attribute):
+                package = self._find_name(value)
+                return package and f"{package}.{attribute}"
+        return None
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str) and all(part.isidentifier() for part in node.value.split(".")):

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryResponse, Statistics
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
-from odf_engines.host.output_rows import SizeCheck
+from odf_engines.host.output_checks import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, receive_result, slice_check
 from odf_engines.ingest_parts import MAX_CODES, MAX_REASONS, QuarantineReason

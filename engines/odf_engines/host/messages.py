@@ -7,8 +7,6 @@ receiver checks field by field, and errors, of which only known kinds with plain
 Source: clause ENGINE-4 in ``spec/extensions/engine-contract.md``.
 """
 
-import base64
-import binascii
 import dataclasses
 import enum
 import json
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import odf_engines.contract
 import odf_engines.errors
 import odf_protocol.events
+from odf_engines import host
 from odf_engines.errors import EngineError, EngineFailureError
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
@@ -47,25 +46,6 @@ def encode_message(message: object, place: Callable[[Path], str]) -> str:
 def decode_message(text: str) -> Any:
     """Read what ``encode_message`` wrote; lists come back as tuples."""
     return _value(json.loads(text))
-
-
-def schema_text(schema: "pa.Schema") -> str:
-    """Return an Arrow schema as text for an answer."""
-    return base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode("ascii")
-
-
-def schema_from_text(text: str) -> "pa.Schema":
-    """Read what ``schema_text`` wrote.
-
-    Raises:
-        ValueError: It is no such text.
-    """
-    arrow = _arrow()
-    try:
-        schema: pa.Schema = arrow.ipc.read_schema(arrow.BufferReader(base64.b64decode(text, validate=True)))
-        return schema.remove_metadata()
-    except (binascii.Error, arrow.ArrowException, OSError) as error:
-        raise ValueError(str(error)) from error
 
 
 def error_to_fields(error: EngineError) -> dict[str, Any]:
@@ -137,9 +117,9 @@ def _plain(value: object, place: Callable[[Path], str]) -> Any:
     if isinstance(value, bytes):
         return {_TYPE: "bytes", "hex": value.hex()}
     if _is_schema(value):
-        return {_TYPE: "Schema", "ipc": schema_text(value)}
+        return {_TYPE: "Schema", "ipc": host.arrow_texts.schema_text(value)}
     if _is_table(value):
-        return {_TYPE: "Table", "ipc": _table_text(value)}
+        return {_TYPE: "Table", "ipc": host.arrow_texts.table_text(value)}
     if isinstance(value, tuple | list):
         return [_plain(item, place) for item in value]
     if isinstance(value, dict):
@@ -167,9 +147,9 @@ def _value(plain: Any) -> Any:
     if name == "bytes":
         return bytes.fromhex(values["hex"])
     if name == "Schema":
-        return schema_from_text(values["ipc"])
+        return host.arrow_texts.schema_from_text(values["ipc"])
     if name == "Table":
-        return _table_from_text(values["ipc"])
+        return host.arrow_texts.table_from_text(values["ipc"])
     kind = _types()[name]
     return kind[values["name"]] if issubclass(kind, enum.Enum) else kind(**values)
 
@@ -180,31 +160,9 @@ def _is_schema(value: object) -> "TypeGuard[pa.Schema]":
     return arrow is not None and isinstance(value, arrow.Schema)
 
 
-def _arrow() -> Any:
-    import pyarrow as pa
-
-    return pa
-
-
 def _is_table(value: object) -> "TypeGuard[pa.Table]":
     arrow = sys.modules.get("pyarrow")
     return arrow is not None and isinstance(value, arrow.Table)
-
-
-def _table_text(table: "pa.Table") -> str:
-    """Write a few rows, such as samples; guests send none, so whoever reads this trusts who wrote it."""
-    arrow = _arrow()
-    sink = arrow.BufferOutputStream()
-    with arrow.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
-
-
-def _table_from_text(text: str) -> "pa.Table":
-    arrow = _arrow()
-    with arrow.ipc.open_stream(base64.b64decode(text)) as stream:
-        table: pa.Table = stream.read_all()
-    return table
 
 
 @cache

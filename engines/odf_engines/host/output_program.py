@@ -6,42 +6,30 @@ Source: clause ENGINE-19 in ``spec/extensions/engine-contract.md``.
 """
 
 import base64
-import gc
-import importlib
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from odf_engines.host.output_rows import RowsCheck, SizeCheck
+import pyarrow as pa
+
+from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
+from odf_engines.host.messages import error_to_fields
+from odf_engines.host.output_checks import RowsCheck, SizeCheck
+from odf_engines.host.output_rows import check_file
+from odf_protocol.events import OffsetInterval
+from odf_protocol.vocabulary import Vocabulary
 
 
 def main(arguments: dict[str, Any]) -> None:
-    """Answer until the input ends.
-
-    Args:
-        arguments: ``limits`` for the kernel, and ``memory_bytes``, which they keep.
-    """
-    from odf_engines.sandbox.resources import set_kernel_limits
-
-    set_kernel_limits(arguments["limits"])
-    # While the engine still works on what will be read. Nothing of it becomes garbage, so none is looked for.
-    gc.disable()
-    for name in ("pyarrow.compute", "pyarrow.parquet", "odf_engines.host.output_rows", "odf_protocol.hashing.arrow0"):
-        importlib.import_module(name)
-    gc.freeze()
-    gc.enable()
+    """Answer until the input ends; ``memory_bytes`` are what the limits keep."""
     for line in sys.stdin:
         print(json.dumps(_answer(json.loads(line), arguments["memory_bytes"])), flush=True)
 
 
 def _answer(request: dict[str, Any], memory_bytes: int) -> dict[str, Any]:
-    from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
-    from odf_engines.host.messages import error_to_fields
-
     try:
-        found = _check_of(request).run(Path(request["path"]))
+        found = check_file(Path(request["path"]), _check_of(request))
     except MemoryError:
         return {"error": error_to_fields(LimitExceededError("memory_bytes", allowed=memory_bytes))}
     except EngineError as error:
@@ -52,13 +40,7 @@ def _answer(request: dict[str, Any], memory_bytes: int) -> dict[str, Any]:
     return {"hash": None if found.logical_hash is None else str(found.logical_hash), "operations": found.operations}
 
 
-def _check_of(request: dict[str, Any]) -> "RowsCheck | SizeCheck":
-    import pyarrow as pa
-
-    from odf_engines.host.output_rows import RowsCheck, SizeCheck
-    from odf_protocol.events import OffsetInterval
-    from odf_protocol.vocabulary import Vocabulary
-
+def _check_of(request: dict[str, Any]) -> RowsCheck | SizeCheck:
     if request["check"] == "size":
         return SizeCheck(most_decoded_bytes=request["most_decoded_bytes"])
     start, end = request["interval"]
@@ -70,9 +52,3 @@ def _check_of(request: dict[str, Any]) -> "RowsCheck | SizeCheck":
         most_rows=request["most_rows"],
         most_decoded_bytes=request["most_decoded_bytes"],
     )
-
-
-if __name__ == "__main__":
-    # Started with -I -S: nothing of the machine's Python configuration counts, so the path is set here.
-    sys.path[:0] = ["/runtime/ours", "/runtime/site"]
-    main(json.loads(sys.argv[1]))

@@ -15,8 +15,8 @@ from typing import Any
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.messages import error_from_fields
-from odf_engines.host.output_rows import OPERATIONS, RowsCheck, RowsFound, SizeCheck
-from odf_engines.host.runtime import find_runtime, python_command
+from odf_engines.host.output_checks import OPERATIONS, RowsCheck, RowsFound, SizeCheck
+from odf_engines.host.runtime import confined_command, find_runtime
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import kernel_limits
@@ -58,8 +58,7 @@ def start_reader(program: str, profile: Profile, limits: Limits) -> SandboxedPro
     )
     # Not the address space, which Arrow reserves without using it.
     arguments = {"limits": {**kernel, "RLIMIT_DATA": limits.memory_bytes}, "memory_bytes": limits.memory_bytes}
-    command = [*python_command(program), json.dumps(arguments)]
-    return SandboxedProcess(profile, command, replace(limits, output_bytes=0))
+    return SandboxedProcess(profile, confined_command(program, arguments), replace(limits, output_bytes=0))
 
 
 class OutputReader:

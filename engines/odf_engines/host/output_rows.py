@@ -10,24 +10,19 @@ Source: clauses ENGINE-6 and ENGINE-19 in ``spec/extensions/engine-contract.md``
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_protocol import hashing
+from odf_engines.host.output_checks import OPERATIONS, RowsCheck, RowsFound, SizeCheck
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.events import OffsetInterval
-from odf_protocol.multihash import Multihash
-from odf_protocol.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from odf_protocol.hashing.arrow0 import Arrow0Hasher
+from odf_protocol.hashing.arrow0 import Arrow0Hasher
+from odf_protocol.hashing.reader_schema import reader_schema
 
 _TAIL_BYTES = 8  # length of the footer and "PAR1"
 _MOST_FOOTER_BYTES = 64 * 1024 * 1024  # guess: a thousand columns in a thousand row groups are 50 MiB
@@ -35,123 +30,71 @@ _MOST_FOOTER_BYTES = 64 * 1024 * 1024  # guess: a thousand columns in a thousand
 # At most about twenty bytes from one; others turn a small file into one that no disk holds.
 _CODECS = ("SNAPPY", "UNCOMPRESSED")
 
-OPERATIONS = 4
-"""ODF "Operation types": append, retract, correct-from, correct-to."""
 _BATCH_ROWS = 65_536  # as the readers of slices have it, so that they need no more memory than was tried
 _HASHING_THREADS = 2  # columns are hashed side by side
 
 
-@dataclass(frozen=True, slots=True)
-class RowsFound:
-    """What a check saw: the logical hash of a slice, where its columns have one, and its rows by operation."""
+def check_file(path: Path, check: RowsCheck | SizeCheck) -> RowsFound:
+    """Read everything in a file.
 
-    logical_hash: Multihash | None = None
-    operations: tuple[int, ...] = (0,) * OPERATIONS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeCheck:
-    """A file of rows that can be read at bounded cost.
-
-    Attributes:
-        most_decoded_bytes: Of all its values as Arrow holds them.
+    Raises:
+        EngineFailureError: It is no Parquet file, or no such slice; says which column or row.
+        LimitExceededError: Too many rows, or too much in them.
     """
-
-    most_decoded_bytes: int
-
-    def run(self, path: Path) -> RowsFound:
-        """Read everything, and say nothing of it.
-
-        Raises:
-            EngineFailureError: It is no Parquet file.
-            LimitExceededError: It holds more.
-        """
-        with _opened(path) as file:
-            for _ in _batches(file, self.most_decoded_bytes):
-                pass
-        return RowsFound()
+    if isinstance(check, RowsCheck):
+        return _check_rows(path, check)
+    with _opened(path) as file:
+        for _ in _batches(file, check.most_decoded_bytes):
+            pass
+    return RowsFound()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowsCheck:
-    """A slice: exactly these columns and rows, and system columns as they must be.
+def _check_rows(path: Path, check: RowsCheck) -> RowsFound:
+    rows = check.interval.row_count
+    if rows > check.most_rows:
+        raise LimitExceededError("output_rows", allowed=check.most_rows, found=rows)
+    with _opened(path) as file, ThreadPoolExecutor(_HASHING_THREADS) as threads:
+        _check_layout(file.metadata, rows)
+        if not file.schema_arrow.remove_metadata().equals(check.schema):
+            raise EngineFailureError("output has other columns than the schema that was answered")
+        if file.metadata.num_rows != rows:
+            raise EngineFailureError(f"output: expected {rows} rows, found {file.metadata.num_rows}")
+        hasher = _find_hasher(file, threads)
+        next_offset = check.interval.start
+        operations = np.zeros(OPERATIONS, np.int64)
+        for batch in _batches(file, check.most_decoded_bytes):
+            operations += _check_batch(check, batch, next_offset)
+            next_offset += batch.num_rows
+            if hasher is not None:
+                hasher.update(batch)
+        if next_offset != check.interval.end + 1:
+            raise EngineFailureError(f"output: expected {rows} rows, found {next_offset - check.interval.start}")
+        return RowsFound(None if hasher is None else hasher.digest(), tuple(operations.tolist()))
 
-    Attributes:
-        schema: Of the dataset, system columns first.
-        vocabulary: Names of the system columns.
-        interval: Offsets of its rows.
-        system_time_ms: What every row must carry.
-        most_rows: Bounds its rows.
-        most_decoded_bytes: Bounds all its values as Arrow holds them.
-    """
 
-    schema: "pa.Schema"
-    vocabulary: Vocabulary
-    interval: OffsetInterval
-    system_time_ms: int
-    most_rows: int
-    most_decoded_bytes: int
-
-    def run(self, path: Path) -> RowsFound:
-        """Read everything.
-
-        Raises:
-            EngineFailureError: It is no such slice; says which column or row.
-            LimitExceededError: Too many rows, or too much in them.
-        """
-        import numpy as np
-
-        rows = self.interval.row_count
-        if rows > self.most_rows:
-            raise LimitExceededError("output_rows", allowed=self.most_rows, found=rows)
-        with _opened(path) as file, ThreadPoolExecutor(_HASHING_THREADS) as threads:
-            _check_layout(file.metadata, rows)
-            if not file.schema_arrow.remove_metadata().equals(self.schema):
-                raise EngineFailureError("output has other columns than the schema that was answered")
-            if file.metadata.num_rows != rows:
-                raise EngineFailureError(f"output: expected {rows} rows, found {file.metadata.num_rows}")
-            hasher = _find_hasher(file, threads)
-            next_offset = self.interval.start
-            operations = np.zeros(OPERATIONS, np.int64)
-            for batch in _batches(file, self.most_decoded_bytes):
-                operations += self._check_batch(batch, next_offset)
-                next_offset += batch.num_rows
-                if hasher is not None:
-                    hasher.update(batch)
-            if next_offset != self.interval.end + 1:
-                raise EngineFailureError(f"output: expected {rows} rows, found {next_offset - self.interval.start}")
-            return RowsFound(None if hasher is None else hasher.digest(), tuple(operations.tolist()))
-
-    def _check_batch(self, batch: "pa.RecordBatch", next_offset: int) -> "npt.NDArray[np.int64]":
-        """Check some rows, and count them by operation."""
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        if not batch.num_rows:
-            return np.zeros(OPERATIONS, np.int64)
-        try:
-            batch.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise EngineFailureError(f"output: a cell is no value of its column's type ({error})") from error
-        # Their places are those of the schema, whose first columns are these: check_system_columns.
-        offsets, ops, instants = (batch.column(name) for name in self.vocabulary.columns[:3])
-        if not offsets.equals(_count_from(next_offset, len(batch))):
-            raise EngineFailureError(f"output: offsets do not count from {next_offset}")
-        operations = pc.min_max(ops).as_py()
-        if ops.null_count or not 0 <= operations["min"] <= operations["max"] < OPERATIONS:
-            raise EngineFailureError(f"output: operations {operations} are not 0 to {OPERATIONS - 1}")
-        times = pc.min_max(instants.cast(pa.int64())).as_py()
-        if instants.null_count or times != {"min": self.system_time_ms, "max": self.system_time_ms}:
-            raise EngineFailureError(f"output: expected system time {self.system_time_ms} ms, found {times}")
-        return np.bincount(ops.to_numpy(), minlength=OPERATIONS)
+def _check_batch(check: RowsCheck, batch: pa.RecordBatch, next_offset: int) -> npt.NDArray[np.int64]:
+    """Check some rows, and count them by operation."""
+    if not batch.num_rows:
+        return np.zeros(OPERATIONS, np.int64)
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise EngineFailureError(f"output: a cell is no value of its column's type ({error})") from error
+    # Their places are those of the schema, whose first columns are these: check_system_columns.
+    offsets, ops, instants = (batch.column(name) for name in check.vocabulary.columns[:3])
+    if not offsets.equals(_count_from(next_offset, len(batch))):
+        raise EngineFailureError(f"output: offsets do not count from {next_offset}")
+    operations = pc.min_max(ops).as_py()
+    if ops.null_count or not 0 <= operations["min"] <= operations["max"] < OPERATIONS:
+        raise EngineFailureError(f"output: operations {operations} are not 0 to {OPERATIONS - 1}")
+    times = pc.min_max(instants.cast(pa.int64())).as_py()
+    if instants.null_count or times != {"min": check.system_time_ms, "max": check.system_time_ms}:
+        raise EngineFailureError(f"output: expected system time {check.system_time_ms} ms, found {times}")
+    return np.bincount(ops.to_numpy(), minlength=OPERATIONS)
 
 
 @contextmanager
-def _opened(path: Path) -> "Iterator[pq.ParquetFile]":
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     _check_footer_length(path)
     try:
         with pq.ParquetFile(path, memory_map=False) as file:
@@ -162,7 +105,7 @@ def _opened(path: Path) -> "Iterator[pq.ParquetFile]":
         raise EngineFailureError(f"output is not readable as Parquet ({error})") from error
 
 
-def _batches(file: "pq.ParquetFile", most_decoded_bytes: int) -> "Iterator[pa.RecordBatch]":
+def _batches(file: pq.ParquetFile, most_decoded_bytes: int) -> Iterator[pa.RecordBatch]:
     """Give all rows, reading one batch ahead; more values than allowed end it."""
     decoded_bytes = 0
     batches = file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False)
@@ -176,11 +119,11 @@ def _batches(file: "pq.ParquetFile", most_decoded_bytes: int) -> "Iterator[pa.Re
             yield batch
 
 
-def _find_hasher(file: "pq.ParquetFile", threads: ThreadPoolExecutor) -> "Arrow0Hasher | None":
+def _find_hasher(file: pq.ParquetFile, threads: ThreadPoolExecutor) -> Arrow0Hasher | None:
     metadata = file.metadata
     try:
-        return hashing.arrow0.Arrow0Hasher(
-            hashing.reader_schema.reader_schema(file.schema_arrow, metadata.metadata),
+        return Arrow0Hasher(
+            reader_schema(file.schema_arrow, metadata.metadata),
             executor=threads,
             row_group_rows=[metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)],
         )
@@ -199,7 +142,7 @@ def _check_footer_length(path: Path) -> None:
         raise EngineFailureError(f"output has a footer of {length} bytes, more than {_MOST_FOOTER_BYTES}")
 
 
-def _check_layout(metadata: "pq.FileMetaData", rows: int) -> None:
+def _check_layout(metadata: pq.FileMetaData, rows: int) -> None:
     """Refuse what an honest engine does not write: compression that can swell a thousandfold, floods of row groups."""
     groups = metadata.num_row_groups
     if groups > max(rows, 1):
@@ -210,8 +153,5 @@ def _check_layout(metadata: "pq.FileMetaData", rows: int) -> None:
                 raise EngineFailureError(f"output is compressed with {codec}, expected one of {', '.join(_CODECS)}")
 
 
-def _count_from(start: int, length: int) -> "pa.Array":
-    import numpy as np
-    import pyarrow as pa
-
+def _count_from(start: int, length: int) -> pa.Array:
     return pa.array(np.arange(start, start + length, dtype=np.int64))

@@ -11,10 +11,10 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odf_engines import host
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.host.messages import schema_from_text
-from odf_engines.host.output_rows import RowsCheck, RowsFound, SizeCheck
+from odf_engines.host.output_checks import RowsCheck, RowsFound, SizeCheck
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,9 +69,9 @@ class Answer:
         return value
 
     def get_schema(self) -> "pa.Schema":
-        """Return an Arrow schema from ``messages.schema_text``."""
+        """Return an Arrow schema from ``arrow_texts.schema_text``."""
         try:
-            return schema_from_text(self.find_text("schema") or "")
+            return host.arrow_texts.schema_from_text(self.find_text("schema") or "")
         except ValueError as error:
             raise EngineFailureError(f"answer.schema: expected an Arrow schema ({error})") from error
 
@@ -140,7 +140,7 @@ class OutputFolder:
             LimitExceededError: Rows, values or the memory to read them are too many.
         """
         if self._reader is None:
-            return check.run(path)
+            return host.output_rows.check_file(path, check)
         return self._reader.check(path, check, wall_s=self._limits.wall_s)
 
 

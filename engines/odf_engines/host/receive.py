@@ -25,7 +25,7 @@ from odf_engines.contract import (
     TransformResponse,
 )
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.host.output_rows import RowsCheck, RowsFound, SizeCheck
+from odf_engines.host.output_checks import RowsCheck, RowsFound, SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import OffsetInterval

@@ -14,6 +14,7 @@ Source: clauses SANDBOX-3, ENGINE-3, ENGINE-4, ENGINE-10 and ENGINE-24 in ``spec
 
 import compileall
 import importlib.util
+import json
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
@@ -149,8 +150,8 @@ class Guest:
     Attributes:
         name: Of the engine, for names of folders.
         runtime: What its program runs on.
-        program: Module of ours that is started in the sandbox. Its one argument is JSON: ``limits`` for the kernel,
-            ``memory_bytes`` of the session, and ``arguments``.
+        program: Module of ours whose ``main`` is run in the sandbox with ``limits`` for the kernel, ``memory_bytes`` of
+            the session, and ``arguments``.
         launcher: What stands before the command of the program, where Python cannot be started as it is.
         arguments: Plain values for the program.
         environment: Variables beside those that every guest has.
@@ -177,9 +178,17 @@ class Guest:
 _OWN_CODE = Path("/runtime/ours")
 
 
+ENTRY = "odf_engines.host.entry"
+
+
 def python_command(program: str) -> list[str]:
     """Return how a module of ours is started inside the sandbox; nothing of the machine's Python settings counts."""
     return ["/runtime/python/bin/python3", "-I", "-S", "-B", f"{_OWN_CODE / program.replace('.', '/')}.py"]
+
+
+def confined_command(program: str, arguments: Mapping[str, object]) -> list[str]:
+    """Return how ``main`` of a module is run inside the sandbox; ``arguments`` have ``limits`` for the kernel."""
+    return [*python_command(ENTRY), program, json.dumps(arguments)]
 
 
 def compile_packages(runtime: Runtime) -> None:

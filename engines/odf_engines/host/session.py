@@ -39,7 +39,7 @@ from odf_engines.host.messages import encode_message, error_from_fields, error_o
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.query_bounds import check_query_bounds, check_transform_bounds
-from odf_engines.host.runtime import Guest, python_command
+from odf_engines.host.runtime import Guest, confined_command
 from odf_engines.ingest_parts import conditions_of
 from odf_engines.progress import receive_answer
 from odf_engines.sandbox.caller import CallerConfinedProcess
@@ -305,7 +305,7 @@ class HostSession:
             "memory_bytes": self._limits.memory_bytes,
             **self.guest.arguments,
         }
-        program = [*self.guest.launcher, *python_command(self.guest.program), json.dumps(arguments)]
+        program = [*self.guest.launcher, *confined_command(self.guest.program, arguments)]
         process = self._process_type(self.profile(), program, self._limits, writable=[self.folder / "out"])
         # Before it answers: whoever stops the session while it starts must find it.
         self._process = process

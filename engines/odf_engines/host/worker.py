@@ -4,7 +4,7 @@ A guest's program is a module with ``main(arguments)`` that takes its limits on 
 what it needs, and answers as ``serve`` does. Its operations get the request as the dataclass that the host sent, with
 every path in it already a path inside the sandbox (inputs are read only), and a new empty folder for all the files they
 write. They return plain JSON values: file names relative to the folder, counts, offsets, milliseconds; an Arrow schema
-as ``messages.schema_text`` of it.
+as ``arrow_texts.schema_text`` of it.
 
 Source: clauses ENGINE-3 to ENGINE-6 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
 """

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, QuarantineReason
-from odf_engines.host.messages import schema_text
+from odf_engines.host.arrow_texts import schema_text
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.quarantine import Quarantine
 from odf_engines.ingest.slice_writer import WrittenSlice, check_compatible, slice_schema_of

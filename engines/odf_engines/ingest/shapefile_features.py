@@ -21,6 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
 
+import shapefile
+
 from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest.json_records import GEOMETRY
 from odf_engines.readers.contract import BrokenFileError
@@ -106,8 +108,6 @@ def open_shapes(source: Path | BinaryIO, choose: Callable[[Sequence[str]], str],
     Raises:
         BrokenFileError: It is no zip with such a Shapefile, unpacks to too much, or its files do not fit together.
     """
-    import shapefile
-
     try:
         with ExitStack() as stack:
             found = _unpack(source, choose, keep, stack)

@@ -1,4 +1,4 @@
-"""Looking at the beginning of a file: one line of JSON each way. ``program`` starts this, inside the sandbox.
+"""Looking at the beginning of a file: one line of JSON each way, inside the sandbox.
 
 ``process`` says what requests and answers are.
 
@@ -12,7 +12,6 @@ from itertools import islice
 from typing import Any, Final
 
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError
-from odf_engines.sandbox.resources import set_kernel_limits
 
 _LONGEST_REASON: Final = 300
 _PLANS = {
@@ -24,9 +23,8 @@ _PLANS = {
 }
 
 
-def main(arguments: dict[str, Any]) -> None:
+def main(_arguments: dict[str, Any]) -> None:
     """Answer one request."""
-    set_kernel_limits(arguments["limits"])
     request = json.loads(sys.stdin.readline())
     try:
         answer = _look(request)

@@ -72,7 +72,7 @@ def look_at_table(kind: str, path: Path, *, shown_as: str, is_whole: bool) -> Fo
     given = (Mount(path, "/sample/file"), *shapefile_mounts("/runtime/site"))
     profile = profile_of_reader(_PACKAGES, *given, has_filter=has_filter)
     request = {"kind": kind, "is_whole": is_whole, "most_records": _MOST_RECORDS, "most_bytes": _MOST_ANSWER_BYTES}
-    process = start_reader("odf_engines.sampling.program", profile, _LIMITS)
+    process = start_reader("odf_engines.sampling.looking", profile, _LIMITS)
     try:
         process.send(json.dumps(request).encode())
         return _read_answer(process.receive(_LIMITS.wall_s), shown_as)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from odf_engines.contract import GradeLevel, Lookback, TransformClass
 from odf_engines.errors import InvalidQueryError, NotReplayableError
-from odf_engines.host.messages import schema_text
+from odf_engines.host.arrow_texts import schema_text
 from odf_engines.spark import as_of_join, closed_sessions, closed_windows
 from odf_engines.spark.known_transforms import (
     Known,

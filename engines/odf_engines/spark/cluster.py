@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException
 
 from odf_engines.cluster import parse_masters
 from odf_engines.errors import ClusterUnavailableError
+from odf_engines.spark.connection import connect_java, start_spark
 from odf_engines.spark.java_side import analysed_plan, java_class, rows_of_plan, scala_object, scala_sequence
-from odf_engines.spark.launch import connect_java, start_spark
 
 if TYPE_CHECKING:
     import subprocess

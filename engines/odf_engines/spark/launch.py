@@ -8,24 +8,19 @@ Source: clauses ENGINE-9, ENGINE-11 and ENGINE-23 in ``spec/extensions/engine-co
 """
 
 import os
-import struct
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 JAVA = "/runtime/java/bin/java"
 SPARK_HOME = Path("/runtime/site/pyspark")
 LOCAL_FOLDER = "/exchange/out/.spark"
 SECRET = "/runtime/cluster-secret"  # noqa: S105 - a path
 """What a cluster asks of its driver; there only where one is used (CLUSTER-5)."""
-_CONNECTION = "/scratch/connection"  # where Java says how to reach it
+CONNECTION = "/scratch/connection"
+"""Where Java says how to reach it."""
 
 # Reflection that Spark needs into the Java runtime: org.apache.spark.launcher.JavaModuleOptions of Spark 4.3.
 _OPENED = (
@@ -166,55 +161,8 @@ def start_java(
     """Start Java and do not wait for it; the process ends when its input closes."""
     return subprocess.Popen(
         java_command(heap_bytes=heap_bytes, cores=cores, options=options, settings=settings),
-        stdin=subprocess.PIPE, stdout=sys.stderr, env={**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": _CONNECTION},
+        stdin=subprocess.PIPE, stdout=sys.stderr, env={**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": CONNECTION},
     )  # fmt: skip
-
-
-def connect_spark(java: "subprocess.Popen[bytes]") -> "SparkSession":
-    """Return the root session of a Java that was started, as soon as it is up.
-
-    Raises:
-        RuntimeError: Java ended before Spark was up.
-    """
-    connect_java(java)
-    return start_spark()
-
-
-def connect_java(java: "subprocess.Popen[bytes]") -> None:
-    """Wait until a Java that was started can be asked; Spark is not up then.
-
-    Raises:
-        RuntimeError: Java ended before.
-    """
-    from pyspark import SparkContext
-
-    connection = Path(_CONNECTION)
-    while not connection.exists():
-        if java.poll() is not None:
-            raise RuntimeError(f"Java ended with code {java.returncode}")
-        time.sleep(0.005)
-    raw = connection.read_bytes()
-    port, length = struct.unpack("!ii", raw[:8])
-    os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=raw[8 : 8 + length].decode())
-    connection.unlink()
-    SparkContext._ensure_initialized()  # noqa: SLF001 - connects, and has no public name
-    if (secret := Path(SECRET)).exists():
-        # Not on the command line of Java, which everybody on the machine can read.
-        SparkContext.setSystemProperty("spark.authenticate.secret", secret.read_text().strip())
-
-
-def start_spark() -> "SparkSession":
-    """Start Spark in the Java that is connected, and return its root session."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    from odf_engines.spark.warm_up import load_beside, load_libraries, load_sql
-
-    sql = load_beside(load_sql)
-    SparkContext.getOrCreate()
-    sql.join()
-    load_beside(load_libraries)
-    return SparkSession.builder.getOrCreate()
 
 
 if __name__ == "__main__":

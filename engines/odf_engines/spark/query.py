@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
-from odf_engines.host.messages import schema_text
+from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.queries import quote_dotted_names, tell_apart
 from odf_engines.ingest.slice_writer import iter_groups
 from odf_engines.records.carriers import TIMESTAMP, carrier_of, quoted, slice_field_of, spark_name_of, to_carrier

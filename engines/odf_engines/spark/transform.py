@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError
-from odf_engines.host.messages import schema_text
+from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.slices import write_slice
 from odf_engines.spark import as_of_join, closed_sessions
 from odf_engines.spark.as_of_join import iter_answer_changes

@@ -11,6 +11,8 @@ import contextlib
 from collections.abc import Callable
 from threading import Thread
 
+from py4j.protocol import Py4JError
+
 from odf_engines.spark.java_side import java_class
 
 _COLUMNS = "`a` BIGINT NOT NULL, `b` STRING, `c` TIMESTAMP NOT NULL, `d` DECIMAL(10, 2)"
@@ -20,8 +22,6 @@ def load_beside(load: Callable[[], None]) -> Thread:
     """Load something in a thread of its own, which is returned running; a failure is passed over."""
 
     def run() -> None:
-        from py4j.protocol import Py4JError
-
         with contextlib.suppress(Py4JError):
             load()
 

@@ -1,197 +1,31 @@
-"""The program inside the sandbox: starts Spark once, then answers requests, one JSON line each way.
-
-How to add an operation: write a function in a module inside ``odf_engines.spark``
-
-    def run(spark: SparkSession, request: SomeRequest, folder: Path) -> dict[str, object]
-
-and name it in ``OPERATIONS``. It gets a fresh Spark session, and the rest as ``host.worker`` says. It raises the errors
-of ``odf_engines.errors`` for what is the query's or the source's fault; anything else is reported as a failure of the
-engine. The module is imported at the first request for it. What it prints goes to the log.
-
-The sandbox has Python's standard library, pyspark, py4j, msgspec, numpy, pyarrow, ``odf_protocol`` and ``odf_engines``,
-nothing else.
+"""The program inside the sandbox: starts Java, and leaves the rest to ``answering``, which is loaded while Java starts.
 
 Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
 """
 
 import gc
-import importlib
-import json
-import re
-import signal
-import subprocess
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from odf_engines.errors import EngineError
-
-OPERATIONS = {
-    "check": "odf_engines.spark.check.run",
-    "convert": "odf_engines.spark.ingest.pipeline.run_conversion",
-    "ingest": "odf_engines.spark.ingest.pipeline.run",
-    "query": "odf_engines.spark.query.run",
-    "transform": "odf_engines.spark.transform.run",
-}
-
-# What a transform imports in the end, imported while Java starts; a name that is missing costs time in a first request.
-_PRELOADED = (
-    "encodings.idna", "ssl",  # by py4j when it connects
-    "numpy.ma", "pyarrow.compute", "pyarrow.parquet",
-    "pyspark.sql.classic.column", "pyspark.sql.classic.dataframe", "pyspark.sql.pandas.map_ops",
-    "odf_engines.spark.transform",
-)  # fmt: skip
-
-_OUT_OF_MEMORY = 3  # exit code of Java under -XX:+ExitOnOutOfMemoryError
-# How Spark says that memory is not enough for a sort or a join, or a row not for one buffer of Java (2 GiB).
-_SHORTAGES = ("UNABLE_TO_ACQUIRE_MEMORY", "OutOfMemoryError", "Cannot grow BufferHolder")
-# Conditions of Spark that are about values, cardinality, or what a query says (SQL:2016, classes of SQLSTATE).
-_OF_THE_QUERY = re.compile(r"SQLSTATE: (?:21|22|42)")
-_DEEPEST_CAUSE = 20  # guess: Java's chains of causes are five long
-_END_GRACE_S = 30.0  # guess: Java that loses its last thread is gone in milliseconds; a busy machine takes its time
+from odf_engines import host, spark
+from odf_engines.spark.launch import start_java
 
 
 def main(arguments: dict[str, Any]) -> None:
     """Serve until the input ends.
 
     Args:
-        arguments: ``limits`` for the kernel, ``memory_bytes`` of the session, ``cores`` and ``java_options``; for a
-            cluster ``settings`` of Spark besides, its ``master`` and how many ``executors`` it is to give.
+        arguments: ``memory_bytes`` of the session, ``cores`` and ``java_options``; for a cluster ``settings`` of Spark
+            besides, its ``master`` and how many ``executors`` it is to give.
     """
-    from odf_engines.sandbox.resources import set_kernel_limits
-
-    set_kernel_limits(arguments["limits"])
-    # What is loaded at the start stays, and looking for garbage in it takes a tenth of the time.
-    gc.disable()
-    from odf_engines.spark.launch import connect_spark, start_java
-
-    # Java takes longest, so it comes first, and everything else while it starts. The other half of the memory is for
-    # Java outside its heap, Python and Arrow.
-    memory_bytes = arguments["memory_bytes"]
+    gc.disable()  # until Spark is up, as what is loaded by then stays
     settings = arguments.get("settings", {})
     if settings:
-        from odf_engines.host.worker import output_folder
-
-        settings = {**settings, "spark.local.dir": f"{output_folder()}/.spark"}
+        settings = {**settings, "spark.local.dir": f"{host.worker.output_folder()}/.spark"}
     java = start_java(
-        heap_bytes=memory_bytes // 2, cores=arguments["cores"], options=arguments["java_options"], settings=settings
+        # The other half is for Java outside its heap, Python and Arrow.
+        heap_bytes=arguments["memory_bytes"] // 2,
+        cores=arguments["cores"],
+        options=arguments["java_options"],
+        settings=settings,
     )
-
-    from odf_engines.errors import ClusterUnavailableError, LimitExceededError
-    from odf_engines.host.messages import error_to_fields
-    from odf_engines.host.worker import READY, answer_line, take_answers
-
-    answers = take_answers()
-    for name in _PRELOADED:
-        importlib.import_module(name)
-    if settings:
-        from odf_engines.spark.cluster import connect_cluster
-
-        try:
-            root = connect_cluster(java, arguments, output_folder())
-        except ClusterUnavailableError as unavailable:
-            print(json.dumps({"error": error_to_fields(unavailable)}), file=answers, flush=True)
-            return
-    else:
-        root = connect_spark(java)
-    gc.freeze()
-    gc.enable()
-    print(json.dumps(READY), file=answers, flush=True)
-    for line in sys.stdin:
-        answer = answer_line(
-            line, lambda *asked: _run(root, *asked), lambda error: _explain(error, memory_bytes), answers
-        )
-        if "error" in answer and _has_ended(java):
-            # Without Java there is nothing left to ask; the host starts another worker.
-            if java.returncode == _OUT_OF_MEMORY:
-                error = LimitExceededError("memory_bytes", allowed=memory_bytes)
-                answer["error"] = error_to_fields(error)
-            elif java.returncode == -signal.SIGXCPU:
-                allowed = arguments["limits"]["RLIMIT_CPU"]
-                answer["error"] = error_to_fields(LimitExceededError("cpu_s", allowed=allowed))
-            print(json.dumps({**answer, "is_last": True}), file=answers, flush=True)
-            return
-        print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)
-    if java.stdin is not None:
-        java.stdin.close()
-    java.wait()
-
-
-def _run(root: "SparkSession", operation: str, request: Any, folder: Path) -> dict[str, object]:
-    module, _, function = OPERATIONS[operation].rpartition(".")
-    run = getattr(importlib.import_module(module), function)
-    result: dict[str, object] = run(_fresh_session(root), request, folder)
-    return result
-
-
-def _explain(error: Exception, memory_bytes: int) -> "EngineError":
-    """Say whose fault a failure is; Spark reports its own shortage of memory as a failure of the query."""
-    from odf_engines.errors import EngineError, EngineFailureError, InvalidQueryError, LimitExceededError
-
-    try:
-        cause = _cause_of_failed_job(error)
-        told = str(error) if cause is None else cause
-        if isinstance(error, MemoryError) or any(mark in told for mark in _SHORTAGES):
-            return LimitExceededError("memory_bytes", allowed=memory_bytes)
-        if isinstance(error, EngineError):
-            return error
-        if cause is not None:
-            return InvalidQueryError(cause)
-        text = f"{type(error).__name__}: {told}".split("\nJVM stacktrace")[0]
-        if isinstance(error, RecursionError) or "java.lang.StackOverflowError" in text:
-            from odf_engines.spark.gate.statement import TOO_DEEP
-
-            return InvalidQueryError(TOO_DEEP)
-        return EngineFailureError(text[:2000])
-    except Exception:  # noqa: BLE001 - Java, which knows what went wrong, ended while it was asked
-        return EngineFailureError(f"{type(error).__name__}, and Java ended")
-
-
-def _cause_of_failed_job(error: Exception) -> str | None:
-    """Return what first went wrong where a query failed on its rows, None if something else did (ENGINE-8)."""
-    from py4j.protocol import Py4JJavaError
-
-    if not isinstance(error, Py4JJavaError):
-        return None
-    each, is_job, told = error.java_exception, False, ""
-    for _ in range(_DEEPEST_CAUSE):
-        told = str(each.toString())[:2000]
-        is_job = is_job or "Job aborted due to stage failure" in told or _OF_THE_QUERY.search(told) is not None
-        if (cause := each.getCause()) is None:
-            break
-        each = cause
-    return told.split("\nDriver stacktrace")[0] if is_job else None
-
-
-def _has_ended(java: "subprocess.Popen[bytes]") -> bool:
-    """Whether Java is gone; asked after a failure, when it may be about to go."""
-    try:
-        java.wait(timeout=_END_GRACE_S if _is_unreachable() else 0)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-def _is_unreachable() -> bool:
-    from pyspark import SparkContext
-
-    try:
-        SparkContext._jvm.System.nanoTime()  # noqa: SLF001
-    except Exception:  # noqa: BLE001 - whatever the pipe to Java says when its other end is gone
-        return True
-    return False
-
-
-def _fresh_session(root: "SparkSession") -> "SparkSession":
-    """Return a session without the views, settings and cached tables of earlier requests."""
-    root.catalog.clearCache()
-    return root.newSession()
-
-
-if __name__ == "__main__":
-    # Started with -I -S: nothing of the machine's Python configuration counts, so the path is set here.
-    sys.path[:0] = ["/runtime/ours", "/runtime/site", "/runtime/plug-ins"]
-    main(json.loads(sys.argv[1]))
+    spark.answering.serve(java, arguments)

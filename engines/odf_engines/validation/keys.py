@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odf_engines.records.referenced_rows import ReferencedRows, plain_schema_of, read_in_force
+from odf_engines.records.referenced_rows import ReferencedRows
+from odf_engines.records.rows_in_force import plain_schema_of, read_in_force
 from odf_engines.validation.columns import ColumnPath, FoundValues
 from odf_engines.validation.contract import Context, Fault, ParameterError, Validator
 

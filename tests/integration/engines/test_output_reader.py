@@ -19,8 +19,8 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.host.output_checks import RowsCheck, SizeCheck
 from odf_engines.host.output_reader import OutputReader
-from odf_engines.host.output_rows import RowsCheck, SizeCheck
 from odf_engines.sandbox.resources import usage_of
 from odf_node.rows.slices import logical_hash_of
 from odf_protocol.events import OffsetInterval
