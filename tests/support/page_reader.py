@@ -10,6 +10,7 @@ import aiohttp
 from yarl import URL
 
 from odf_node.configuration import Access, Configuration
+from odf_node.configuration.declaration import Listen
 from odf_node.http.callers import secret_hash_of
 from odf_node.http.served_node import Live
 from odf_node.ports import AccessToken
@@ -112,7 +113,9 @@ class PageReader:
 
 
 @asynccontextmanager
-async def reading(made: SecretiveNode, pages: str = "token", **access: Any) -> AsyncIterator[PageReader]:
+async def reading(
+    made: SecretiveNode, pages: str = "token", *, public_url: str | None = None, **access: Any
+) -> AsyncIterator[PageReader]:
     """Serve a node, and look at it; two tokens open it."""
     node = made.node
     for secret, scopes in ((INSPECTOR, ("inspect",)), (READER, ("read",))):
@@ -122,7 +125,7 @@ async def reading(made: SecretiveNode, pages: str = "token", **access: Any) -> A
                     id=secret[4:9], secret_hash=secret_hash_of(secret), label=secret, scopes=scopes, created_at=NOW
                 )
             )
-    live = Live(Configuration(access=Access(pages=pages, **access)))
+    live = Live(Configuration(access=Access(pages=pages, **access), listen=Listen(public_url=public_url)))
     async with (
         made.served(live=live) as stranger,
         aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session,

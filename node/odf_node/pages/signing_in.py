@@ -16,8 +16,17 @@ from odf_node.http.bodies import read_body
 from odf_node.http.callers import get_caller, secret_hash_of
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import LIVE, NODE
-from odf_node.pages.rendering import Page
-from odf_node.pages.visits import LASTS_S, PAGES, Viewer, cookie_name, find_viewer, new_word
+from odf_node.pages.rendering import Page, dress
+from odf_node.pages.visits import (
+    LASTS_S,
+    PAGES,
+    Viewer,
+    cookie_name,
+    find_cookie,
+    find_viewer,
+    is_encrypted,
+    new_word,
+)
 from odf_node.ports.access import Pages as Setting
 from odf_node.ports.access import TokenState
 
@@ -26,7 +35,8 @@ MAX_FIELDS: Final = 20  # guess: our forms have five
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 WORD_FIELD: Final = "form_word"
 
-_OUR_PAGES: Final = re.compile(r"/(?:-/[A-Za-z0-9/_.:%?=&-]{0,1000})?", re.ASCII)
+_OUR_PAGES: Final = re.compile(r"/(?:-/(?![^?]*(?://|\.\.))[A-Za-z0-9/_.:%?=&-]{0,1000})?", re.ASCII)
+"""In the path neither dots that lead up nor two slashes, which others might read as a host.  # guess: the length"""
 _MOST_TOKEN_CHARACTERS: Final = 512  # as in headers
 
 RenderPage = Callable[[web.Request, Viewer, Page], Awaitable[web.Response]]
@@ -75,7 +85,7 @@ def answer_sign_in(render_page: RenderPage) -> Callable[[web.Request], Awaitable
             return await _show_form(request, render_page, "")
         if request.method != "POST":
             raise web.HTTPMethodNotAllowed(request.method, ("GET", "HEAD", "POST"))
-        cookie = request.cookies.get(_form_cookie(request), "")
+        cookie = find_cookie(request, _form_cookie(request))
         try:
             form = await read_form(request, cookie)
         except ProblemError as error:
@@ -84,11 +94,13 @@ def answer_sign_in(render_page: RenderPage) -> Callable[[web.Request], Awaitable
         if secret_hash is None:
             lack = "the token is unknown, expired or revoked"
             return await _show_form(request, render_page, lack, HTTPStatus.FORBIDDEN)
-        word = request.app[PAGES].sessions.begin(secret_hash)
+        sessions = request.app[PAGES].sessions
+        sessions.end(find_cookie(request, cookie_name(request)))
+        word = sessions.begin(secret_hash)
         then = form.get("then", "")
         answer = _go_to(then if _OUR_PAGES.fullmatch(then) else "/")
-        _set_cookie(request, answer, cookie_name(request), word, LASTS_S)
-        answer.del_cookie(_form_cookie(request), path="/-/")
+        _set_cookie(request, answer, cookie_name(request), word)
+        _forget_cookie(request, answer, _form_cookie(request))
         return answer
 
     return answer
@@ -103,7 +115,7 @@ async def answer_sign_out(request: web.Request) -> web.StreamResponse:
     await read_form(request, viewer.cookie)
     request.app[PAGES].sessions.end(viewer.cookie)
     answer = _go_to("/-/sign-in")
-    answer.del_cookie(cookie_name(request), path="/")
+    _forget_cookie(request, answer, cookie_name(request))
     return answer
 
 
@@ -119,7 +131,7 @@ async def _show_form(
     }
     caller = get_caller(request)
     page = await render_page(request, Viewer(caller.peer, caller.reads), Page("sign_in.html", values, status))
-    _set_cookie(request, page, _form_cookie(request), cookie, LASTS_S, path="/-/")
+    _set_cookie(request, page, _form_cookie(request), cookie)
     return page
 
 
@@ -134,18 +146,19 @@ async def _find_valid(request: web.Request, secret: str) -> bytes | None:
 
 
 def _go_to(path: str) -> web.Response:
-    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": path, "Cache-Control": "no-store"})
+    return dress(web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": path}))
 
 
 def _form_cookie(request: web.Request) -> str:
     return f"{cookie_name(request)}_form"
 
 
-def _set_cookie(
-    request: web.Request, answer: web.Response, name: str, word: str, lasts_s: float, *, path: str = "/"
-) -> None:
-    public = request.app[LIVE].configuration.listen.public_url or ""
-    is_encrypted = request.secure or public.startswith("https:")
+def _set_cookie(request: web.Request, answer: web.Response, name: str, word: str) -> None:
     answer.set_cookie(
-        name, word, max_age=int(lasts_s), path=path, httponly=True, samesite="Strict", secure=is_encrypted
+        name, word, max_age=int(LASTS_S), path="/", httponly=True, samesite="Strict", secure=is_encrypted(request)
     )
+
+
+def _forget_cookie(request: web.Request, answer: web.Response, name: str) -> None:
+    # As it was set: browsers take nothing else of a name that begins with __Host-.
+    answer.del_cookie(name, path="/", httponly=True, samesite="Strict", secure=is_encrypted(request))

@@ -215,7 +215,7 @@ async def find_viewer(request: web.Request) -> Viewer:
     caller = get_caller(request)
     if caller.token is not None:
         return Viewer(caller.peer, caller.reads, caller.token)
-    cookie = request.cookies.get(cookie_name(request), "")
+    cookie = find_cookie(request, cookie_name(request))
     session = request.app[PAGES].sessions.find(cookie)
     node = request.app[NODE]
     # At each request: a token that was revoked opens nothing any more.
@@ -227,5 +227,23 @@ async def find_viewer(request: web.Request) -> Viewer:
 
 
 def cookie_name(request: web.Request) -> str:
-    """Name the cookie of a session; browsers keep those of several nodes of one machine apart by nothing else."""
-    return f"odf_node_{request.url.port}"
+    """Name the cookie of a session; browsers keep those of several nodes of one machine apart by nothing else.
+
+    Where the line is encrypted the name begins so that they take it from this host alone, and from no neighbour of its
+    name: RFC 6265bis, "The __Host- Prefix".
+    """
+    return f"{'__Host-' if is_encrypted(request) else ''}odf_node_{request.url.port}"
+
+
+def is_encrypted(request: web.Request) -> bool:
+    """Say whether browsers reach this node on an encrypted line."""
+    public = request.app[LIVE].configuration.listen.public_url or ""
+    return request.secure or public.startswith("https:")
+
+
+def find_cookie(request: web.Request, name: str) -> str:
+    """Return a cookie; empty where there is none, or several: a neighbour can set one beside it, for a path of ours."""
+    parts = [part.partition("=") for text in request.headers.getall("Cookie", ()) for part in text.split(";")]
+    if sum(each.strip() == name for each, _, _ in parts) != 1:
+        return ""
+    return request.cookies.get(name, "")
