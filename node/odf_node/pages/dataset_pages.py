@@ -12,9 +12,10 @@ from odf_node.errors import UsageError
 from odf_node.pages.rendering import Page
 from odf_node.pages.texts import without_hidden
 from odf_node.pages.visits import Visit
-from odf_node.ports import BlockNotFoundError, DatasetNotFoundError, DatasetRecord
+from odf_node.ports import BlockNotFoundError, DatasetNotFoundError, DatasetRecord, Origin
 from odf_node.upkeep.listing import DatasetSummary
 from odf_protocol.dataset_view import DatasetView
+from odf_protocol.enums import DatasetKind
 from odf_protocol.manifest import iter_log_yaml
 from odf_protocol.policy import Trust
 from odf_protocol.schema_compat import describe_type
@@ -51,7 +52,10 @@ def frame_of(visit: Visit, record: DatasetRecord, tab: str) -> dict[str, Any]:
     summary = next(iter(visit.node.read_models.listing.summarize([record])), None)
     if summary is None:  # deleted meanwhile
         raise DatasetNotFoundError("of this name")
-    return {"record": record, "summary": summary, "badge": badge_of(summary), "tab": tab}
+    # Nothing else is ever ingested here, so nothing else has rows that could not be taken.
+    has_quarantine = record.origin is Origin.OWN and record.kind is DatasetKind.ROOT
+    badge = badge_of(summary)
+    return {"record": record, "summary": summary, "badge": badge, "tab": tab, "has_quarantine": has_quarantine}
 
 
 def show_list(visit: Visit) -> Page:

@@ -16,11 +16,13 @@ from odf_node.pages import questions
 from odf_node.pages.lineage_pages import draw
 from odf_node.ports import QuarantineFile
 from odf_protocol.did import DatasetId
+from odf_protocol.enums import DatasetKind
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
+from odf_protocol.events import Seed
 from odf_protocol.multihash import Multihash
 from support.event_loop import in_loop
 from support.hidden_worlds import DERIVED_KEY, derived
-from support.offers import NOW, Judge, PublisherHome, parquet_bytes, root_chain
+from support.offers import NOW, Judge, PeerChain, PublisherHome, parquet_bytes, root_chain, select
 from support.page_reader import INSPECTOR, READER, PageReader, SeenPage, reading, require_harmless
 from support.secretive_node import FRIEND_TOKEN, SHOWN_KEY, THIEF_TOKEN, SecretiveNode
 from support.signing import dataset_of
@@ -198,6 +200,20 @@ async def test_refusal_is_shown_with_the_cells_that_differ_pages_15(made: Secret
         assert "rows differ (REPLAY-1)" in page.text
         assert "7 city=Oslo people<i> 717710 null" in page.text
         assert "cities<b>, block 4" in page.text
+
+
+@in_loop
+async def test_quarantine_is_a_tab_of_own_roots_alone_as_nothing_else_is_ingested_pages_15(made: SecretiveNode) -> None:
+    keeper, folder = publisher_of(made), made.hidden.folder
+    derivative = PeerChain(folder, name="derived.data", key=b"\x56" * 32)
+    derivative.add(Seed(dataset_id=derivative.id, dataset_kind=DatasetKind.DERIVATIVE))
+    keeper.keep(derivative.add(select("SELECT * FROM in0", made.hidden.id)))
+    Judge(made.node.home, made.node.engines).accept(root_chain(folder, slices=1, key=b"\x57" * 32, name="taken.data"))
+    async with reading(made) as reader:
+        await reader.sign_in(INSPECTOR)
+        for name, has_tab in (("shown.data", True), ("derived.data", False), ("taken.data", False)):
+            page = await reader.get(f"/-/datasets/{name}")
+            assert (f"/-/datasets/{name}/quarantine" in page.html) == has_tab, name
 
 
 @in_loop
