@@ -13,7 +13,7 @@ from typing import Any
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineFailureError
-from odf_engines.host.plug_in_mounts import plug_in_mounts
+from odf_engines.guest_packages import plug_in_mounts
 from odf_engines.host.session import HostSession
 from odf_engines.registry import get_engine
 from odf_engines.sandbox.profile import Mount

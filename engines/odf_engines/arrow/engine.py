@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from odf_engines import ingest
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
-from odf_engines.host.datafusion_runtime import find_runtime, iter_engine_files
+from odf_engines.guest_packages import find_runtime, iter_engine_files, plug_in_mounts
 from odf_engines.host.digest import content_digest, user_cache
-from odf_engines.host.plug_in_mounts import plug_in_mounts
 from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import open_session
 from odf_protocol.events import (

@@ -15,7 +15,7 @@ from odf_engines.datafusion import spark_questions
 from odf_engines.datafusion.settings import SETTINGS
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError
-from odf_engines.host.datafusion_runtime import find_runtime, iter_engine_files
+from odf_engines.guest_packages import find_runtime, iter_engine_files
 from odf_engines.host.digest import content_digest, user_cache
 from odf_engines.host.query_bounds import check_query_bounds
 from odf_engines.host.runtime import Guest, compile_packages

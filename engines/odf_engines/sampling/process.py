@@ -14,8 +14,8 @@ import msgspec
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError
+from odf_engines.guest_packages import shapefile_mounts
 from odf_engines.host.output_reader import profile_of_reader, start_reader
-from odf_engines.host.plug_in_mounts import shapefile_mounts
 from odf_engines.plug_in_names import READERS_LIBRARIES
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.profile import Mount

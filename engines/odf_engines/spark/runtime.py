@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
+from odf_engines.guest_packages import plug_in_mounts
 from odf_engines.host import runtime
 from odf_engines.host.digest import content_digest, iter_files, iter_runtime_files
-from odf_engines.host.plug_in_mounts import plug_in_mounts
 from odf_engines.host.runtime import Guest
 from odf_engines.sandbox.profile import Mount
 from odf_engines.spark.launch import class_archives
