@@ -94,6 +94,26 @@ def test_signed_head_of_a_foreign_block_is_refused(store: Store) -> None:
         store.put_signed_head(SignedHead(dataset_id(), Head(0, object_hash(1)), b"x"))
 
 
+def test_signed_head_is_kept_by_whoever_knew_all_key_events_or_not_at_all(store: Store) -> None:
+    """KEY-17: what an old key signed while it was changed would count for the newest word."""
+    commit = pulled_creation()
+    store.commit(commit)
+    before = store.list_head_documents()
+    late = SignedHead(dataset_id(), commit.new_head, b"by the old key")
+    with pytest.raises(KeyLogMovedError):
+        store.put_signed_head(late, known_key_events=1)
+    assert store.list_head_documents() == before
+    store.put_signed_head(late, known_key_events=0)
+    assert store.list_head_documents() != before
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**64 - 1])
+def test_block_whose_number_no_chain_reaches_is_not_there(store: Store, number: int) -> None:
+    """A stranger names any number that 64 bits hold."""
+    store.commit(creation())
+    assert store.find_block_by_number(dataset_id(), number) is None
+
+
 def test_number_of_a_head_changes_with_the_document_that_counts(store: Store) -> None:
     commit = pulled_creation()
     store.commit(commit)

@@ -3,7 +3,9 @@
 import asyncio
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +15,32 @@ from odf_node.acceptance.offers import Wishes
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.key_files import FOLDER_VARIABLE
 from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
+from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RefusedError, RestoredBackupError, UsageError
 from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.keys.changing import KeyChanging
+from odf_node.keys.freshness import Freshness
 from odf_node.keys.logs import KeyLogs
+from odf_node.keys.renewing import renew_head
 from odf_node.keys.reports import KeyReports
 from odf_node.ports import HeadMovedError, KeyLogMovedError, PrivateKey, SigningKeyLostError
 from odf_node.ports.errors import UnsafeKeyFileError
 from odf_protocol.block import decode_block
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import SetInfo
-from odf_protocol.heads import decode_signed_head
+from odf_protocol.heads import decode_signed_head, sign_head
 from odf_protocol.signatures import sign_block
+from odf_protocol.timestamp import Timestamp
 from support.key_logs import RECOVERY_KEY, KeyLog
 from support.offering_peer import OfferingPeer
 from support.offers import NOW, Judge, PeerChain, PublisherHome
 from support.own_datasets import record_of, write
 from support.signing import NEW_KEY, OTHER_KEY, did_key_of
+
+SOON, LATER = Timestamp(NOW.seconds + 1), Timestamp(NOW.seconds + 3_600)
 
 
 @pytest.fixture(autouse=True)
@@ -359,18 +367,118 @@ def test_signature_of_a_block_by_a_later_key_is_judged_at_its_number(
         pull(reader, peer)
 
 
+@pytest.mark.parametrize("action", ["prepare", "recover"])
+def test_recovery_key_that_was_named_stays_in_its_file_whatever_ends_the_command_behind_it_key_18(
+    prepared: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    """KEY-18: its file was removed by a Ctrl-C behind the commit, and nobody could ever take the dataset back."""
+    stick, made = tmp_path / "stick.pem", tmp_path / "made.pem"
+    with written_recovery_key(prepared.home, stick, PrivateKey(RECOVERY_KEY), is_named=lambda: True):
+        pass
+    words = ["--to", str(made)] if action == "prepare" else ["--stolen-from", "1", "--next", str(made)]
+
+    def interrupt(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("odf_node.adapters.key_files.KeyFiles.note_key_event", interrupt)
+        with suppress(KeyboardInterrupt, SystemExit):
+            main(["--home", str(prepared.home.path), "key", action, "cities", "--with", str(stick), *words])
+
+    history = KeyLogs(prepared.store, prepared.store).get_history(record_of(prepared).id)
+    assert len(history.events) == 2
+    assert history.recovery_key == did_key_of(read_recovery_key(made).seed)
+    event = changing(prepared).recover(
+        record_of(prepared), read_recovery_key(made), stolen_from=3, next_recovery_key=None, now=NOW
+    )
+    assert event.index == 2
+
+
+def test_recovery_key_that_was_not_named_leaves_no_file_key_18(
+    owner: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "made.pem"
+
+    def fail(*_arguments: object) -> None:
+        raise KeyLogMovedError(record_of(owner).id, 0, 1)
+
+    with monkeypatch.context() as broken:
+        broken.setattr("odf_node.adapters.sqlite_store.SqliteMetadataStore.add_key_events", fail)
+        assert main(["--home", str(owner.home.path), "key", "prepare", "cities", "--to", str(made)]) != 0
+    assert not made.exists()
+    assert main(["--home", str(owner.home.path), "key", "prepare", "cities", "--to", str(made)]) == 0
+
+
+def test_head_that_the_old_key_signs_while_it_is_changed_does_not_count_key_17(
+    owner: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KEY-17: a renewal read the old key, another process rotated, and the old key had the last word on the head."""
+    real, record = owner.keys.find_last_signed, record_of(owner)
+
+    def rotate_meanwhile(dataset_id: Any) -> Any:
+        with monkeypatch.context() as calm:
+            calm.setattr(owner.keys, "find_last_signed", real)
+            if not KeyLogs(owner.store, owner.store).get_history(dataset_id).events:
+                changing(owner).rotate(record, now=NOW)
+        return real(dataset_id)
+
+    with monkeypatch.context() as busy:
+        busy.setattr(owner.keys, "find_last_signed", rotate_meanwhile)
+        with pytest.raises(KeyLogMovedError):
+            renew_head(owner.store, owner.store, owner.keys, record, now=LATER, valid_s=60)
+
+    def find_signer() -> Any:
+        signed = owner.store.find_signed_head(record.id)
+        return None if signed is None else decode_signed_head(signed.raw).signer
+
+    current = KeyLogs(owner.store, owner.store).get_history(record.id).current_key
+    assert find_signer() == current
+    renew_head(owner.store, owner.store, owner.keys, record, now=LATER, valid_s=60)
+    assert find_signer() == current
+
+
+@pytest.mark.parametrize("is_stolen", [False, True], ids=["retired", "stolen"])
+def test_old_key_does_not_renew_a_head_that_a_later_key_has_signed_head_10(
+    prepared: Node, reader: Node, chain: PeerChain, is_stolen: bool
+) -> None:
+    """HEAD-10: who kept a retired or stolen key gave the newest block an end of his own, and hid what came after."""
+    pull(reader, Publisher.of(prepared, chain))
+    if is_stolen:
+        changing(prepared).recover(
+            record_of(prepared), PrivateKey(RECOVERY_KEY), stolen_from=2, next_recovery_key=None, now=NOW
+        )
+    else:
+        changing(prepared).rotate(record_of(prepared), now=NOW)
+    pull(reader, Publisher.of(prepared, chain))
+    record, freshness = record_of(reader), Freshness(reader.store, reader.store)
+    renew_head(prepared.store, prepared.store, prepared.keys, record_of(prepared), now=SOON, valid_s=60)
+    honest = prepared.store.find_signed_head(record.id)
+    assert honest is not None
+    freshness.learn(honest.raw, record.id, source="owner", now=SOON)
+    assert reader.store.find_signed_head(record.id) == honest
+
+    late = sign_head(
+        chain.key, dataset_id=record.id, sequence_number=record.head.sequence_number, block_hash=record.head.hash,
+        time=LATER, expires=Timestamp(LATER.seconds + 10**9),
+    )  # fmt: skip
+    freshness.learn(late, record.id, source="thief", now=LATER)
+
+    assert reader.store.find_signed_head(record.id) == honest
+
+
 def test_recovery_key_is_written_once_privately_and_never_in_the_home(owner: Node, tmp_path: Path) -> None:
     key, place = owner.keys.generate(), tmp_path / "recovery.pem"
-    with written_recovery_key(owner.home, place, key):
+    written = partial(written_recovery_key, is_named=lambda: False)
+    with written(owner.home, place, key):
         assert oct(place.stat().st_mode & 0o777) == "0o600"
     assert read_recovery_key(place) == key
-    with pytest.raises(UsageError, match="exists already"), written_recovery_key(owner.home, place, key):
+    with pytest.raises(UsageError, match="exists already"), written(owner.home, place, key):
         pass
     inside = owner.home.path / "keys" / "recovery.pem"
-    with pytest.raises(UsageError, match="own folder"), written_recovery_key(owner.home, inside, key):
+    with pytest.raises(UsageError, match="own folder"), written(owner.home, inside, key):
         pass
     other = tmp_path / "other.pem"
-    with pytest.raises(RejectedError), written_recovery_key(owner.home, other, key):
+    with pytest.raises(RejectedError), written(owner.home, other, key):
         raise RejectedError("KEY-1")
     assert not other.exists()
     os.chmod(place, 0o644)  # noqa: PTH101 - what a careless copy does

@@ -1,7 +1,7 @@
 """Recovery keys in files of their own: written once, readable by nobody else, never inside the node's home (KEY-18)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from odf_node.adapters.key_files import MAX_FILE_BYTES, decode_pem, encode_pem, read_private, write_private
@@ -13,8 +13,14 @@ from odf_protocol.errors import MalformedError
 
 
 @contextmanager
-def written_recovery_key(home: Home, path: Path, key: PrivateKey) -> Iterator[None]:
-    """Write a key; it is durable inside the block, and removed again where the block fails.
+def written_recovery_key(home: Home, path: Path, key: PrivateKey, *, is_named: Callable[[], bool]) -> Iterator[None]:
+    """Write a key; it is durable inside the block, and removed again where the block fails before the key is named.
+
+    Args:
+        home: Where it must not lie.
+        path: Of the file.
+        key: To be kept offline.
+        is_named: Says whether the log of keys names it by now: a block may fail, or be ended, behind its commit.
 
     Raises:
         UsageError: The file exists, its folder does not, or it would lie in the home.
@@ -31,7 +37,10 @@ def written_recovery_key(home: Home, path: Path, key: PrivateKey) -> Iterator[No
     try:
         yield
     except BaseException:
-        path.unlink(missing_ok=True)
+        # Whoever cannot read the log keeps the file: a key that nothing names opens nothing, one that is lost is lost.
+        with suppress(Exception):
+            if not is_named():
+                path.unlink(missing_ok=True)
         raise
 
 

@@ -5,12 +5,13 @@ Nothing here refuses data: an old head is still true. It says what is suspicious
 Source: clauses HEAD-3 and HEAD-6 to HEAD-10 in ``spec/extensions/heads.md``.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from odf_node.errors import RestoredBackupError
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import Head, SeenHead, SignedHead
+from odf_node.ports import Head, KeyLogMovedError, SeenHead, SignedHead
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.keys import SignedMarks
@@ -112,10 +113,20 @@ class Freshness:
         held = self.chains.find_dataset(head.dataset_id)
         if held is None or held.head != Head(head.sequence_number, head.block_hash):
             return
-        known = self.documents.find_signed_head(head.dataset_id)
-        if known is None or decode_signed_head(known.raw).time >= head.time:
+        kept = self.documents.find_signed_head(head.dataset_id)
+        if kept is None:
             return
-        self.documents.put_signed_head(SignedHead(head.dataset_id, held.head, head.raw))
+        log, known = KeyLogs(self.chains, self.documents).read(head.dataset_id), decode_signed_head(kept.raw)
+        # A key that another one has followed takes no word back from that one, whatever time it says.
+        if _rank(known, log.history) >= _rank(head, log.history):
+            return
+        with suppress(KeyLogMovedError):
+            self.documents.put_signed_head(SignedHead(head.dataset_id, held.head, head.raw), known_key_events=log.kept)
+
+
+def _rank(head: HeadDocument, history: KeyHistory) -> tuple[int, Timestamp]:
+    places = [place for place, period in enumerate(history.periods) if period.key == head.signer]
+    return max(places, default=-1), head.time
 
 
 MAX_SKEW_S = 300

@@ -31,8 +31,9 @@ def renew_head(
         SigningKeyLostError: The key that speaks for it now is not in this home.
         FrozenDatasetError: Its key signed two histories.
         RestoredBackupError: The chain held here is behind what was published.
+        KeyLogMovedError: The key was changed meanwhile; what the old one signed would count for the newest word.
     """
-    key, _ = KeyLogs(chains, documents).get_signing_key(record.id, keys)
+    key, known = KeyLogs(chains, documents).get_signing_key(record.id, keys)
     Disputes(chains, documents).require_undisputed(record.id, record.name)
     require_newest(chains, documents, keys, record.id, record.head)
     raw = sign_head(
@@ -43,7 +44,7 @@ def renew_head(
         time=now,
         expires=Timestamp(now.seconds + valid_s, now.nanoseconds),
     )
-    documents.put_signed_head(SignedHead(record.id, record.head, raw))
+    documents.put_signed_head(SignedHead(record.id, record.head, raw), known_key_events=known.kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,11 +171,16 @@ class DocumentStore(Protocol):
         """Yield every signed head ever committed or added for the dataset, by sequence number."""
         ...
 
-    def put_signed_head(self, signed_head: SignedHead) -> None:
+    def put_signed_head(self, signed_head: SignedHead, *, known_key_events: int | None = None) -> None:
         """Keep a document about a block of the chain; a different document for the same block stays beside it.
+
+        Args:
+            signed_head: What is kept.
+            known_key_events: How many key events its signer, or who checked it, knew; None: whatever there are.
 
         Raises:
             BlockNotFoundError: The chain has no such block.
+            KeyLogMovedError: There are others by now.
         """
         ...
 

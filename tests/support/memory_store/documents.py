@@ -25,8 +25,10 @@ class MemoryDocuments(MemoryPort):
             heads = [each for _, each in self._tables.get(dataset_id).signed_heads]
         return iter(sorted(heads, key=lambda each: each.head.sequence_number))
 
-    def put_signed_head(self, signed_head: SignedHead) -> None:
+    def put_signed_head(self, signed_head: SignedHead, *, known_key_events: int | None = None) -> None:
         with self._tables.lock:
+            if known_key_events is not None:
+                require_key_events(self._tables, signed_head.dataset_id, known_key_events)
             kept = self._tables.get(signed_head.dataset_id)
             require_block(kept, signed_head.head.sequence_number, signed_head.head.hash)
             if signed_head not in [each for _, each in kept.signed_heads]:

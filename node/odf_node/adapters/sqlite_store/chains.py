@@ -39,6 +39,7 @@ _WITH_ROWS_BACKWARD: Final = (
     " WHERE dataset = ? AND role >= 3 AND sequence_number < ? ORDER BY sequence_number DESC LIMIT ?"
 )
 _OF_ROLE: Final = "SELECT sequence_number FROM blocks WHERE dataset = ? AND role = ? AND sequence_number <= ?"
+_MOST_NUMBER: Final = 2**63 - 1  # what SQLite can hold; strangers name what 64 bits can
 _COUNT_OF_ROLE: Final = "SELECT count(*) FROM blocks WHERE dataset = ? AND role = ? AND sequence_number BETWEEN ? AND ?"
 _NEWEST: Final = " ORDER BY sequence_number DESC LIMIT 1"
 _BY_HASH: Final = (
@@ -128,6 +129,8 @@ class SqliteChains(SqlitePort):
         return self._find(read_block, _BY_HASH, dataset_id.to_bytes(), block_hash.to_bytes())
 
     def find_block_by_number(self, dataset_id: DatasetId, sequence_number: int) -> StoredBlock | None:
+        if sequence_number > _MOST_NUMBER:
+            return None
         return self._find(read_block, _BY_NUMBER, dataset_id.to_bytes(), sequence_number)
 
     def _find_ends(self, dataset_id: DatasetId) -> tuple[int, int]:

@@ -34,10 +34,12 @@ class SqliteDocuments(SqlitePort):
             ).fetchall()
         return (_read_signed_head(dataset_id, row) for row in rows)
 
-    def put_signed_head(self, signed_head: SignedHead) -> None:
+    def put_signed_head(self, signed_head: SignedHead, *, known_key_events: int | None = None) -> None:
         head = signed_head.head
         with self._database.writing() as connection:
             key = get_dataset_key(connection, signed_head.dataset_id)
+            if known_key_events is not None:
+                require_key_events(connection, signed_head.dataset_id, known_key_events)
             known = connection.execute(
                 "SELECT 1 FROM blocks WHERE dataset = ? AND sequence_number = ? AND hash = ?",
                 (key, head.sequence_number, head.hash.to_bytes()),

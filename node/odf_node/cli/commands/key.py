@@ -1,7 +1,7 @@
 """``odf-node key``: show and change who speaks for a dataset."""
 
 import argparse
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,9 @@ from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
 from odf_node.keys.changing import KeyChanging
+from odf_node.keys.logs import KeyLogs
 from odf_node.keys.reports import KeyReports
+from odf_node.ports.keys import PrivateKey
 from odf_protocol.did import DidKey
 
 _ACTIONS: Final = {
@@ -67,7 +69,7 @@ def _prepare(context: Context, record: Any, arguments: argparse.Namespace) -> No
     node = context.node
     before = None if arguments.recovery_key is None else read_recovery_key(_path(arguments.recovery_key))
     key = node.keys.generate()
-    with written_recovery_key(node.home, _path(arguments.to), key):
+    with _written(context, record, _path(arguments.to), key):
         event = _changing(context).prepare(record, DidKey(key.public_key()), signed_with=before, now=node.now())
     _report(context, record, event)
     context.console.text(f"its private half is in {arguments.to} and nowhere else: keep it away from this machine")
@@ -77,7 +79,7 @@ def _recover(context: Context, record: Any, arguments: argparse.Namespace) -> No
     node = context.node
     recovery_key = read_recovery_key(_path(arguments.recovery_key))
     following = None if arguments.next is None else node.keys.generate()
-    written = nullcontext() if following is None else written_recovery_key(node.home, _path(arguments.next), following)
+    written = nullcontext() if following is None else _written(context, record, _path(arguments.next), following)
     with written:
         event = _changing(context).recover(
             record,
@@ -89,6 +91,13 @@ def _recover(context: Context, record: Any, arguments: argparse.Namespace) -> No
     _report(context, record, event)
     if following is None:
         context.console.note("the recovery key has been on this machine now: 'odf-node key prepare' replaces it")
+
+
+def _written(context: Context, record: Any, path: Path, key: PrivateKey) -> AbstractContextManager[None]:
+    logs, public = KeyLogs(context.node.chains, context.node.documents), DidKey(key.public_key())
+    return written_recovery_key(
+        context.node.home, path, key, is_named=lambda: public in logs.get_history(record.id).recovery_keys
+    )
 
 
 def _report(context: Context, record: Any, event: Any) -> None:
