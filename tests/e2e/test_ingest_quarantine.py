@@ -199,6 +199,15 @@ def test_source_of_bad_records_only_gives_no_slice() -> None:
             " c); expected a, b, found a, c. Correct the file, or change the read step's schema",
             id="other-columns",
         ),
+        *(
+            pytest.param(
+                ReadStepCsv(header=True, schema=schema(a=DataTypeInt64(), b=DataTypeInt64())),
+                nothing,
+                "unusable source the source: it is empty: even the header with the names of the columns is missing",
+                id=f"nothing-{len(nothing)}",
+            )
+            for nothing in ("", "\n\n")
+        ),
         pytest.param(
             ReadStepCsv(header=True),
             "a,a\n",

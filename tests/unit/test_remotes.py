@@ -19,9 +19,10 @@ from odf_node.exchange.pulling import PullWishes
 from odf_node.exchange.remotes import UnknownRepositoryError
 from odf_node.home import Home
 from odf_node.ports import RemoteDirection
+from odf_node.ports.datasets import ADDRESS_SCHEMES
 from odf_node.ports.progress import Silence
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import MalformedError
+from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import DatasetKind, Seed
 from odf_protocol.policy import Policy, Trust
 from support.exchange_nodes import TestNode
@@ -93,6 +94,14 @@ def test_name_of_a_repository_is_not_taken_twice(node: Node) -> None:
 def test_repository_without_a_name_or_url_is_refused(node: Node, name: str, url: str) -> None:
     with pytest.raises(MalformedError):
         node.remotes.add(name, url)
+
+
+def test_repository_that_nothing_here_can_ask_is_refused_when_it_is_added(node: Node) -> None:
+    for url in ("ftp://hub.example/data", "odf+file:///hub", "gs://hub"):
+        with pytest.raises(UnsupportedError, match="supported: http, https, "):
+            node.remotes.add("hub", url)
+    for number, scheme in enumerate(ADDRESS_SCHEMES):
+        node.remotes.add(f"hub{number}", f"{scheme}://hub.example/data")
 
 
 def test_repo_commands_do_as_they_say(node: Node, capsys: pytest.CaptureFixture[str]) -> None:

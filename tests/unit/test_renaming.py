@@ -7,6 +7,7 @@ import pytest
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.datasets.naming import Renaming
+from odf_node.errors import UsageError
 from odf_node.ports.datasets import Subscription
 from odf_node.ports.errors import NameTakenError
 from odf_protocol.errors import MalformedError
@@ -56,6 +57,13 @@ def test_name_of_another_dataset_is_refused_whatever_its_case(node: Node, judge:
 def test_case_of_the_own_name_can_be_changed(node: Node, judge: Judge, tmp_path: Path) -> None:
     renaming(node).rename(PublisherHome(judge).keep(root_chain(tmp_path)), "Cities")
     assert names(node) == ["Cities"]
+
+
+def test_name_that_it_has_already_is_no_new_one(node: Node, judge: Judge, tmp_path: Path) -> None:
+    record = PublisherHome(judge).keep(root_chain(tmp_path))
+    with pytest.raises(UsageError, match="is its name already"):
+        renaming(node).rename(record, "cities")
+    assert list(node.store.iter_audit(limit=9)) == []
 
 
 @pytest.mark.parametrize("name", ["", "_odf", "a b", "a/b", "a%", "../a"])

@@ -185,8 +185,10 @@ def _read_csv(
         first = csv_records.read_header(source, dialect)
     except InvalidTextError as error:
         raise InvalidSourceError(source_name, f"the first record: {error}; the file must be UTF-8") from error
+    if not first and has_header and declared is not None:
+        # A download of nothing would retract every row of a snapshot.
+        raise InvalidSourceError(source_name, "it is empty: even the header with the names of the columns is missing")
     if not first:
-        # Without a header there is nothing to compare: the file is empty.
         names = tuple(declared.names) if declared is not None else ()
     elif has_header:
         names = first

@@ -6,6 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from yarl import URL
 
+from odf_node.ports.datasets import ADDRESS_SCHEMES
 from odf_protocol.errors import MalformedError, UnsupportedError
 
 _HTTP_SCHEMES: Final = {"http": "http", "https": "https", "odf+http": "http", "odf+https": "https"}
@@ -41,8 +42,7 @@ def parse_peer_url(address: str) -> URL | Path:
     if not split.scheme and "/" in address:
         return Path(address).expanduser()
     if split.scheme not in _HTTP_SCHEMES:
-        known = "http, https, odf+http, odf+https, file, s3, s3+http, s3+https"
-        raise UnsupportedError("address", found=repr(address), supported=known)
+        raise UnsupportedError("address", found=repr(address), supported=", ".join(ADDRESS_SCHEMES))
     try:
         url = URL(address).with_scheme(_HTTP_SCHEMES[split.scheme]).with_fragment(None).with_query(None)
     except ValueError as error:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from odf_node.errors import UnknownDatasetError
+from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import DatasetRecord, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetStore
@@ -94,8 +94,11 @@ class Renaming:
         Raises:
             MalformedError: It is no name.
             NameTakenError: Another dataset has it.
+            UsageError: It is its name already.
         """
         wanted = str(DatasetName.parse(name))
+        if wanted == record.name:
+            raise UsageError(f"'{wanted}' is its name already")
         self.datasets.rename_dataset(record.id, wanted)
         return Renamed(record, wanted, self._find_rule(record, record.name), self._find_rule(record, wanted))
 

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import DatasetRecord, Remote, RemoteDirection, Repository
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import RemoteStore
+from odf_node.ports.datasets import ADDRESS_SCHEMES, RemoteStore
 from odf_protocol.did import DatasetId
+from odf_protocol.errors import UnsupportedError
 from odf_protocol.names import DatasetUrl, RemoteAlias, RemoteId, RepoName, parse_any_ref
 
 
@@ -32,8 +33,12 @@ class Remotes:
         Raises:
             MalformedError: No name, or no URL.
             UsageError: The name is taken, or there is a password in the URL.
+            UnsupportedError: A scheme that this node does not speak.
         """
-        repository = Repository(str(RepoName.parse(name)), str(DatasetUrl(_without_secrets(url))).rstrip("/"))
+        place = DatasetUrl(_without_secrets(url))
+        repository = Repository(str(RepoName.parse(name)), str(place).rstrip("/"))
+        if "+".join(place.schemes) not in ADDRESS_SCHEMES:
+            raise UnsupportedError("address", found=repr(url), supported=", ".join(ADDRESS_SCHEMES))
         known = self.remotes.find_repository(repository.name)
         if known is not None:
             raise UsageError(f"the repository '{known.name}' is {known.url} already; delete it first")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from odf_node.ports.access import ReadGrants
 from odf_protocol.did import DatasetId, DidKey
@@ -100,6 +100,10 @@ class RemoteDirection(StrEnum):
 
     PULL = "pull"
     PUSH = "push"
+
+
+ADDRESS_SCHEMES: Final = ("http", "https", "odf+http", "odf+https", "file", "s3", "s3+http", "s3+https")
+"""Of places with datasets that this node can ask."""
 
 
 @dataclass(frozen=True, slots=True)
