@@ -17,7 +17,7 @@ from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
 from odf_node.home import Home
 from support.ingests import engine_session
-from support.question_makers import iter_questions, make_tables
+from support.question_makers import TYPES, iter_questions, make_tables
 
 pytestmark = pytest.mark.spark
 
@@ -57,6 +57,18 @@ def test_engines_answer_alike_or_the_first_leaves_it_query_8(
         assert found == answer(engine_session(), request), sql
         alike += 1
     assert (alike >= 100, left >= 10) == (True, True), (alike, left)
+
+
+def test_nulls_are_compared_as_values_query_8(tables: tuple[QueryTable, ...], fusion: QuerySession) -> None:
+    alike = " AND ".join(f"a.{name} IS NOT DISTINCT FROM b.{name}" for name in TYPES)
+    each = ", ".join(f"a.{name} IS DISTINCT FROM b.{name} AS `{name}`" for name in TYPES)
+    for sql in (
+        f"SELECT a.offset, count(*) AS n FROM my.things a JOIN my.things b ON {alike} GROUP BY a.offset",
+        f"SELECT a.offset, b.offset AS other, {each} FROM my.things a CROSS JOIN my.things b",
+        "SELECT whole <=> 4 AS b, small IS DISTINCT FROM whole AS c FROM my.things WHERE NOT word <=> 'a'",
+    ):
+        request = QueryRequest(tables=tables, sql=sql, dialect="spark")
+        assert answer(fusion, request) == answer(engine_session(), request), sql
 
 
 class Kept:

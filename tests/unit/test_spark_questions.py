@@ -30,6 +30,8 @@ LEFT_ALONE = {
     "pipe": ("FROM other |> SELECT word", "the sign |>"),
     # Spark reads this as (small = whole) IN (1), the parser as small = (whole IN (1)).
     "what-binds-closer": ("SELECT small = whole IN (1) AS b FROM my.things", "comparison of conditions"),
+    # Spark reads this as (small = whole) IS DISTINCT FROM 1.
+    "what-binds-closer-of-nulls": ("SELECT small = whole IS DISTINCT FROM 1 AS b FROM my.things", "comparison of cond"),
     "spark-fails": ("SELECT word FROM other GROUP BY 1 HAVING count(*) > 1 ORDER BY max(day)", "HAVING and ORDER BY"),
     # A comma binds less than a join.
     "comma": ("SELECT a.word FROM other a, other b LEFT JOIN other c ON a.whole = c.whole", "join after a cross join"),

@@ -107,6 +107,17 @@ def _compared(first: Term, sign: str, second: Term) -> Term:
     return Term(f"({comparable(left)} {sign} {comparable(right)})", BOOLEAN)
 
 
+_DISTINCT: Final = {exp.NullSafeEQ: "IS NOT DISTINCT FROM", exp.NullSafeNEQ: "IS DISTINCT FROM"}
+
+
+def _distinct(node: exp.Expression, write: Write) -> Term:
+    only(node, "this", "expression")
+    first, second, sign = write(node.this), write(node.expression), _DISTINCT[type(node)]
+    if first.kind == second.kind == BOOLEAN and all(isinstance(each, exp.Column) for each in node.iter_expressions()):
+        return Term(f"({first.sql} {sign} {second.sql})", BOOLEAN)
+    return _compared(first, sign, second)
+
+
 def _alike(first: Term, second: Term) -> tuple[Term, Term]:
     """Give two terms the type in which Spark compares them."""
     kinds = {first.kind, second.kind}
@@ -283,6 +294,7 @@ _WRITERS: Final[dict[type[exp.Expression], Callable[..., Term]]] = {
     exp.Or: _logical,
     exp.Not: _not,
     **dict.fromkeys(_SIGNS, _comparison),
+    **dict.fromkeys(_DISTINCT, _distinct),
     exp.Is: _is_null,
     exp.Between: _between,
     exp.In: _in,
