@@ -5,6 +5,7 @@ INTERVAL ...))`` has each row with ``window_start`` and ``window_end``, by which
 a window in GROUP BY.
 """
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -23,6 +24,9 @@ from odf_protocol.errors import MalformedError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
+# It would write texts of questions as they are among the lines of the daemon.
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 _WINDOWS: Final = {"TUMBLE": "window", "HOP": "window", "SESSION": "session_window"}
 _NO_COUNTERPART: Final = ("_ROWTIME", "_PROCTIME")

@@ -78,7 +78,9 @@ def _explain(error: Exception) -> Exception:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())[:_MOST_CHARACTERS]
+    line = " ".join(text.split())[:_MOST_CHARACTERS]
+    # It may quote rows of others, and clients show it on terminals.
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
 
 
 class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]

@@ -20,6 +20,7 @@ __all__ = ["PLACE", "STATE_SUFFIX", "Part", "Reader", "Scope"]
 
 STATE_SUFFIX: Final = "__state"
 PLACE: Final = "place"
+MOST_WRITTEN: Final = 1_000_000  # guess: characters; five times the longest question that is taken (GATE-15)
 _SIDES: Final = ("LEFT", "RIGHT", "FULL")
 _PARTS: Final = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "order", "limit")
 
@@ -78,6 +79,9 @@ class Scope:
 class Reader:
     """Reads the queries of one question.
 
+    What a question names once is written out wherever it is used, so that few words could stand for any number of
+    them; how much is written out is bounded.
+
     Attributes:
         tables: All there are, by name.
         named: Queries that WITH names, and how often each was used.
@@ -87,6 +91,7 @@ class Reader:
     named: dict[str, Part] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     _count: int = 0
+    _written: int = 0
 
     def read(self, node: exp.Expression) -> Part:
         """Read a query inside of another one.
@@ -199,6 +204,9 @@ class Reader:
         name = node.name
         self.used.add(name)
         part = self.named.get(name) or self._table(name)
+        self._written += len(part.sql)
+        if self._written > MOST_WRITTEN:
+            raise UnsuitableQueryError("a text as long as it is when its named queries are written out")
         return node.alias or node.name, alias, part
 
     def _table(self, name: str) -> Part:

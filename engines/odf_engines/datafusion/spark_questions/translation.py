@@ -3,6 +3,7 @@
 Source: clauses QUERY-5, QUERY-7, QUERY-8 and ENGINE-17 in ``spec``.
 """
 
+import logging
 from collections.abc import Sequence
 
 import sqlglot
@@ -18,6 +19,9 @@ from odf_engines.datafusion.spark_questions.values import Term, cast, only, orde
 from odf_engines.errors import UnsuitableQueryError
 from odf_engines.host.queries import quote_dotted_names, tell_apart
 
+# It would write texts of questions as they are among the lines of the daemon.
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())
+
 # What the parser reads otherwise than Spark does: escapes, comments inside of comments, pipes.
 _READ_OTHERWISE = ("\\", "/*", "|>", "{", "$")
 
@@ -31,6 +35,13 @@ def translate_question(sql: str, tables: Sequence[QueryTable]) -> str:
     for sign in _READ_OTHERWISE:
         if sign in sql:
             raise UnsuitableQueryError(f"the sign {sign}")
+    try:
+        return _translate(sql, tables)
+    except RecursionError as error:
+        raise UnsuitableQueryError("more parts inside each other than are looked at") from error
+
+
+def _translate(sql: str, tables: Sequence[QueryTable]) -> str:
     names = [form for each in tables for form in (each.name, f"{each.name}{STATE_SUFFIX}")]
     try:
         found = sqlglot.parse(quote_dotted_names(sql, names), read="spark")
