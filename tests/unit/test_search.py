@@ -8,8 +8,6 @@ import pytest
 from odf_node.cli.main import main
 from odf_protocol.exchange.words import match_texts
 from support.described_datasets import add_described
-from support.event_loop import in_loop
-from support.exchange_nodes import Chain, TestNode
 from support.offers import Judge, PublisherHome, root_chain
 
 ROWS = [
@@ -77,25 +75,6 @@ def test_more_than_are_shown_are_told(home: Path, capsys: pytest.CaptureFixture[
 def test_words_are_asked_for(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--home", str(home), "search", "http://localhost:1"]) == 2
     assert "say a word" in capsys.readouterr().err
-
-
-@in_loop
-async def test_other_node_that_does_not_answer_stops_no_other(tmp_path: Path) -> None:
-    """EX-90; and what a node hides is not found (EX-89)."""
-    from support.command_line import run_command
-
-    node = TestNode.create(tmp_path / "home")
-    node.keep(Chain("hidden.sales").add(b"secret"), published=False)
-    node.keep(Chain("shown.sales").add(b"rows"))
-    async with node.serving() as url:
-        import asyncio
-
-        done = await asyncio.to_thread(
-            run_command, tmp_path / "mine", "search", "SALES", url, "http://localhost:1", "-o", "json"
-        )
-    assert [(row["name"], row["at"]) for row in json.loads(done.stdout)] == [("shown.sales", f"{url}/shown.sales")]
-    assert done.returncode == 5  # of the one that did not answer
-    assert "search: http://localhost:1" in done.stderr
 
 
 def test_every_word_has_to_be_somewhere() -> None:

@@ -229,3 +229,18 @@ async def test_server_of_the_reference_implementation_is_searched_by_its_own_lis
         for body[0] in ({"data": None}, {"data": {"search": {"query": {"nodes": nodes * 51}}}}, []):
             with pytest.raises(PeerNotFoundError):
                 await ask(server.base, "shops")
+
+
+@in_loop
+async def test_other_node_that_does_not_answer_stops_no_other(tmp_path: Path) -> None:
+    """EX-90; and what a node hides is not found (EX-89)."""
+    node = TestNode.create(tmp_path / "home")
+    node.keep(Chain("hidden.sales").add(b"secret"), published=False)
+    node.keep(Chain("shown.sales").add(b"rows"))
+    async with node.serving() as url:
+        done = await asyncio.to_thread(
+            run_command, tmp_path / "mine", "search", "SALES", url, "http://localhost:1", "-o", "json"
+        )
+    assert [(row["name"], row["at"]) for row in json.loads(done.stdout)] == [("shown.sales", f"{url}/shown.sales")]
+    assert done.returncode == 5  # of the one that did not answer
+    assert "search: http://localhost:1" in done.stderr
