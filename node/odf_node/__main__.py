@@ -4,6 +4,8 @@ import atexit
 import gc
 import sys
 
+from odf_node import cli
+
 _NEW_OBJECTS = 20_000  # measured: loading modules makes objects that stay, and looking through them takes a tenth of it
 
 
@@ -11,9 +13,7 @@ def main() -> int:
     """Run one command in a process that exists for it."""
     gc.set_threshold(_NEW_OBJECTS)
     atexit.register(gc.freeze)  # or all of them are looked through once more at the end, for nothing
-    from odf_node.cli.main import main as run_command_line
-
-    return run_command_line()
+    return cli.main.main()
 
 
 if __name__ == "__main__":

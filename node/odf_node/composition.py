@@ -5,6 +5,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import odf_node
+import odf_protocol
 from odf_node import acceptance, adapters, datasets, derive, engines, exchange, gossip, ingest, trust, upkeep
 from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
@@ -100,9 +102,7 @@ class Node(KeepsToSettings):
     @cached_property
     def rate(self) -> "ByteRate":
         """Of what is read from others and pushed to them."""
-        from odf_node.byte_rate import ByteRate
-
-        return ByteRate()
+        return odf_node.byte_rate.ByteRate()
 
     def limit_transfers(self, bytes_per_s: int, parallel: int | None) -> None:
         """Bound what begins from now on: how fast it moves (0: no limit), how many objects at once (None: usual)."""
@@ -158,9 +158,7 @@ class Node(KeepsToSettings):
     @cached_property
     def ingestor(self) -> "ingest.ingestion.Ingestor":
         """Behind ``ingest`` and ``pull`` of roots."""
-        from odf_node.adapters.sources import open_sources
-
-        sources = open_sources(self.home, self.rate, self.commands)
+        sources = adapters.sources.open_sources(self.home, self.rate, self.commands)
         ports = self.chains, self.commits, self.documents, self.object_names, self.ingests, self.quarantine, self.store
         parts = self.objects, self.keys, self.engines
         return ingest.ingestion.Ingestor(*ports, *parts, sources, os.environ, self.home.staging)
@@ -168,17 +166,14 @@ class Node(KeepsToSettings):
     @cached_property
     def sinks(self) -> "ingest.sinking.BadRowSinks":
         """Behind ``quarantine deliver``, and the daemon's thread for it."""
-        from odf_node.adapters.request_signing import SignedPosts
-
-        ports = self.chains, self.ingests, self.quarantine, self.objects, SignedPosts(self.keys, self.clock)
-        return ingest.sinking.BadRowSinks(*ports, self.home.sinks, self.home.cache, os.environ)
+        ports = self.chains, self.ingests, self.quarantine, self.objects
+        posts = adapters.request_signing.SignedPosts(self.keys, self.clock)
+        return ingest.sinking.BadRowSinks(*ports, posts, self.home.sinks, self.home.cache, os.environ)
 
     @cached_property
     def transformer(self) -> "derive.transforms.Transformer":
         """Behind ``pull`` of derivatives."""
-        from odf_protocol.transform_plan import StepBound
-
-        bound = StepBound(self.engine_roles.step_rows, self.engine_roles.step_bytes)
+        bound = odf_protocol.transform_plan.StepBound(self.engine_roles.step_rows, self.engine_roles.step_bytes)
         ports = self.chains, self.commits, self.documents, self.object_names
         return derive.transforms.Transformer(*ports, self.objects, self.keys, self.engines, bound)
 

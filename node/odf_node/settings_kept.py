@@ -4,6 +4,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import odf_node
 from odf_node import adapters
 from odf_node.home import Home
 
@@ -36,6 +37,5 @@ class KeepsToSettings:
     @cached_property
     def settings(self) -> "Configuration":
         """What was set, where nobody says what holds: in the home's own file and the environment."""
-        from odf_node.configuration import find_configuration_file, load_configuration
-
-        return load_configuration(find_configuration_file(None, os.environ, self.home.path), os.environ)
+        path = odf_node.configuration.find_configuration_file(None, os.environ, self.home.path)
+        return odf_node.configuration.load_configuration(path, os.environ)

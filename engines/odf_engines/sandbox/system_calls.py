@@ -75,7 +75,7 @@ def filter_program(mark: int | None = None, *, shares_network: bool = False) -> 
         SandboxUnavailableError: The library libseccomp is missing.
     """
     try:
-        import pyseccomp
+        import pyseccomp  # here: it fails where the machine lacks libseccomp, which only a filter needs
     except (ImportError, RuntimeError, OSError) as error:
         raise SandboxUnavailableError(f"libseccomp cannot be loaded ({error}); install libseccomp2") from error
     rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from odf_node.adapters import accounts as accounts
     from odf_node.adapters import block_stage as block_stage
     from odf_node.adapters import engine_folder as engine_folder
+    from odf_node.adapters import hashing_thread as hashing_thread
     from odf_node.adapters import http_client as http_client
     from odf_node.adapters import http_push as http_push
     from odf_node.adapters import image_folder as image_folder
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from odf_node.adapters import request_signing as request_signing
     from odf_node.adapters import several_peers as several_peers
     from odf_node.adapters import smart_peer as smart_peer
+    from odf_node.adapters import sources as sources
     from odf_node.adapters import traces as traces
 else:
     __getattr__ = late_modules(__name__)

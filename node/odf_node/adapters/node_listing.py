@@ -129,8 +129,6 @@ async def _iter_told(
         absent = error
     else:
         return
-    from odf_node.adapters.node_listing import iter_listed
-
     async with HttpClient(settings, resolver=resolver) as client:
         try:
             async with aclosing(iter_listed(client, split_dataset_url(_parse_address(plain))[0])) as listed:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from odf_node import adapters
 from odf_node.ports.errors import mapped_os_errors
 from odf_protocol.multihash import SHA3_256, Multihash
 
@@ -147,9 +148,7 @@ class StagedFile:
             self._hash(views)
             return
         if self._beside is None:
-            from concurrent.futures import ThreadPoolExecutor  # here: commands that receive nothing do without
-
-            self._beside = ThreadPoolExecutor(1, "hash-beside-write")
+            self._beside = adapters.hashing_thread.start_thread()
         hashing = self._beside.submit(self._hash, views)
         try:
             yield

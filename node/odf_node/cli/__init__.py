@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
+    from odf_node.cli import awaiting as awaiting
     from odf_node.cli import examples as examples
     from odf_node.cli import explaining as explaining
+    from odf_node.cli import failures as failures
     from odf_node.cli import forecasts as forecasts
     from odf_node.cli import input_files as input_files
     from odf_node.cli import main as main
@@ -15,5 +17,6 @@ if TYPE_CHECKING:
     from odf_node.cli import refusal_text as refusal_text
     from odf_node.cli import rows as rows
     from odf_node.cli import run as run
+    from odf_node.cli import wide_letters as wide_letters
 else:
     __getattr__ = late_modules(__name__)

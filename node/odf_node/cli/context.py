@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import odf_node
 from odf_node import datasets
 from odf_node.cli.console import Console
 from odf_node.errors import UsageError
@@ -48,10 +49,8 @@ class Context:
     @cached_property
     def node(self) -> "Node":
         """The node, opened when a command first needs it."""
-        from odf_node.composition import open_node
-
         try:
-            return open_node(self.home, system_time=self.system_time)
+            return odf_node.composition.open_node(self.home, system_time=self.system_time)
         except RuntimeError as error:
             raise UsageError("this user has no home folder to keep a node in; name one with --home") from error
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
+import odf_protocol
 from odf_node import cli
 
 USAGE_ERROR: Final = 2
@@ -165,14 +166,12 @@ def whole_number(lowest: int, highest: int | None = None) -> Callable[[str], int
 
 def byte_rate(text: str) -> int:
     """Read a rate as ``5M``, ``500k`` or ``250000``: bytes a second; 0: no limit."""
-    from odf_protocol.exchange.limits import LEAST_SET_RATE_BYTES_PER_S
-
+    least = odf_protocol.exchange.limits.LEAST_SET_RATE_BYTES_PER_S
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([kMG]?)", text) or re.fullmatch(r"(\d{1,15})()", text)
     rate = -1 if found is None else int(float(found[1]) * {"": 1, "k": 1_000, "M": 1_000_000, "G": 10**9}[found[2]])
-    if rate != 0 and rate < LEAST_SET_RATE_BYTES_PER_S:
+    if rate != 0 and rate < least:
         raise argparse.ArgumentTypeError(
-            f"expected {LEAST_SET_RATE_BYTES_PER_S:,} bytes a second or more (5M, 500k, 250000), or 0 for no limit; "
-            f"found '{text}'"
+            f"expected {least:,} bytes a second or more (5M, 500k, 250000), or 0 for no limit; found '{text}'"
         )
     return rate
 
@@ -190,11 +189,9 @@ def add_rate_limit(parser: argparse.ArgumentParser) -> None:
 
 def add_parallel(parser: argparse.ArgumentParser) -> None:
     """Add ``--parallel``."""
-    from odf_protocol.exchange.limits import MAX_PARALLEL_TRANSFERS
-
     parser.add_argument(
         "--parallel",
-        type=whole_number(1, MAX_PARALLEL_TRANSFERS),
+        type=whole_number(1, odf_protocol.exchange.limits.MAX_PARALLEL_TRANSFERS),
         metavar="N",
         help="move so many objects at once (default: limits.parallel_transfers of the settings, else 4, and 8 with a "
         "bucket; a folder or archive is read one after the other)",

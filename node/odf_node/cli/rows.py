@@ -3,23 +3,22 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from odf_node.cli.console import Console, ResultNotWrittenError
+from odf_node.cli.row_formats import ARROW, PARQUET, check_output_path
 from odf_node.errors import UsageError
 from odf_node.wording import count_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-FILE_FORMATS: Final = ("parquet", "arrow")
-"""Those that no terminal shows, so that they are written to files."""
-
-FORMATS: Final = ("table", "csv", "json", "ndjson", *FILE_FORMATS)
+from odf_protocol.cell_values import cell_value, float_value
 
 OPERATION_COLUMN: Final = "op"
 OPERATIONS: Final = ("append", "retract", "correct from", "correct to")
@@ -27,7 +26,7 @@ OPERATIONS: Final = ("append", "retract", "correct from", "correct to")
 
 
 def write_rows(
-    console: Console, rows: "pa.Table", output_format: str, *, path: Path | None = None, empty: str = "no rows"
+    console: Console, rows: pa.Table, output_format: str, *, path: Path | None = None, empty: str = "no rows"
 ) -> None:
     """Write ``rows`` to ``path``, or to standard output where it is None.
 
@@ -46,19 +45,7 @@ def write_rows(
     console.note(f"{count_of(rows.num_rows, 'row')} written to {path}")
 
 
-def check_output_path(path: Path) -> None:
-    """Find out before long work whether its result can be put there.
-
-    Raises:
-        UsageError: Something is there already, or the folder is missing.
-    """
-    if path.exists():
-        raise UsageError(f"{path} is there already; name another file or remove it")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.parent}")
-
-
-def _write_whole(rows: "pa.Table", output_format: str, path: Path) -> None:
+def _write_whole(rows: pa.Table, output_format: str, path: Path) -> None:
     """Write a file under its name when it is whole: a part of an answer would be taken for the answer (QUERY-11)."""
     with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
         part = Path(folder, "part")
@@ -69,14 +56,10 @@ def _write_whole(rows: "pa.Table", output_format: str, path: Path) -> None:
         part.rename(path)
 
 
-def _write_file(rows: "pa.Table", output_format: str, path: Path) -> None:
-    if output_format == "parquet":
-        import pyarrow.parquet as pq
-
+def _write_file(rows: pa.Table, output_format: str, path: Path) -> None:
+    if output_format == PARQUET:
         pq.write_table(rows, path)
-    elif output_format == "arrow":
-        import pyarrow as pa
-
+    elif output_format == ARROW:
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
             writer.write_table(rows)
     else:
@@ -84,12 +67,9 @@ def _write_file(rows: "pa.Table", output_format: str, path: Path) -> None:
             _write(Console(out=file), rows, output_format, "no rows")
 
 
-def _write(console: Console, rows: "pa.Table", output_format: str, empty: str) -> None:
+def _write(console: Console, rows: pa.Table, output_format: str, empty: str) -> None:
     match output_format:
         case "csv":
-            import pyarrow as pa
-            import pyarrow.csv as pa_csv
-
             sink = pa.BufferOutputStream()
             pa_csv.write_csv(_as_csv_has_it(rows), sink)
             console.raw(sink.getvalue().to_pybytes().decode())
@@ -107,10 +87,8 @@ def _write(console: Console, rows: "pa.Table", output_format: str, empty: str) -
             console.table(cells, headings, empty=empty)
 
 
-def name_operations(rows: "pa.Table") -> "pa.Table":
+def name_operations(rows: pa.Table) -> pa.Table:
     """Write what the numbers in the column ``op`` mean, where there is one and it has no others."""
-    import pyarrow as pa
-
     position = rows.schema.get_field_index(OPERATION_COLUMN)
     if position < 0 or rows.schema.field(position).type != pa.int32():
         return rows
@@ -120,22 +98,22 @@ def name_operations(rows: "pa.Table") -> "pa.Table":
     return rows.set_column(position, OPERATION_COLUMN, pa.array([OPERATIONS[n] for n in numbers], pa.string()))
 
 
-def _values_of(column: "pa.ChunkedArray") -> list[Any]:
+def rows_of_texts(columns: Mapping[str, Sequence[str | None]]) -> pa.Table:
+    """Make rows of columns of texts."""
+    return pa.table({name: pa.array(column, pa.string()) for name, column in columns.items()})
+
+
+def _values_of(column: pa.ChunkedArray) -> list[Any]:
     # Python has no nanoseconds; Arrow fails, or cuts them off where pandas is installed.
     if "[ns" not in str(column.type):
         # Nor has it years beyond 9999, or dictionaries with a key twice.
         with suppress(ValueError, OverflowError):
             return list(column.to_pylist())
-    from odf_protocol.cell_values import cell_value
-
     return [cell_value(cell) for cell in column]
 
 
-def _as_csv_has_it(rows: "pa.Table") -> "pa.Table":
+def _as_csv_has_it(rows: pa.Table) -> pa.Table:
     """Write lists and structs as JSON, and times that Arrow would write as others as they are (ROWS-11)."""
-    import pyarrow as pa
-    import pyarrow.types as pt
-
     for index, field in enumerate(rows.schema):
         values = _values_of(rows.column(index)) if pt.is_nested(field.type) or pt.is_temporal(field.type) else []
         if pt.is_nested(field.type) or any(isinstance(value, str) for value in values):
@@ -144,7 +122,7 @@ def _as_csv_has_it(rows: "pa.Table") -> "pa.Table":
     return rows
 
 
-def _iter_plain(rows: "pa.Table") -> Iterator[dict[str, Any]]:
+def _iter_plain(rows: pa.Table) -> Iterator[dict[str, Any]]:
     names = rows.schema.names
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"JSON has no two columns called {repeated[0]}; give each its own name with AS")
@@ -156,8 +134,6 @@ def _iter_plain(rows: "pa.Table") -> Iterator[dict[str, Any]]:
 def _plain_value(value: Any) -> Any:
     """Keep what JSON has; times become RFC 3339, decimals exact text, bytes hexadecimal, NaN and infinities words."""
     if isinstance(value, float):
-        from odf_protocol.cell_values import float_value
-
         return float_value(value)
     if value is None or isinstance(value, bool | int | str):
         return value
@@ -189,7 +165,5 @@ def _shortest(moment: datetime) -> str:
     return moment.isoformat(timespec="microseconds" if moment.microsecond % 1000 else "milliseconds")
 
 
-def _is_number(kind: "pa.DataType") -> bool:
-    import pyarrow.types as pt
-
+def _is_number(kind: pa.DataType) -> bool:
     return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))

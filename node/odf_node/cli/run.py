@@ -23,7 +23,7 @@ from odf_engines.errors import (
 from odf_node import cli
 from odf_node.cli.console import Console, printable_line, printable_lines
 from odf_node.cli.context import Context
-from odf_node.cli.stopping import Stopped, exit_code_of_signal, finish_or_stop, stop_on_signals
+from odf_node.cli.stopping import Stopped, exit_code_of_signal, stop_on_signals
 from odf_node.errors import RefusedError, UsageError
 from odf_protocol.errors import (
     CorruptError,
@@ -102,7 +102,7 @@ def _run(command: str, arguments: argparse.Namespace) -> int:
     module = importlib.import_module(f"odf_node.cli.commands.{command}")
     with Context.from_arguments(arguments) as context:
         result = module.run(context, arguments)
-        return result if isinstance(result, int) else finish_or_stop(result, context.stop)
+        return result if isinstance(result, int) else cli.awaiting.finish_or_stop(result, context.stop)
 
 
 def tell_failure(command: str, error: OdfError) -> int:
@@ -150,13 +150,7 @@ def _say(command: str, text: str, *more: str) -> None:
 
 def _show_traceback() -> None:
     """Show where a failure arose to whoever asked for it; call it where it is caught."""
-    import logging
-
-    logging.getLogger("odf_node.failures").debug("failed:", exc_info=True)
-    if os.environ.get(DEBUG_VARIABLE, "0") not in {"", "0"}:
-        import traceback
-
-        traceback.print_exc()
+    cli.failures.show_traceback(is_wanted=os.environ.get(DEBUG_VARIABLE, "0") not in {"", "0"})
 
 
 def _flush_or_leave() -> None:

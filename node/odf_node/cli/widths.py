@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from odf_node import cli
+
 _MARK: Final = "..."
 LEAST_WIDTH: Final = 8  # guess: the beginning of a name, and the mark
 _SIGNS_OF_A_COLUMN: Final = 8  # guess: letters with several marks have four, families of emoji three and a half
@@ -11,9 +13,7 @@ def width_of(text: str) -> int:
     """Say how many columns of a terminal a text takes: letters of East Asia two, marks above letters none."""
     if text.isascii():
         return len(text)
-    from wcwidth import width  # takes as long to load as --version takes
-
-    return width(text)
+    return cli.wide_letters.width(text)
 
 
 def cut_to(text: str, width: int) -> str:

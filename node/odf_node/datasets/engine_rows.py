@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 from odf_engines.contract import TransformRequest
 from odf_engines.registry import is_of_this_package
+from odf_node import rows
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.presence import explained_damage
 from odf_node.ports import StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.rows import EventTimes, RowsCache
-from odf_node.rows.event_times import find_newest, read_event_times, read_times_beside
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DatasetId
@@ -132,7 +132,7 @@ class EngineRows:
         found = {each.physical_hash: self.cache.find_event_times(each.physical_hash, column) for each in slices}
         unknown = [each for each in slices if found[each.physical_hash] is None]
         for each, path in zip(unknown, self.get_paths(dataset_id, unknown), strict=True):
-            times = found[each.physical_hash] = read_event_times(path, column)
+            times = found[each.physical_hash] = rows.event_times.read_event_times(path, column)
             if times is not None:
                 self.cache.remember_event_times(each.physical_hash, column, times)
         return [found[each.physical_hash] for each in slices]
@@ -145,7 +145,7 @@ class EngineRows:
         Raises:
             ObjectNotFoundError, ObjectCorruptError, RejectedError, MalformedError, UnsupportedError: As ``get_paths``.
         """
-        return [read_times_beside(path, column, beside) for path in self.get_paths(dataset_id, slices)]
+        return [rows.event_times.read_times_beside(path, column, beside) for path in self.get_paths(dataset_id, slices)]
 
     def get_newest(
         self, dataset_id: DatasetId, slices: Sequence[DataSlice], column: str, key: Sequence[str], op: str
@@ -159,9 +159,9 @@ class EngineRows:
         found = [_newest.find(each) for each in names]
         unknown = [place for place, each in enumerate(found) if each is None]
         for place, path in zip(unknown, self.get_paths(dataset_id, [slices[each] for each in unknown]), strict=True):
-            rows = read_times_beside(path, column, (*key, op))
-            if rows is not None and rows.num_columns == len(key) + 2:
-                found[place] = find_newest(rows)
+            table = rows.event_times.read_times_beside(path, column, (*key, op))
+            if table is not None and table.num_columns == len(key) + 2:
+                found[place] = rows.event_times.find_newest(table)
                 _newest.keep(names[place], found[place])
         return found
 

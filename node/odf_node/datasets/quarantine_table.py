@@ -9,7 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odf_engines import ingest
 from odf_engines.contract import QueryTable
@@ -18,11 +21,9 @@ from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
+from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MOST_COLUMNS: Final = 1000
 """Of senders' names; what stands under others is in ``_original``.  # guess: more than tables have"""
@@ -57,10 +58,6 @@ class QuarantineTables:
         Raises:
             UsageError: There is more than an engine may be given.
         """
-        import pyarrow.parquet as pq
-
-        from odf_protocol.schema_arrow import data_schema_of
-
         entries = [each.id for each in self.reader.list_entries(record) if as_of is None or each.created_at <= as_of]
         columns = self._name_columns(record, entries)
         schema = _schema_of(columns.values())
@@ -103,9 +100,7 @@ def _free_name(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def _schema_of(columns: Iterable[str]) -> "pa.Schema":
-    import pyarrow as pa
-
+def _schema_of(columns: Iterable[str]) -> pa.Schema:
     error = pa.struct([(name, pa.string()) for name in _ERROR_FIELDS])
     return pa.schema(
         [
@@ -125,11 +120,7 @@ def _schema_of(columns: Iterable[str]) -> "pa.Schema":
     )
 
 
-def _iter_batches(
-    rows: Iterable[KeptRow], columns: Mapping[str, str], schema: "pa.Schema"
-) -> "Iterator[pa.RecordBatch]":
-    import pyarrow as pa
-
+def _iter_batches(rows: Iterable[KeptRow], columns: Mapping[str, str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     rows = iter(rows)
     while some := list(islice(rows, _BATCH_ROWS)):
         yield pa.RecordBatch.from_pylist([_values_of(row, columns) for row in some], schema=schema)

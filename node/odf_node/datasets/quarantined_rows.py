@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from odf_node import datasets
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord, StoredObjects
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.quarantine import QuarantineFile, QuarantineStore, RowId, RowNote
-
-_BATCH_ROWS = 512  # guess: of rows that may be long texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,34 +112,23 @@ class QuarantineReader:
             entries: Those of these entries,
             rows: and these; all where neither is named.
         """
-        import pyarrow.parquet as pq
-
         wanted = {row.entry for row in rows}
         for entry in self.ingests.iter_quarantine(record.id):
             is_whole = entry.id in entries or not (entries or rows)
             if not is_whole and entry.id not in wanted:
                 continue
             notes = self.quarantine.list_row_notes(entry.id)
-            place = 0
-            with pq.ParquetFile(self.objects.get_path(entry.object_hash)) as file:
-                for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-                    for found in batch.to_pylist():
-                        place += 1
-                        row = RowId(entry.id, place)
-                        if is_whole or row in rows:
-                            yield _read_row(row, entry, found, notes.get(place, RowNote()))
+            kept = datasets.row_files.iter_kept(self.objects.get_path(entry.object_hash))
+            for place, found in enumerate(kept, 1):
+                row = RowId(entry.id, place)
+                if is_whole or row in rows:
+                    yield _read_row(row, entry, found, notes.get(place, RowNote()))
 
     def iter_column_names(self, record: DatasetRecord, entries: Collection[int]) -> Iterator[str]:
         """Yield the names of columns as senders gave them, oldest entry first; some more than once."""
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
-
         for entry in self.ingests.iter_quarantine(record.id):
             if entry.id in entries:
-                with pq.ParquetFile(self.objects.get_path(entry.object_hash)) as file:
-                    for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=["columns"]):
-                        given = pc.list_flatten(batch.column(0))
-                        yield from pc.unique(pc.struct_field(given, "name")).to_pylist()
+                yield from datasets.row_files.iter_given_names(self.objects.get_path(entry.object_hash))
 
 
 def _read_row(row: RowId, entry: QuarantineFile, found: dict[str, Any], note: RowNote) -> KeptRow:

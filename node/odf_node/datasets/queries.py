@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from odf_engines.contract import Limits, QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
+from odf_node import datasets
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
-from odf_node.datasets.quarantine_table import QuarantineTables
 from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import DatasetRecord, StoredObjects
@@ -117,7 +117,7 @@ class QueryRunner:
             UsageError: More was set aside than can be asked at once.
         """
         found = self.ask(sql, as_of=as_of, max_rows=max_rows, engine=engine, records=records, limits=limits, more=more)
-        return Answer(_read_rows(found.path), found.engine, found.fallback)
+        return Answer(datasets.row_files.read_table(found.path), found.engine, found.fallback)
 
     def ask(
         self,
@@ -165,7 +165,7 @@ class QueryRunner:
         """
         with ExitStack() as stack:
             (path,) = self._set_aside(record, as_of, stack).slices
-            return _read_rows(path)
+            return datasets.row_files.read_table(path)
 
     def list_tables(self) -> dict[str, tuple[str, ...]]:
         """List the datasets that have data, in the order of their names, and their columns."""
@@ -178,7 +178,7 @@ class QueryRunner:
             folder = stack.enter_context(TemporaryDirectory(dir=self.engines.workspace, prefix="set-aside-"))
             name = f"{record.name}{QUARANTINE_SUFFIX}"
             reader = QuarantineReader(self.ingests, self.quarantine, self.objects)
-            tables = QuarantineTables(self.chains, reader, self.engines.limits.output_bytes)
+            tables = datasets.quarantine_table.QuarantineTables(self.chains, reader, self.engines.limits.output_bytes)
             return tables.make(record, name, Path(folder), as_of=as_of)
 
     def _table(self, record: DatasetRecord, sql: str, as_of: Timestamp | None) -> QueryTable | None:
@@ -214,11 +214,3 @@ def _names(sql: str, record: DatasetRecord) -> bool:
     """Say whether a query may read a dataset's own rows; the engine looks at no other either."""
     name = record.name.lower()
     return name in sql.lower().replace(f"{name}{QUARANTINE_SUFFIX}", "")
-
-
-def _read_rows(path: Path) -> "pa.Table":
-    import pyarrow.parquet as pq
-
-    # ``read_table`` would load all that data sets of many files need, and pandas where it is.
-    with pq.ParquetFile(path) as file:
-        return file.read()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
+import odf_protocol
 from odf_node.datasets.chains import load_view
 from odf_node.ports import DatasetNotFoundError, DatasetRecord
 from odf_node.ports.chains import ChainStore, DefinitionStore
@@ -128,9 +129,7 @@ def _list_declared(source: SetPollingSource | AddPushSource) -> list[str]:
         return [field.name for field in read.schema.fields]
     if read.ddl_schema is None:
         return []
-    from odf_protocol.schema_ddl import parse_ddl
-
     try:
-        return [field.name for field in parse_ddl(list(read.ddl_schema)).fields]
+        return [field.name for field in odf_protocol.schema_ddl.parse_ddl(list(read.ddl_schema)).fields]
     except OdfError:
         return []  # of another implementation's dialect

@@ -6,6 +6,7 @@ from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
     from odf_node.derive import chain_log as chain_log
+    from odf_node.derive import earlier_rows as earlier_rows
     from odf_node.derive import engine_usage as engine_usage
     from odf_node.derive import grading as grading
     from odf_node.derive import lineage as lineage

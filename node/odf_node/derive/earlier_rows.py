@@ -11,20 +11,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from odf_engines.contract import Lookback, Watermark
 from odf_node.ports.rows import EventTimes
 from odf_protocol.events import DataSlice
 from odf_protocol.timestamp import Timestamp
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
-
-
-Tables = Sequence["pa.Table | None"]
+Tables = Sequence[pa.Table | None]
 
 MOST_ROWS: Final = 8_388_608  # guess: a gigabyte where all texts are long, else some hundred megabytes
 """Rows that are looked at at once. Every node gives up at as many: what it chooses, others have to choose as well."""
@@ -57,10 +55,8 @@ def count_rows(slices: Sequence[DataSlice]) -> int:
     return sum(each.offset_interval.row_count for each in slices)
 
 
-def number_alike(columns: "Sequence[pa.ChunkedArray]", rows: int) -> "npt.NDArray[np.int64]":
+def number_alike(columns: Sequence[pa.ChunkedArray], rows: int) -> npt.NDArray[np.int64]:
     """Number rows so that those that are equal in all columns, and only those, have the same number, from 0 on."""
-    import numpy as np
-
     found = np.zeros(rows, dtype=np.int64)
     for column in columns if rows else ():
         codes = np.asarray(column.combine_chunks().dictionary_encode(null_encoding="encode").indices)
@@ -80,9 +76,6 @@ def find_in_force(asked_us: int, table: InputRows, key: Sequence[str]) -> list[D
         table: Its rows.
         key: Its primary key.
     """
-    import numpy as np
-    import pyarrow as pa
-
     tables = _read_newest(table, key) if table.earlier else None
     if tables is None:
         return list(table.earlier)
@@ -105,7 +98,7 @@ def find_in_force(asked_us: int, table: InputRows, key: Sequence[str]) -> list[D
     return [each for place, each in enumerate(table.earlier) if place in kept or each.physical_hash in cut]
 
 
-def _read_newest(table: InputRows, key: Sequence[str]) -> "list[pa.Table] | None":
+def _read_newest(table: InputRows, key: Sequence[str]) -> list[pa.Table] | None:
     """Read the newest versions of all slices; None where those of one are not known, or there are too many."""
     found: list[pa.Table] = []
     for some in _iter_portions([*table.earlier, *table.new]):
@@ -171,10 +164,7 @@ def find_open_since(since_us: int, follows_us: int, inputs: Sequence[InputRows],
         from_us = min(first_us - follows_us, since_us - 2 * (since_us - from_us))
 
 
-def _first_that_leads_to(since_us: int, follows_us: int, tables: "Sequence[pa.Table]") -> int:
-    import numpy as np
-    import pyarrow as pa
-
+def _first_that_leads_to(since_us: int, follows_us: int, tables: Sequence[pa.Table]) -> int:
     if not tables:
         return since_us
     # A column that does not tell rows apart in one slice is left out in all.

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from msgspec import structs
 
+import odf_protocol
 from odf_engines.contract import TransformInput, TransformRequest, TransformResponse
 from odf_engines.errors import LimitExceededError
 from odf_node.ports import DatasetRecord
@@ -152,8 +153,6 @@ def run_of_step(
 
 
 def _version_read(chains: ChainStore, planned: PlannedInput, asked: TransformInput) -> DatasetVersion:
-    from odf_protocol.schema_arrow import rows_schema_of
-
     read = planned.recorded
     record = chains.find_dataset(read.dataset_id)
     block = read.new_block_hash or read.prev_block_hash
@@ -161,7 +160,7 @@ def _version_read(chains: ChainStore, planned: PlannedInput, asked: TransformInp
         dataset_id=str(read.dataset_id),
         name=str(read.dataset_id) if record is None else record.name,
         block=None if block is None else str(block),
-        columns=columns_of_schema(rows_schema_of(asked.schema)),
+        columns=columns_of_schema(odf_protocol.schema_arrow.rows_schema_of(asked.schema)),
     )
 
 

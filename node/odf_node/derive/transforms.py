@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import odf_protocol
 from odf_engines.contract import Limits, TransformInput, TransformRequest, TransformResponse
 from odf_engines.contract import Watermark as EngineWatermark
 from odf_engines.engine import Engine
@@ -325,12 +326,11 @@ class Transformer:
         *,
         notes_progress: bool,
     ) -> TransformReport:
-        from odf_protocol.schema_arrow import data_schema_of
-
         response = result.response
         writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
         system_time = step.request.system_time
-        if view.schema is not None and not is_same(data_schema_of(response.schema), view.schema):
+        schema = odf_protocol.schema_arrow.data_schema_of(response.schema)
+        if view.schema is not None and not is_same(schema, view.schema):
             raise UsageError(
                 f"the query of {record.name} gives other columns than the dataset has, as an input has others now; "
                 "make a new dataset whose query names its columns"
@@ -338,7 +338,7 @@ class Transformer:
         with ExitStack() as stack:
             outputs = StagedOutputs(self.objects, stack)
             if view.schema is None:
-                writer.add(SetDataSchema(schema=data_schema_of(response.schema)), system_time=system_time)
+                writer.add(SetDataSchema(schema=schema), system_time=system_time)
             new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
             new_checkpoint = None
             if response.checkpoint_path is not None:

@@ -7,14 +7,14 @@ Source: VIEW-3 and VIEW-9 in ``spec/extensions/maintained-views.md``, WINDOW-3 i
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from odf_engines.contract import GradeLevel, QueryTable, TransformClass, TransformInput, TransformRequest, Watermark
 from odf_engines.engine import TransformSession
+from odf_node import derive
 from odf_node.datasets.chains import get_block, iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
-from odf_node.derive.earlier_rows import EarlierRows, InputRows, needed_watermarks
 from odf_node.derive.step_figures import CompletedRequest, StepClock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
@@ -25,6 +25,9 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.step_statistics import StateSize
 from odf_protocol.transform_plan import PlannedInput
 from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from odf_node.derive.earlier_rows import EarlierRows, InputRows
 
 
 @dataclass(slots=True)
@@ -103,7 +106,7 @@ class WholeInputs:
         is_final = grade.transform_class is TransformClass.FINAL or bool(request.transform.temporal_tables)
         with clock.measuring("state"):
             stated = [self._add_watermarks(*each) for each in zip(request.inputs, planned, strict=True)]
-            chooser = EarlierRows(
+            chooser = derive.earlier_rows.EarlierRows(
                 grade.lookbacks,
                 {each.alias: each.prev_watermark for each in stated},
                 {each.alias: self._find_rows(each, read) for each, read in zip(stated, planned, strict=True)},
@@ -131,7 +134,7 @@ class WholeInputs:
                 size_bytes += sum(data.size for data in found)
         return StateSize(rows=rows, size_bytes=size_bytes)
 
-    def _find_rows(self, each: TransformInput, planned: PlannedInput) -> InputRows:
+    def _find_rows(self, each: TransformInput, planned: PlannedInput) -> "InputRows":
         """Find the slices of an input, all of whose rows before the step must be here."""
         recorded, name = planned.recorded, each.vocabulary.event_time
         earlier: list[DataSlice] = []
@@ -143,7 +146,7 @@ class WholeInputs:
             presence = Presence(self.object_names, self.rows.objects)
             presence.require_checked(record, (data.physical_hash for data in earlier))
         dataset_id = recorded.dataset_id
-        return InputRows(
+        return derive.earlier_rows.InputRows(
             earlier,
             planned.slices,
             each.earlier_watermarks,
@@ -174,7 +177,7 @@ class WholeInputs:
         )
 
     def _add_rows(
-        self, each: TransformInput, planned: PlannedInput, chooser: EarlierRows, *, is_final: bool
+        self, each: TransformInput, planned: PlannedInput, chooser: "EarlierRows", *, is_final: bool
     ) -> TransformInput:
         if planned.recorded.prev_block_hash is None:
             return each
@@ -183,7 +186,9 @@ class WholeInputs:
             each,
             earlier_slices=self.rows.get_paths(planned.recorded.dataset_id, earlier),
             earlier_intervals=tuple(data.offset_interval for data in earlier),
-            earlier_watermarks=needed_watermarks(each.earlier_watermarks, earlier) if is_final else (),
+            earlier_watermarks=(
+                derive.earlier_rows.needed_watermarks(each.earlier_watermarks, earlier) if is_final else ()
+            ),
             earlier_since_us=chooser.get_since_us(each.alias),
         )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from odf_node import flight
 from odf_node.composition import Node
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
@@ -49,14 +50,8 @@ async def flight_beside(
         return
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise UsageError("listen.flight_port needs protobuf: pip install 'odf-node[flight]'")
-    # Heavy, and for this port alone.
-    from odf_node.flight.answers import Answers
-    from odf_node.flight.callers import Gate
-    from odf_node.flight.questions import Questions
-    from odf_node.flight.server import FlightSqlServer
-
-    answers = Answers(EngineWorkspace(node.home.engines))
-    questions = Questions(node, answers, asyncio.get_running_loop())
+    answers = flight.answers.Answers(EngineWorkspace(node.home.engines))
+    questions = flight.questions.Questions(node, answers, asyncio.get_running_loop())
     try:
         sockets = await open_sockets(listen.address, listen.flight_port)
     except (OSError, OverflowError) as error:
@@ -64,8 +59,8 @@ async def flight_beside(
         raise AddressInUseError(listen.address, listen.flight_port, reason) from error
     folder = TemporaryDirectory(prefix="odf-flight-")  # for this user alone
     door = Door(live, Path(folder.name), tls)
-    gate = Gate(node.store, node.clock, live, door.find_share, asyncio.get_running_loop())
-    server = await asyncio.to_thread(FlightSqlServer, door.location, node, gate, questions, answers)
+    gate = flight.callers.Gate(node.store, node.clock, live, door.find_share, asyncio.get_running_loop())
+    server = await asyncio.to_thread(flight.server.FlightSqlServer, door.location, node, gate, questions, answers)
     door.open(sockets)
     sweeping = asyncio.create_task(_sweep(answers, questions))
     ending = asyncio.create_task(_end(server, door, questions, stop, live.configuration.shutdown.grace_seconds))

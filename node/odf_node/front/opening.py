@@ -14,6 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
+import odf_node
 from odf_node import trust
 from odf_node.composition import Node, open_node
 from odf_node.datasets.naming import get_dataset, select_datasets
@@ -201,11 +202,12 @@ class OpenNode:
         Raises:
             UnknownDatasetError: A name or pattern means none.
         """
-        from odf_node.audits import list_tasks
 
         def work() -> "list[Finding]":
             options = trust.verifying.VerifyOptions(replay=replay)
-            tasks = list_tasks(self.inner, self._addressed(subjects), recursive=False, options=options, own_nodes=False)
+            tasks = odf_node.audits.list_tasks(
+                self.inner, self._addressed(subjects), recursive=False, options=options, own_nodes=False
+            )
             return [*trust.auditing.run_tasks(tasks, 1, UNHEARD)]
 
         with ThreadPoolExecutor(1) as thread:

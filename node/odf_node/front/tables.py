@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
-from odf_node import ingest
+from odf_node import datasets, ingest
 from odf_node.composition import Node
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
@@ -77,7 +77,7 @@ class Rows:
 
     def to_polars(self) -> "pl.DataFrame":
         """Give them as a polars frame (needs polars)."""
-        import polars as pl
+        import polars as pl  # here: need not be installed
 
         frame = pl.from_arrow(self.arrow)
         assert isinstance(frame, pl.DataFrame)
@@ -171,17 +171,8 @@ class Table:
 
     def to_arrow(self) -> "pa.Table":
         """Read the events, by offset, into memory."""
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
-
-        schema = self.schema
-        parts = [pq.read_table(path) for path in self.files()]
-        if not parts:
-            return schema.empty_table()
-        # Columns may have been added since the first slice.
-        table = pa.concat_tables([schema.empty_table(), *parts], promote_options="permissive").select(schema.names)
         offset = load_view(self.inner.chains, self.record.id).vocabulary.offset
-        return table.filter(pc.greater(table.column(offset), self.after)) if self.after >= 0 else table
+        return datasets.row_files.read_events(self.files(), self.schema, offset, self.after)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Read the events into a pandas frame (needs pandas)."""

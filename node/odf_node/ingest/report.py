@@ -5,21 +5,17 @@ The engines that run the stages take such rows as they go by, so nothing is read
 Source: clause ING-25 in ``spec/ingest.md``.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from odf_engines.contract import IngestResponse, QuarantineReason
 from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageFigures, merge_stages
+from odf_node import datasets
 from odf_node.ports import DatasetRecord
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
 from odf_protocol.timestamp import Timestamp
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Stage(StrEnum):
@@ -47,31 +43,15 @@ class StageSample:
 
 def sample_stages(response: IngestResponse) -> tuple[StageSample, ...]:
     """Show rows behind each stage that there is, as they would be written, and those that would be refused."""
+    files = datasets.row_files
     told = ((Stage(stage.value), response.samples.get(stage)) for stage in SampledStage)
-    samples = [StageSample(stage, tuple(_iter_rows(table.to_batches()))) for stage, table in told if table is not None]
+    samples = [StageSample(stage, files.plain_rows(table.to_batches())) for stage, table in told if table is not None]
     if response.data_path is not None:
-        samples.append(StageSample(Stage.WRITTEN, _first_rows(response.data_path)))
+        samples.append(StageSample(Stage.WRITTEN, files.read_first(response.data_path, MOST_SAMPLE_ROWS)))
     if response.quarantine_path is not None:
         names = ("record", "line", "original", "errors")
-        samples.append(StageSample(Stage.REFUSED, _first_rows(response.quarantine_path, names)))
+        samples.append(StageSample(Stage.REFUSED, files.read_first(response.quarantine_path, MOST_SAMPLE_ROWS, names)))
     return tuple(samples)
-
-
-def _first_rows(path: Path, names: tuple[str, ...] | None = None) -> tuple[dict[str, Any], ...]:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
-        batches = file.iter_batches(batch_size=MOST_SAMPLE_ROWS, columns=names and [*names])
-        return tuple(_iter_rows([first for first in (next(batches, None),) if first is not None]))
-
-
-def _iter_rows(batches: "Sequence[pa.RecordBatch]") -> Iterator[dict[str, Any]]:
-    from odf_protocol.cell_values import cell_value
-
-    for batch in batches:
-        for index in range(batch.num_rows):
-            named = zip(batch.schema.names, batch.columns, strict=True)
-            yield {name: cell_value(column[index]) for name, column in named}
 
 
 @dataclass(frozen=True, slots=True)

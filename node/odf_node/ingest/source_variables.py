@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
+import odf_protocol
 from odf_protocol.events import EnvVar, FetchStep, FetchStepContainer, FetchStepFilesGlob, FetchStepUrl
 
 _OWN: Final = "ODF_NODE_"
@@ -21,15 +22,13 @@ _WEB: Final = re.compile(r"https?:", re.IGNORECASE)
 
 def list_variables(step: FetchStep) -> tuple[str, ...]:
     """Name the variables with which whoever runs a node may say where a source is."""
-    from odf_protocol.manifest.templates import find_variables
-
     match step:
         case FetchStepUrl():
-            return find_variables(step.url)
+            return odf_protocol.manifest.find_variables(step.url)
         case FetchStepFilesGlob():
-            return find_variables(step.path)
+            return odf_protocol.manifest.find_variables(step.path)
         case FetchStepContainer():
-            return find_variables(step.image)
+            return odf_protocol.manifest.find_variables(step.image)
         case _:
             return ()
 
@@ -54,13 +53,12 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
     Raises:
         TemplateError: A template is not written as one, or names a variable that is not set and has no default.
     """
-    from odf_protocol.manifest.templates import substitute, substitute_in_fetch
-
+    manifest = odf_protocol.manifest
     environment = {name: value for name, value in environment.items() if not name.startswith(_OWN)}
     match step:
         case FetchStepUrl():
             headers = step.headers and tuple(
-                replace(header, value=substitute(header.value, environment)) for header in step.headers
+                replace(header, value=manifest.substitute(header.value, environment)) for header in step.headers
             )
             return replace(step, url=_fill_in_url(step.url, environment), headers=headers)
         case FetchStepFilesGlob():
@@ -68,9 +66,9 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
         case FetchStepContainer():
             # A variable without a value is that of the node, as its name in a template is.
             named = step.env and tuple(each if each.value is not None else _as_template(each) for each in step.env)
-            return substitute_in_fetch(replace(step, env=named), environment)
+            return manifest.substitute_in_fetch(replace(step, env=named), environment)
         case _:
-            return substitute_in_fetch(step, environment)
+            return manifest.substitute_in_fetch(step, environment)
 
 
 def _as_template(variable: EnvVar) -> EnvVar:
@@ -79,12 +77,11 @@ def _as_template(variable: EnvVar) -> EnvVar:
 
 def _fill_in_url(url: str, environment: Mapping[str, str]) -> str:
     """Fill in a URL; before the @ of a server values are taken as they are, whatever is in a password (ING-34)."""
-    from odf_protocol.manifest.templates import find_variables, substitute
-
+    manifest = odf_protocol.manifest
     found = _USER_INFO.match(url)
     if found is None:
-        return substitute(url, environment)
+        return manifest.substitute(url, environment)
     start, end = found.span(1)
-    named = find_variables(found[1])
+    named = manifest.find_variables(found[1])
     quoted = {name: quote(environment[name], safe="", errors="replace") for name in named if name in environment}
-    return url[:start] + substitute(found[1], quoted) + substitute(url[end:], environment)
+    return url[:start] + manifest.substitute(found[1], quoted) + manifest.substitute(url[end:], environment)

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import odf_protocol
+from odf_engines import ingest as source_rows
 from odf_engines.contract import IngestRequest, IngestResponse, ReferencedRows
 from odf_engines.stage_figures import IngestStage, StageClock
 from odf_node import ingest
@@ -280,14 +282,13 @@ class BatchTaker:
         response: IngestResponse,
         looked_up: Sequence[LookedUp],
     ) -> IngestReport:
-        from odf_protocol.schema_arrow import data_schema_of
-
         settled = self.list_files(record, batch.settlement)
         writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
         with ExitStack() as stack:
             outputs = StagedOutputs(self.objects, stack)
             if view.schema is None:
-                writer.add(SetDataSchema(schema=data_schema_of(response.schema)), system_time=batch.system_time)
+                schema = odf_protocol.schema_arrow.data_schema_of(response.schema)
+                writer.add(SetDataSchema(schema=schema), system_time=batch.system_time)
             new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
             if new_data or response.watermark != view.watermark or batch.new_state != view.source_state:
                 event = AddData(
@@ -379,11 +380,7 @@ class BatchTaker:
         batch: Batch,
         outputs: StagedOutputs,
     ) -> QuarantineFile:
-        import pyarrow.parquet as pq
-
-        from odf_engines.ingest.quarantine import SCHEMA
-
         path = self.engines.workspace / "no-bad-rows.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(SCHEMA.empty_table(), path)
+        source_rows.quarantine.write_no_rows(path)
         return entry_of(record, source, batch, outputs.stage(path).hash, 0, None)

@@ -6,6 +6,14 @@ other route. ``add_pages`` is the way in; nothing else here is for other rooms.
 Source: clauses PAGES-1 to PAGES-15 in ``spec/extensions/pages.md``.
 """
 
+from typing import TYPE_CHECKING
+
 from odf_node.pages.routes import add_pages
+from odf_protocol.late import late_modules
+
+if TYPE_CHECKING:
+    from odf_node.pages import environment as environment
+else:
+    __getattr__ = late_modules(__name__)
 
 __all__ = ["add_pages"]

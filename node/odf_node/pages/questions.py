@@ -18,6 +18,7 @@ from aiohttp import web
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
+from odf_node import rows
 from odf_node.composition import Node
 from odf_node.datasets.queries import QueryRunner
 from odf_node.engine_workspace import EngineWorkspace
@@ -116,15 +117,15 @@ class Questions:
             answer = runner.run(sql, as_of=as_of, max_rows=MOST_ROWS + 1, records=records, limits=LIMITS)
         finally:
             self._running = None
-        from odf_node.rows.row_windows import shorten_cell
-
         table = answer.rows
         shown = table.slice(0, MOST_ROWS).select(range(min(MOST_COLUMNS, table.num_columns)))
-        columns = [[shorten_cell(cell, CELL_CHARACTERS) for cell in column] for column in shown.columns]
-        rows = tuple(zip(*columns, strict=True)) if columns else ()
+        columns = [
+            [rows.row_windows.shorten_cell(cell, CELL_CHARACTERS) for cell in column] for column in shown.columns
+        ]
+        cells = tuple(zip(*columns, strict=True)) if columns else ()
         kinds = tuple(str(each.type) for each in shown.schema)
         return ShownAnswer(
-            tuple(shown.schema.names), kinds, rows, answer.engine, table.num_rows > MOST_ROWS, table.num_columns
+            tuple(shown.schema.names), kinds, cells, answer.engine, table.num_rows > MOST_ROWS, table.num_columns
         )
 
 

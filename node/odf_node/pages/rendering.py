@@ -10,15 +10,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aiohttp import web
 
-from odf_node.pages.texts import show_cell, show_link, show_text
-from odf_node.wording import count_of
-
-if TYPE_CHECKING:
-    import jinja2
+from odf_node import pages
 
 FOLDER: Final = Path(__file__).parent
 
@@ -51,7 +47,7 @@ class Page:
 
 def render(page: Page, frame: Mapping[str, Any]) -> web.Response:
     """Make the answer; ``frame`` is what stands around every page."""
-    text = _templates().get_template(page.template).render({**page.values, **frame})
+    text = pages.environment.make_environment().get_template(page.template).render({**page.values, **frame})
     # What cannot be UTF-8 was made visible before; nothing that is left may end an answer half way.
     body = text.encode("utf-8", "replace")
     return dress(web.Response(body=body, status=page.status, content_type="text/html", charset="utf-8"))
@@ -67,25 +63,3 @@ def dress(answer: web.Response) -> web.Response:
 def read_asset(name: str) -> bytes:
     """Return our style or our script."""
     return (FOLDER / name).read_bytes()
-
-
-@cache
-def _templates() -> "jinja2.Environment":
-    # Loaded with the first page: a node that shows none starts without it.
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
-    environment.filters |= {"text": show_text, "cell": show_cell, "link_to": show_link, "number": _number}
-    environment.globals |= {"count_of": count_of}
-    return environment
-
-
-def _number(value: int) -> str:
-    return f"{value:,}"

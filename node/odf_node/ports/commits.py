@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+import odf_protocol
 from odf_node.ports.datasets import BlockRole, DatasetRecord, Origin, ReplacedHistory, StoredBlock
 from odf_node.ports.evidence import Attestation
 from odf_node.ports.ingests import KeptAnswer
@@ -33,22 +34,23 @@ class NewBlock:
     @classmethod
     def of(cls, block: "Block", signature: bytes | None = None, replay_record: bytes | None = None) -> "NewBlock":
         """Make one of a decoded block."""
-        from odf_protocol.block_traits import traits_of
-
-        role = role_of_traits(traits_of(block.event))
+        role = role_of_traits(odf_protocol.block_traits.traits_of(block.event))
         return cls(block.raw, block.hash, block.sequence_number, signature, replay_record, role=role)
 
 
 def role_of_traits(traits: int) -> BlockRole:
     """Say what a block with these traits (``odf_protocol.block_traits``) may contribute to what is in force."""
-    from odf_protocol.block_traits import ABOUT, ATTACHMENTS, DATA, INFO, LICENSE, ROWS, WATERMARK
-
-    if not traits & DATA:
-        roles = {INFO: BlockRole.INFO, LICENSE: BlockRole.LICENSE, ATTACHMENTS: BlockRole.ATTACHMENTS}
-        return roles.get(traits & ABOUT, BlockRole.DEFINITION)
-    if not traits & WATERMARK:
-        return BlockRole.ROWS if traits & ROWS else BlockRole.DATA
-    return BlockRole.ROWS_AND_WATERMARK if traits & ROWS else BlockRole.WATERMARK
+    known = odf_protocol.block_traits
+    if not traits & known.DATA:
+        roles = {
+            known.INFO: BlockRole.INFO,
+            known.LICENSE: BlockRole.LICENSE,
+            known.ATTACHMENTS: BlockRole.ATTACHMENTS,
+        }
+        return roles.get(traits & known.ABOUT, BlockRole.DEFINITION)
+    if not traits & known.WATERMARK:
+        return BlockRole.ROWS if traits & known.ROWS else BlockRole.DATA
+    return BlockRole.ROWS_AND_WATERMARK if traits & known.ROWS else BlockRole.WATERMARK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
+from odf_protocol.signatures import public_key_of, sign_bytes
 
 SEED_BYTES: Final = 32
 """Length of an Ed25519 private key. Source: RFC 8032 section 5.1.5."""
@@ -22,15 +23,11 @@ class PrivateKey:
 
     def public_key(self) -> bytes:
         """Return the 32 bytes of the public key."""
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-        return Ed25519PrivateKey.from_private_bytes(self.seed).public_key().public_bytes_raw()
+        return public_key_of(self.seed)
 
     def sign(self, message: bytes) -> bytes:
         """Return the 64 bytes of the signature; equal messages get equal signatures."""
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-        return Ed25519PrivateKey.from_private_bytes(self.seed).sign(message)
+        return sign_bytes(self.seed, message)
 
 
 class SignedMarks(Protocol):

@@ -6,12 +6,13 @@ Source: WINDOW-10 and 11 in ``spec/extensions/event-windows.md``, ENGINE-28 in `
 from collections.abc import Sequence
 from hashlib import sha3_256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from odf_node.ports.rows import EventTimes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _DAY_US: Final = 86_400_000_000
 _TAKING: Final = ("1", "2")  # Source: RFC-015, operations retract and correct-from, as texts
@@ -28,10 +29,6 @@ def read_event_times(path: Path, column: str) -> EventTimes | None:
         path: A file that this node wrote.
         column: Of event times.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     first = last = None
     with pq.ParquetFile(path) as file:
         if column not in file.schema_arrow.names:
@@ -52,7 +49,7 @@ def read_event_times(path: Path, column: str) -> EventTimes | None:
     return EventTimes(_floor_us(first, kind), -_floor_us(-last, kind))
 
 
-def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> "pa.Table | None":
+def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> pa.Table | None:
     """Return the event time of each row of a file, in microseconds, and what tells its row from others.
 
     Args:
@@ -64,9 +61,6 @@ def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> "pa.Tab
     Returns:
         The other columns as texts, numbered from 0, and ``time``; None where one is missing, or a time finer than this.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     with pq.ParquetFile(path) as file:
         kinds = {each.name: each.type for each in file.schema_arrow}
         if column not in kinds:
@@ -94,10 +88,8 @@ def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> "pa.Tab
     return pa.table({**found, "time": pa.chunked_array(times, pa.int64()).combine_chunks()})
 
 
-def _short_texts(values: "pa.Array") -> "pa.Array":
+def _short_texts(values: pa.Array) -> pa.Array:
     """Return values as texts that are equal where the values are."""
-    import pyarrow as pa
-
     known = values.dictionary_encode()
     if pa.types.is_floating(values.type):
         texts = pa.array(map(_number_text, known.dictionary.to_pylist()), pa.large_string())
@@ -118,7 +110,7 @@ def _shorten(text: bytes) -> bytes:
     return b"#" + sha3_256(text).hexdigest().encode() if len(text) > _LONGEST_TEXT else text
 
 
-def find_newest(rows: "pa.Table") -> "pa.Table":
+def find_newest(rows: pa.Table) -> pa.Table:
     """Of versions keep, for each key, the newest one that is given, and all that are taken.
 
     Args:
@@ -127,9 +119,6 @@ def find_newest(rows: "pa.Table") -> "pa.Table":
     Returns:
         The columns of the key, ``is_taken``, ``time``.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     *key, op, _time = rows.column_names
     is_taken = pc.is_in(rows.column(op), pa.array(_TAKING, pa.large_string()))
     rows = rows.drop_columns([op]).append_column("is_taken", is_taken)
@@ -139,18 +128,14 @@ def find_newest(rows: "pa.Table") -> "pa.Table":
     return pa.concat_tables([each.select([*key, "is_taken", "time"]) for each in (newest, taken)])
 
 
-def _micros(times: "pa.Array") -> "pa.Array | None":
-    import pyarrow as pa
-
+def _micros(times: pa.Array) -> pa.Array | None:
     try:
         return times.cast(pa.timestamp("us", getattr(times.type, "tz", None))).cast(pa.int64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 
 
-def _is_told_by_text(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
+def _is_told_by_text(kind: pa.DataType) -> bool:
     test = pa.types
     told = (
         test.is_integer, test.is_boolean, test.is_string, test.is_large_string, test.is_date32, test.is_timestamp,
@@ -159,7 +144,5 @@ def _is_told_by_text(kind: "pa.DataType") -> bool:
     return any(each(kind) for each in told)
 
 
-def _floor_us(value: int, kind: "pa.DataType") -> int:
-    import pyarrow as pa
-
+def _floor_us(value: int, kind: pa.DataType) -> int:
     return value * _DAY_US if pa.types.is_date32(kind) else value * _NANOSECONDS[kind.unit] // 1_000

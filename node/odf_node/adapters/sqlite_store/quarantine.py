@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+import odf_protocol
 from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
 from odf_node.ports.quarantine import (
@@ -145,14 +146,12 @@ def _write_batch(batch: WaitingBatch) -> str:
 
 
 def _read_batch(values: dict[str, Any], file: object, fate: object) -> WaitingBatch:
-    from odf_protocol.events import SourceState
-
     new_state, known_state = values["new_state"], values["known_state"]
     return WaitingBatch(
         file=None if file is None else Multihash.decode(as_bytes(file)),
         why=values["why"],
         event_time=Timestamp.parse(values["event_time"]),
-        new_state=None if new_state is None else SourceState(**new_state),
-        known_state=None if known_state is None else SourceState(**known_state),
+        new_state=None if new_state is None else odf_protocol.events.SourceState(**new_state),
+        known_state=None if known_state is None else odf_protocol.events.SourceState(**known_state),
         fate=None if fate is None else Fate(str(fate)),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from odf_node.cli import inspections
 from odf_node.cli.asking.question import Asker
 from odf_node.cli.context import parse_time
-from odf_node.cli.rows import FILE_FORMATS, FORMATS, check_output_path
+from odf_node.cli.row_formats import FILE_FORMATS, FORMATS, check_output_path
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
 

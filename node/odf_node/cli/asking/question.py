@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+import odf_node
 from odf_engines import dialects
+from odf_node import cli
 from odf_node.cli.context import Context
 from odf_node.cli.missing_files import bring_files, finish_transfers
-from odf_node.cli.rows import write_rows
 from odf_node.cli.run import tell_failure
 from odf_node.errors import UsageError
 from odf_node.remote_names import RemoteQuestion, find_remote_names
@@ -85,9 +86,7 @@ class Asker:
         self.close()
 
     def _bring_tables(self, sql: str, progress: "Progress") -> RemoteQuestion:
-        from odf_node.remote_tables import RemoteTables
-
-        self._remote = self._remote or RemoteTables(self.context.node)
+        self._remote = self._remote or odf_node.remote_tables.RemoteTables(self.context.node)
         work = self._remote.bring(sql, engine=self.engine, as_of=self.as_of, progress=progress)
         return finish_transfers(self.context, work)
 
@@ -106,7 +105,7 @@ class Asker:
         Raises:
             UsageError, ResultNotWrittenError: As ``write_rows``.
         """
-        write_rows(self.context.console, answer.rows, output_format, path=path)
+        cli.rows.write_rows(self.context.console, answer.rows, output_format, path=path)
 
 
 MOST_BYTES: Final = 64 * 1024 * 1024  # guess: a script of people's is a thousand times shorter

@@ -3,6 +3,7 @@
 import argparse
 from typing import Final
 
+from odf_node.cli import inspections
 from odf_node.cli.context import Context
 from odf_node.cli.inspections import definition, files, node, trust
 from odf_node.cli.main import add_actions
@@ -77,9 +78,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         case "data":
             files.show_data(context, arguments.subject, as_json=as_json)
         case "plan":
-            from odf_node.cli.inspections import plans  # plans steps, which no other subject does
-
-            plans.show_plans(context, arguments.subject, as_json=as_json)
+            inspections.plans.show_plans(context, arguments.subject, as_json=as_json)
         case "lineage" if arguments.output_format in _DRAWN:
             record = get_dataset(context.node.chains, arguments.subject)
             definition.draw_lineage(context, record, arguments.output_format)

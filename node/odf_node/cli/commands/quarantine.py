@@ -226,21 +226,16 @@ def _row_to_json(row: KeptRow) -> dict[str, object]:
 
 
 def _export(context: Context, rows: Sequence[KeptRow], output_format: str, path: Path | None) -> None:
-    import pyarrow as pa
-
     names = list(dict.fromkeys(name for row in rows for name in row.columns))
     errors, line, original = ingest.mending.TOLD_COLUMNS
-    table = {
+    table: dict[str, list[str | None]] = {
         ingest.mending.ROW_COLUMN: [str(row.id) for row in rows],
         **{name: [row.columns.get(name) for row in rows] for name in names},
         errors: ["; ".join(f"{e['column'] or 'row'}: {e['message']}" for e in row.errors) for row in rows],
         line: [None if row.line is None else str(row.line) for row in rows],
         original: [row.original for row in rows],
     }
-    cli.rows.write_rows(
-        context.console, pa.table({name: pa.array(column, pa.string()) for name, column in table.items()}),
-        output_format, path=path,
-    )  # fmt: skip
+    cli.rows.write_rows(context.console, cli.rows.rows_of_texts(table), output_format, path=path)
 
 
 def _fix(

@@ -9,7 +9,7 @@ from odf_node.cli import asking
 from odf_node.cli.asking.question import Asker, read_script, run_script
 from odf_node.cli.context import Context, parse_time
 from odf_node.cli.parsing import add_output_format, whole_number
-from odf_node.cli.rows import FILE_FORMATS, FORMATS, check_output_path
+from odf_node.cli.row_formats import FILE_FORMATS, FORMATS, check_output_path
 from odf_node.errors import UsageError
 
 

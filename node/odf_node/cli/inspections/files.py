@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import odf_protocol
 from odf_node import cli, rows
 from odf_node.cli.context import Context
 from odf_node.wording import count_of
@@ -17,9 +18,6 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
     Raises:
         OdfError: What is wrong with the first broken one, after all were shown.
     """
-    from odf_protocol.annotate import annotate_block
-    from odf_protocol.manifest import iter_log_yaml, manifest_to_json
-
     console = context.console
     first_error: OdfError | None = None
     for name in files:
@@ -28,7 +26,7 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
         if not as_json:
             # First the bytes, which can be told of a broken block too.
             console.text(f"# {name}: {len(raw)} bytes, {told['blockHash']}")
-            for note in annotate_block(raw):
+            for note in odf_protocol.annotate.annotate_block(raw):
                 console.text(str(note))
         try:
             block = decode_block(raw, expected_hash=None)
@@ -37,9 +35,9 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
             console.json({**told, "error": str(error)}, indent=None) if as_json else console.text(f"# {error}\n")
             continue
         if as_json:
-            console.json({**told, **json.loads(manifest_to_json(block))}, indent=None)
+            console.json({**told, **json.loads(odf_protocol.manifest.manifest_to_json(block))}, indent=None)
         else:
-            console.raw("".join(iter_log_yaml([block])))
+            console.raw("".join(odf_protocol.manifest.iter_log_yaml([block])))
     if first_error is not None:
         raise first_error
 
