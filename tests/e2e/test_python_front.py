@@ -155,7 +155,12 @@ def test_datasets_of_another_node_are_verified_before_they_are_seen_python_1(hom
 def test_spark_session_of_the_callers_reads_the_files_python_4(node: OpenNode) -> None:
     from pyspark.sql import SparkSession
 
-    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    told = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # it lives for seconds
+    }
+    session = SparkSession.builder.master("local[1]").config(map=told).getOrCreate()
     try:
         frame = node.table("cities").to_spark(session)
         assert [row.city for row in frame.orderBy("offset").collect()] == ["Bern", "Rome", "Oslo"]
