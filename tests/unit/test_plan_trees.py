@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from odf_engines.spark.gate.map_class import is_no_map
 from odf_engines.spark.gate.trees import class_name, expressions_of, iter_plan, operands_of
 
 ASKED: Counter[str] = Counter()
@@ -76,3 +77,10 @@ def test_lists_that_are_given_are_the_callers_own_and_a_nodes_names_stay_its_own
     assert plan.children().size() == 1
     assert plan.expressions().size() == 1
     assert class_name(plan).endswith(".Plan")
+
+
+def test_text_that_groups_or_joins_is_no_map_and_what_it_only_defines_says_nothing() -> None:
+    grouped = Node("Project", Node("Aggregate", Node("UnresolvedRelation")))
+    assert is_no_map(grouped)
+    assert is_no_map(Node("Project", Node("Filter", Node("Join", Node("Left"), Node("Right")))))
+    assert not is_no_map(Node("UnresolvedWith", Node("Project", Node("UnresolvedRelation")), inner=(grouped,)))

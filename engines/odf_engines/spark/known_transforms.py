@@ -15,17 +15,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from odf_engines.contract import Finding, QueryTable, TransformRequest
-from odf_engines.errors import InvalidQueryError
+from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.spark.folded_rows import OFFSET, data_schema, with_versions
 from odf_engines.spark.gate.event_windows import EventSessions, EventWindow, find_event_window
-from odf_engines.spark.gate.map_class import MapQuery, NoMapError, check_map
+from odf_engines.spark.gate.map_class import MapQuery, NoMapError, check_map, is_no_map
 from odf_engines.spark.gate.stages import list_stages
 from odf_engines.spark.gate.temporal_joins import AsOfQuery, find_as_of
 from odf_engines.spark.gate.view_class import NoViewError, ViewQuery, check_view
 from odf_engines.spark.map_plan import MapPlan, plan_map
 from odf_engines.spark.relations import empty_rows, list_columns, stated_columns, struct_of
 from odf_engines.spark.slices import output_schema
-from odf_engines.spark.steps import Analysis, ParsedStep, analyse_transform
+from odf_engines.spark.steps import Analysis, ParsedStep, analyse_transform, parse_steps
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
@@ -219,16 +219,22 @@ def examine_transform(
     """
     if transform.temporal_tables:
         return _examine_as_of(spark, transform, inputs, vocabulary)
+    steps = parse_steps(spark, transform, [each.name for each in inputs])
+    if is_no_map(steps[-1].query.plan):
+        try:
+            return _examine_view(spark, transform, inputs, vocabulary, steps)
+        except (InvalidQueryError, NotReplayableError):
+            pass  # said below as of any query, over all columns that its inputs have
     structs = {each.name: struct_of(each.schema, alias=each.name) for each in inputs}
     columns = {each.name: stated_columns(each.schema, structs[each.name]) for each in inputs}
     stored = {name: empty_rows(spark, struct) for name, struct in structs.items()}
     rows = {name: list_columns(spark, stored[name], columns[name]) for name in stored}
     vocabularies = {each.name: each.vocabulary for each in inputs}
-    analysis = analyse_transform(spark, transform, rows)
+    analysis = analyse_transform(spark, transform, rows, steps)
     try:
         query = check_map(analysis.plan, vocabularies, vocabulary)
     except NoMapError:
-        return _examine_view(spark, transform, inputs, vocabulary)
+        return _examine_view(spark, transform, inputs, vocabulary, steps)
     alias = query.input_alias
     plan = plan_map(analysis.plan, rows[alias], columns[alias], alias, vocabularies[alias])
     result = plan.over(spark, stored[alias]).schema
@@ -276,10 +282,14 @@ def _examine_as_of(
 
 
 def _examine_view(
-    spark: SparkSession, transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
+    spark: SparkSession,
+    transform: TransformSql,
+    inputs: Sequence[QueryTable],
+    vocabulary: Vocabulary,
+    steps: Sequence[ParsedStep],
 ) -> Examination:
     structs, rows = _rows_in_force(spark, inputs)
-    analysis = _analyse_over_data(spark, transform, rows)
+    analysis = _analyse_over_data(spark, transform, rows, steps)
     stages = list_stages(analysis.plan, structs)
     try:
         query = check_view(analysis.plan, structs, vocabulary)
@@ -308,9 +318,14 @@ def _find_known(
             return KnownAsOfView(known, tables) if tables else known
 
 
-def _analyse_over_data(spark: SparkSession, transform: TransformSql, rows: Mapping[str, DataFrame]) -> Analysis:
+def _analyse_over_data(
+    spark: SparkSession,
+    transform: TransformSql,
+    rows: Mapping[str, DataFrame],
+    steps: Sequence[ParsedStep] | None = None,
+) -> Analysis:
     try:
-        return analyse_transform(spark, transform, rows)
+        return analyse_transform(spark, transform, rows, steps)
     except InvalidQueryError as error:
         if "UNRESOLVED_COLUMN" not in error.message:
             raise

@@ -27,7 +27,8 @@ from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.trees import iter_plan, simple_name
 from odf_engines.spark.java_side import analysed_plan
 from odf_engines.spark.known_transforms import KnownView
-from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, fit_in_memory, store_pieces
+from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, cut_even, fit_in_memory, store_pieces
+from odf_engines.spark.small_differences import find_changes
 from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.sorted_runs import find_runs, has_plain_columns
 from odf_engines.spark.steps import analyse_transform, compute_steps
@@ -39,6 +40,8 @@ OP = "op"
 _PARTITION_BYTES = 32 * 1024 * 1024  # guess: of files, for one task
 _MOST_PARTITIONS = 64  # guess: a task of its own for each of more would cost more than it does
 _MOST_FILES = 256  # guess: a task of its own, or several, for each
+_LITTLE_BYTES = 1024 * 1024  # guess: of input files; their results are computed in one task
+_MOST_COMPARED = 4_000  # guess: rows of two results, which are compared in some milliseconds
 _COLLECTED_BYTES = 64 * 1024 * 1024  # guess: of input files whose result may be held in memory
 
 
@@ -111,8 +114,13 @@ def iter_differences(
         for piece in runs:
             yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
         return
-    changes = changes_between(after, before, known.query.key)
     with unspilled(spark, matters=known.depends_on_order):
+        found = _find_few_changes(after, before, request, known.query.key)
+        if found is not None:
+            rows, operations = found
+            yield from _iter_bound(rows.rename_columns(known.result.names), operations, request, piece_rows)
+            return
+        changes = changes_between(after, before, known.query.key)
         yield from iter_operations(changes, known.result.names, request, work, piece_rows)
 
 
@@ -155,6 +163,34 @@ def iter_operations(
         if piece.num_rows:
             rows = piece.drop_columns([OP]).rename_columns(names)
             yield rows, np.asarray(piece.column(OP)).astype(np.int64)
+
+
+def _find_few_changes(
+    after: DataFrame, before: DataFrame | None, request: TransformRequest, key: Sequence[int] | None
+) -> tuple[pa.Table, npt.NDArray[np.int64]] | None:
+    """Find what changed between small results without asking Spark for more than their rows; None for others."""
+    if _read_bytes(request) > _LITTLE_BYTES or not has_plain_columns(after):
+        return None
+    columns = [f"v{position}" for position in range(len(after.columns))]
+    rows = after.toDF(*columns).withColumn(_COUNT, lit(1))
+    if before is not None:
+        _check_same_columns(after, before)
+        rows = rows.unionAll(before.toDF(*columns).withColumn(_COUNT, lit(-1)))
+    # Many rows may come of a few; one more than are compared here tells.
+    rows = rows.coalesce(1).limit(_MOST_COMPARED + 1)
+    found = pa.concat_tables(collect_pieces(rows, rows.schema))
+    if found.num_rows > _MOST_COMPARED:
+        return None
+    return find_changes(found.select(columns), found.column(_COUNT), key)
+
+
+def _iter_bound(
+    rows: pa.Table, operations: npt.NDArray[np.int64], request: TransformRequest, piece_rows: int
+) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
+    start = 0
+    for piece in bound_rows(cut_even([rows], piece_rows), request.limits.output_rows):
+        yield piece, operations[start : start + piece.num_rows]
+        start += piece.num_rows
 
 
 def _is_large(request: TransformRequest) -> bool:

@@ -64,18 +64,24 @@ class Analysis:
         return analysed_plan(self.rows)
 
 
-def analyse_transform(spark: SparkSession, transform: TransformSql, inputs: Mapping[str, DataFrame]) -> Analysis:
+def analyse_transform(
+    spark: SparkSession,
+    transform: TransformSql,
+    inputs: Mapping[str, DataFrame],
+    steps: Sequence[ParsedStep] | None = None,
+) -> Analysis:
     """Take a transform through the part of the gate that all kinds of transforms share.
 
     Args:
         spark: A session; views of the names of inputs and steps are replaced.
         transform: The queries.
         inputs: Rows of every input by its alias.
+        steps: Of the transform, if they were parsed.
 
     Raises:
         InvalidQueryError, NotReplayableError: The gate's refusal.
     """
-    steps = parse_steps(spark, transform, inputs)
+    steps = steps or parse_steps(spark, transform, inputs)
     dataset = None
     findings: dict[str, Finding] = {}
     depends_on_order = False

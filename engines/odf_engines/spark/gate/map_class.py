@@ -28,6 +28,10 @@ class NoMapError(Exception):
 
 _MAP_PLANS = frozenset({"CTERelationRef", "Filter", "PipeOperator", "Project", "SubqueryAlias", "View", "WithCTE"})
 
+_NEVER_IN_MAPS = frozenset(
+    {"Aggregate", "Distinct", "Except", "GlobalLimit", "Intersect", "Join", "LocalLimit", "Offset", "Sort", "Union"}
+)
+
 SUBQUERIES = frozenset(
     {"DynamicPruningSubquery", "Exists", "InSubquery", "LateralSubquery", "ListQuery", "ScalarSubquery"}
 )
@@ -46,6 +50,21 @@ class MapQuery:
     input_alias: str
     selects_op: bool
     passes_event_time: bool
+
+
+def is_no_map(parsed: Any) -> bool:
+    """Say whether the text of a query tells already that it is no map, so that it need not be analysed as one.
+
+    Args:
+        parsed: The last query of a transform; of what it only defines, it may read nothing.
+    """
+    waiting = [parsed]
+    while waiting:
+        node = waiting.pop()
+        if simple_name(node) in _NEVER_IN_MAPS:
+            return True
+        waiting += operands_of(node)
+    return False
 
 
 def check_map(plan: Any, inputs: Mapping[str, Vocabulary], vocabulary: Vocabulary) -> MapQuery:
