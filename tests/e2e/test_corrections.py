@@ -16,7 +16,7 @@ from odf_node.ingest.correcting import Correcting
 from odf_node.ports import HeadMovedError
 from support.command_line import list_kept
 from support.nodes import RanCommand, RealNode
-from support.warm_engine import lent_engine
+from support.warm_engine import lent_engine, lent_to_strangers
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.usefixtures("light_engines")]
 
@@ -134,7 +134,8 @@ def test_retraction_is_one_block_with_the_reason_and_the_derivative_follows(tmp_
     assert standing(node) == {"Oslo": 700, "Rome": 2800}
     node.must("pull", "totals")
     assert [(row["op"], row["cities"]) for row in rows_of(node, "totals")] == [(0, 3), (2, 3), (3, 2)]
-    node.must("verify", "cities", "totals")
+    with lent_to_strangers():
+        node.must("verify", "cities", "totals")
     assert f"correction: {WHY}" in node.must("log", "cities", "-o", "oneline").out
 
 
