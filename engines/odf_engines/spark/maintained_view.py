@@ -40,8 +40,8 @@ OP = "op"
 _PARTITION_BYTES = 32 * 1024 * 1024  # guess: of files, for one task
 _MOST_PARTITIONS = 64  # guess: a task of its own for each of more would cost more than it does
 _MOST_FILES = 256  # guess: a task of its own, or several, for each
-_LITTLE_BYTES = 1024 * 1024  # guess: of input files; their results are computed in one task
-_MOST_COMPARED = 4_000  # guess: rows of two results, which are compared in some milliseconds
+_LITTLE_BYTES = 256 * 1024  # guess: of input files; their results are computed in one task
+_MOST_COMPARED = 1_000  # guess: rows of two results, of which each may have some 100 kB
 _COLLECTED_BYTES = 64 * 1024 * 1024  # guess: of input files whose result may be held in memory
 
 
