@@ -35,6 +35,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         "rows",
         "sinks",
         "writers.lock",
+        "daemon.lock",
         "odf-node.toml",
         "engines",
         "images",
@@ -135,6 +136,11 @@ class Home:
     def writers_lock(self) -> Path:
         """Locked shared by every writer, exclusively by a sweep (HOME-9)."""
         return self.path / "writers.lock"
+
+    @property
+    def daemon_lock(self) -> Path:
+        """Locked by the one daemon of the home (DAEMON-22)."""
+        return self.path / "daemon.lock"
 
     @property
     def engines(self) -> Path:

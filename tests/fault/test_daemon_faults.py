@@ -173,3 +173,19 @@ def test_peer_that_is_gone_is_said_in_one_error(tmp_path: Path) -> None:
         url = node.url
     with pytest.raises(PeerUnavailableError, match="nobody answers there"):
         fetch(url, chain, tmp_path / "copy")
+
+
+def test_second_daemon_of_a_home_ends_at_once_and_is_let_in_when_the_first_was_killed(tmp_path: Path) -> None:
+    """DAEMON-22."""
+    home = tmp_path / "home"
+    publish(home)
+    with daemon(home) as first:
+        words = [sys.executable, "-m", "odf_node", "serve", "--home", str(home), "--http-port", "0"]
+        second = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
+        assert second.returncode == 5
+        assert f"another 'odf-node serve' runs on the home {home}" in second.stderr
+        assert is_ready(first)
+        first.process.kill()
+        first.process.wait()
+    with daemon(home) as third:
+        assert is_ready(third)

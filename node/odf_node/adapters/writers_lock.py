@@ -1,4 +1,4 @@
-"""Writers and sweeps of all processes, kept apart by one file lock that ends with its holder."""
+"""Processes on one home, kept apart by file locks that end with their holders: writers and sweeps, and daemons."""
 
 import fcntl
 import os
@@ -6,10 +6,11 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from odf_node.home import Home
-from odf_node.ports.errors import HomeBusyError, mapped_os_errors
+from odf_node.ports.errors import HomeBusyError, HomeFullError, HomeReadOnlyError, HomeServedError, mapped_os_errors
 
 SWEEP_WAIT_S: Final = 60.0  # guess: a sweep of a million objects takes seconds
 _POLL_S: Final = 0.02
@@ -27,7 +28,7 @@ def shared_lease(home: Home) -> Iterator[None]:
         HomeReadOnlyError, HomeFullError: The lock or the marker cannot be made.
     """
     home.create()
-    descriptor = _open(home)
+    descriptor = _open(home.writers_lock)
     try:
         give_up_at = time.monotonic() + SWEEP_WAIT_S
         while not _try_lock(descriptor, fcntl.LOCK_SH):
@@ -46,16 +47,36 @@ def shared_lease(home: Home) -> Iterator[None]:
 @contextmanager
 def try_exclusive(home: Home) -> Iterator[bool]:
     """Hold the lock alone if nobody else holds it now; the value says whether it is held."""
-    descriptor = _open(home)
+    descriptor = _open(home.writers_lock)
     try:
         yield _try_lock(descriptor, fcntl.LOCK_EX)
     finally:
         os.close(descriptor)
 
 
-def _open(home: Home) -> int:
-    with mapped_os_errors(home.writers_lock):
-        return os.open(home.writers_lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+@contextmanager
+def only_daemon(home: Home) -> Iterator[None]:
+    """Keep other daemons from an existing home; one that cannot be written has nothing that two could do twice.
+
+    Raises:
+        HomeServedError: One serves it.
+    """
+    try:
+        descriptor = _open(home.daemon_lock)
+    except (HomeFullError, HomeReadOnlyError, OSError):
+        yield
+        return
+    try:
+        if not _try_lock(descriptor, fcntl.LOCK_EX):
+            raise HomeServedError(home.path)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    with mapped_os_errors(path):
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def _try_lock(descriptor: int, kind: int) -> bool:

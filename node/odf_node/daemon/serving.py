@@ -3,10 +3,12 @@
 import asyncio
 import os
 import ssl
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
 from odf_node import __version__
+from odf_node.adapters.writers_lock import only_daemon
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Tls
 from odf_node.daemon.gauges import make_metrics
@@ -57,6 +59,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
 
     Raises:
         AddressInUseError: The address cannot be listened on.
+        HomeServedError: Another daemon serves the home.
         UsageError: The ready file cannot be put where it was asked for, or a setting cannot be used.
     """
     if ready_file is not None and not ready_file.parent.is_dir():
@@ -77,7 +80,10 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         return TurnLimits(limits.verifications, limits.waiting_verifications)
 
     stop, verifications = asyncio.Event(), FairTurns(read_turns)
-    try:
+    with ExitStack() as at_end:
+        at_end.enter_context(only_daemon(node.home))
+        if ready_file is not None:
+            at_end.callback(ready_file.unlink, missing_ok=True)
         async with (
             keep_house(node, live, console.warn, stop, grace_s) as house,
             gossip_of(
@@ -115,9 +121,6 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 on_reload=read_again,
                 add_pages=lambda app: add_pages(app, node),
             )
-    finally:
-        if ready_file is not None:
-            await asyncio.to_thread(ready_file.unlink, missing_ok=True)
 
 
 def _make_tls(tls: Tls, speaks: str) -> ssl.SSLContext | None:

@@ -16,6 +16,7 @@
     │   ├── HeadMovedError           somebody committed first: read again, and try again
     │   ├── KeyLogMovedError         the dataset's key changed meanwhile: read again, and try again
     │   ├── HomeBusyError            another process holds the home for too long
+    │   ├── HomeServedError          another daemon serves the home
     │   ├── HomeFullError            no room on the disk
     │   └── HomeReadOnlyError        the home cannot be written
     ├── CorruptError
@@ -138,6 +139,14 @@ class HomeBusyError(UnavailableError):
         super().__init__(f"{path}: another process has kept it busy for more than {waited_s:g} s")
         self.path = path
         self.waited_s = waited_s
+
+
+class HomeServedError(UnavailableError):
+    """Another daemon serves the home (DAEMON-22)."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(f"another 'odf-node serve' runs on the home {home}; end it first, or name another --home")
+        self.home = home
 
 
 class TooManyWaitingError(UnavailableError):
