@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from odf_node.datasets.naming import list_named
 from odf_node.ports import (
     DatasetNotFoundError,
     NameTakenError,
@@ -103,3 +104,6 @@ def test_dataset_whose_name_was_taken_keeps_it_for_those_who_may_not_know(store:
     mine = store.find_readable(name, ANYTHING)
     assert mine is not None
     assert mine.id == dataset_id(1)
+    both = ReadGrants(published=False, datasets=frozenset({dataset_id(1), dataset_id(2)}))
+    assert [each.name for each in store.list_readable(both)] == ["cities", "cities"]
+    assert [each.id for each in list_named(store, both)] == [dataset_id(1)]

@@ -114,6 +114,13 @@ def test_more_rows_than_allowed_are_a_limit(session: EngineSession, orders: Tran
     assert caught.value.limit == "output_rows"
 
 
+def test_value_that_no_memory_can_hold_is_a_limit(session: EngineSession, orders: TransformInput) -> None:
+    query = "SELECT event_time, array_length(array_repeat(1, 2000000000)) AS n FROM orders"
+    with pytest.raises(LimitExceededError) as caught:
+        session.transform(transform_request(query, orders))
+    assert (caught.value.limit, caught.value.allowed) == ("memory_bytes", 1024 * MIB)
+
+
 def test_what_outgrows_memory_is_a_limit(session: EngineSession, orders: TransformInput) -> None:
     joins = ", ".join(f"orders {name}" for name in "abcdefgh")
     query = f"SELECT a.event_time, array_agg(repeat(b.status, 1000) ORDER BY c.id) AS x FROM {joins} GROUP BY 1"

@@ -8,6 +8,7 @@ Source: clauses SANDBOX-8 to SANDBOX-10 in ``spec/extensions/sandbox.md``.
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -35,6 +36,10 @@ _LONGEST_PAUSE_S = 5.0  # guess: between two whole looks at a process that does 
 _LONGEST_IDLE_PAUSE_S = 10.0  # guess: as above, between two requests
 _IDLE_TICKS = 20  # as much as one core can run from one look to the next during a request
 _CPU_USED_UP = (128 + signal.SIGXCPU, -signal.SIGXCPU)  # as bubblewrap passes it on, and without one
+_ABORTED = (128 + signal.SIGABRT, -signal.SIGABRT)
+_NO_MEMORY = re.compile(
+    r"^memory allocation of (\d+) bytes failed", re.MULTILINE
+)  # rust_oom of Rust's library, then abort
 _LOG_BYTES = 64 * 1024  # guess: the end of a Java stack trace
 _LINE_BYTES = 4 * 1024 * 1024  # guess: answers are small; data travels in files
 _SAID_CHARACTERS = 500  # guess: a path of the longest kind that people have, and what is wrong with it
@@ -231,6 +236,8 @@ class SandboxedProcess:
         if code in _CPU_USED_UP:
             return LimitExceededError("cpu_s", allowed=self._limits.cpu_s)
         log = self.log
+        if code in _ABORTED and (asked := _NO_MEMORY.search(log)):
+            return LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes, found=int(asked[1]))
         # Bubblewrap speaks before anything runs inside; its line says what this machine does not let it do.
         said = f": {log.splitlines()[0][:_SAID_CHARACTERS]}" if log.startswith("bwrap: ") else ""
         return EngineFailureError(f"{otherwise} (exit code {code}){said}", log=log)

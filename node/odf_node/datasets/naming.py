@@ -8,6 +8,7 @@ from typing import Final
 
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import DatasetRecord, Origin
+from odf_node.ports.access import ReadGrants
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetStore
 from odf_protocol.accept_policies import PolicySet
@@ -43,6 +44,16 @@ def get_dataset(chains: ChainStore, text: str) -> DatasetRecord:
 def find_missing_scheme(text: str) -> str | None:
     """Give the address that somebody meant who left out how to get there (``host:8080/name``), else None."""
     return f"http://{text}" if _HOST_AND_PORT.fullmatch(text) else None
+
+
+def list_named(datasets: DatasetStore, reads: ReadGrants) -> tuple[DatasetRecord, ...]:
+    """List the datasets that somebody may read, each name once: as ``find_readable`` has it (EX-85)."""
+    records = datasets.list_readable(reads)
+    names = [record.name.lower() for record in records]
+    if len(set(names)) == len(names):
+        return records
+    meant = {name: datasets.find_readable(DatasetName.parse(name), reads) for name in names}
+    return tuple(each for each in records if (found := meant[each.name.lower()]) is not None and found.id == each.id)
 
 
 def select_datasets(chains: ChainStore, patterns: Sequence[str]) -> list[DatasetRecord]:

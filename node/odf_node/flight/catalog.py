@@ -17,12 +17,11 @@ import pyarrow as pa
 from odf_node import __version__
 from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
+from odf_node.datasets.naming import list_named
 from odf_node.datasets.row_windows import find_keys
 from odf_node.ports.access import ReadGrants
-from odf_node.ports.datasets import DatasetRecord
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import MalformedError
-from odf_protocol.names import DatasetName
 from odf_protocol.schema_arrow import rows_schema_of
 
 STATE_SUFFIX: Final = "__state"
@@ -50,20 +49,10 @@ class ListedTable:
     keys: tuple[str, ...] = ()
 
 
-def list_records(node: Node, reads: ReadGrants) -> tuple[DatasetRecord, ...]:
-    """List the datasets that somebody may read, each name once: as ``find_readable`` has it (EX-85)."""
-    records = node.datasets.list_readable(reads)
-    names = [record.name.lower() for record in records]
-    if len(set(names)) == len(names):
-        return records
-    meant = {name: node.datasets.find_readable(DatasetName.parse(name), reads) for name in names}
-    return tuple(each for each in records if (found := meant[each.name.lower()]) is not None and found.id == each.id)
-
-
 def iter_tables(node: Node, reads: ReadGrants) -> Iterator[ListedTable]:
     """List the tables that somebody may ask, by name and kind."""
     found = []
-    for record in list_records(node, reads):
+    for record in list_named(node.datasets, reads):
         view = load_view(node.chains, record.id)
         if view.schema is not None:
             found += _tables_of(record.name, view, rows_schema_of(view.schema))

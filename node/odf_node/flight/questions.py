@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from odf_engines.contract import Limits
 from odf_node.composition import Node
+from odf_node.datasets.naming import list_named
 from odf_node.datasets.queries import QueryRunner
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
 from odf_node.flight.answers import Answers, KeptAnswer
-from odf_node.flight.catalog import list_records
 from odf_node.http.callers import Caller
 from odf_node.ports.access import ReadGrants
 from odf_node.turns import FairTurns, TurnLimits
@@ -147,6 +147,6 @@ class Questions:
     def _ask(self, host: EngineHost, caller: Caller, sql: str, max_rows: int | None) -> tuple[bytes, KeptAnswer]:
         node = self._node
         queries = QueryRunner(node.chains, node.object_names, node.ingests, node.quarantine, node.objects, host)
-        records = list_records(node, caller.reads)
+        records = list_named(node.datasets, caller.reads)
         found = queries.ask(sql, as_of=None, max_rows=max_rows, records=records, limits=LIMITS)
         return self._answers.put(caller.peer, found.path)

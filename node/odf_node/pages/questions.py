@@ -20,6 +20,7 @@ from odf_engines.contract import Limits
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
 from odf_node import rows
 from odf_node.composition import Node
+from odf_node.datasets.naming import list_named
 from odf_node.datasets.queries import QueryRunner
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
@@ -106,7 +107,7 @@ class Questions:
     def _run(
         self, node: Node, engines: EngineHost, sql: str, as_of: Timestamp | None, viewer: Viewer | None
     ) -> ShownAnswer:
-        records = None if viewer is None else node.datasets.list_readable(viewer.reads)
+        records = None if viewer is None else list_named(node.datasets, viewer.reads)
         ports = node.chains, node.object_names, node.ingests, node.quarantine, node.objects
         runner = QueryRunner(*ports, engines)
         self._running = engines
