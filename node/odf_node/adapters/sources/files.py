@@ -154,7 +154,7 @@ def _copy_file(path: Path, source: str, folder: Path, limits: SourceLimits) -> t
     try:
         file = path.open("rb", buffering=0)
     except FileNotFoundError:
-        raise SourceNotFoundError(source, f"no such file{advise_on_pattern(source)}") from None
+        raise SourceNotFoundError(source, f"no such file{advise_on_pattern(str(path))}") from None
     except (OSError, ValueError) as error:
         raise SourceUnavailableError(source, f"the file cannot be read: {error}") from error
     with file:
@@ -187,7 +187,7 @@ def inspect_file(path: Path, source: str, limits: SourceLimits) -> os.stat_resul
     try:
         entry, place = path.stat(), path.resolve()
     except FileNotFoundError:
-        raise SourceNotFoundError(source, "no such file") from None
+        raise SourceNotFoundError(source, f"no such file{advise_on_pattern(str(path))}") from None
     except (OSError, ValueError) as error:
         raise SourceUnavailableError(source, f"the file cannot be read: {error}") from error
     if any(place.is_relative_to(folder.resolve()) for folder in limits.closed):
