@@ -270,7 +270,8 @@ def _fix(
         with node.objects.writing(), context.console.progress("mending"), explaining_texts(settings):
             mended = ingest.mending.compute_mended(node.engines, waiting, expressions, node.home.staging)
     if untouched:
-        context.console.note(f"{count_of(untouched, 'row')} of {arguments.file} was not edited and stays as it is")
+        told = count_of(untouched, "row")
+        context.console.note(f"left as it is, since nothing was edited: {told} of {arguments.file}")
     if not mended:
         context.console.text(f"{record.name}: nothing was edited, no row was mended")
         return
