@@ -11,8 +11,8 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odf_engines.sandbox.resources import read_process_file
@@ -25,6 +25,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # address, permissions, offset, device, inode, path: proc_pid_maps(5)
 _DELETED_MAP = re.compile(r"^[0-9a-f-]+ \S+ \S+ ([0-9a-f]+):([0-9a-f]+) (\d+) .* \(deleted\)$", re.MULTILINE)
+# Descriptors that were sent and not yet received; since Linux 5.8, for local sockets: net/unix/af_unix.c
+_WAITING = re.compile(r"^scm_fds:\s*(\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,35 +70,64 @@ def disk_usage(folder: Path) -> DiskUsage:
     return DiskUsage(size_bytes, entries, is_flooded)
 
 
-def deleted_usage(process_ids: Iterable[int], folder: Path, largest_bytes: int) -> int:
-    """Return bytes of files on the file system of ``folder`` that have no name any more and that a process holds.
+class WatchedFolder:
+    """A folder that a tree of processes can write to.
 
     Args:
-        process_ids: On this host.
-        folder: Only files of its file system count; none where it is gone, as at the end of a session.
-        largest_bytes: How large one file can be: what a file counts that is mapped but no longer open, and that nobody
-            outside can therefore measure.
+        folder: On this host.
+        largest_bytes: How large one file can be: what a file without a name counts that nobody outside can measure,
+            since it is mapped but no longer open, or waits in a socket for whoever receives it.
     """
-    try:
-        device = folder.stat().st_dev
-    except OSError:
-        return 0
+
+    def __init__(self, folder: Path, largest_bytes: int) -> None:
+        self._folder, self._largest_bytes = folder, largest_bytes
+        self._only_mapped: set[int] = set()
+
+    def usage(self, process_ids: Collection[int]) -> DiskUsage:
+        """Measure the folder, and all files of its file system that have no name any more and that a process holds.
+
+        A file that seems only mapped counts from the second look on: it may have been opened, or be about to be
+        unmapped, between two steps of one look.
+        """
+        used = disk_usage(self._folder)
+        try:
+            device = self._folder.stat().st_dev
+        except OSError:
+            return used  # it is gone, as at the end of a session
+        held, waiting = _open_files(process_ids, device)
+        before, self._only_mapped = self._only_mapped, _mapped_files(process_ids, device) - held.keys()
+        unseen = len(before & self._only_mapped) + waiting
+        return replace(used, size_bytes=used.size_bytes + sum(held.values()) + unseen * self._largest_bytes)
+
+
+def _open_files(process_ids: Iterable[int], device: int) -> tuple[dict[int, int], int]:
+    """Return bytes of each open file without a name, by its inode, and how many files wait in sockets."""
     held: dict[int, int] = {}
-    mapped: set[int] = set()
+    waiting = 0
     for process_id in process_ids:
         # Processes end, and descriptors are closed, between any two looks.
         with contextlib.suppress(OSError), os.scandir(f"/proc/{process_id}/fd") as descriptors:
             for entry in descriptors:
                 with contextlib.suppress(OSError):
                     found = entry.stat()  # of the file behind the link, which has no path
-                    if found.st_dev == device and not found.st_nlink and stat.S_ISREG(found.st_mode):
+                    if stat.S_ISSOCK(found.st_mode):
+                        sent = _WAITING.search(read_process_file(f"/proc/{process_id}/fdinfo/{entry.name}"))
+                        waiting += int(sent[1]) if sent else 0
+                    elif found.st_dev == device and not found.st_nlink and stat.S_ISREG(found.st_mode):
                         held[found.st_ino] = found.st_blocks * _BLOCK_BYTES
+    return held, waiting
+
+
+def _mapped_files(process_ids: Iterable[int], device: int) -> set[int]:
+    """Return the inodes of mapped files without a name, open or not."""
+    mapped: set[int] = set()
+    for process_id in process_ids:
         with contextlib.suppress(OSError):
             maps = read_process_file(f"/proc/{process_id}/maps")
             for major, minor, inode in _DELETED_MAP.findall(maps) if "(deleted)" in maps else ():
                 if os.makedev(int(major, 16), int(minor, 16)) == device:
                     mapped.add(int(inode))
-    return sum(held.values()) + sum(largest_bytes for inode in mapped if inode not in held)
+    return mapped
 
 
 def remove_tree(folder: Path) -> None:

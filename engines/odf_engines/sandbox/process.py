@@ -24,7 +24,7 @@ from typing import IO, Self, cast
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
-from odf_engines.sandbox.disk import deleted_usage, disk_usage
+from odf_engines.sandbox.disk import WatchedFolder
 from odf_engines.sandbox.profile import Profile, build_command
 from odf_engines.sandbox.resources import MOST_DESCRIPTORS, Activity, CpuMeter, activity_of, read_process_file, usage_of
 from odf_engines.sandbox.system_calls import open_filter
@@ -64,7 +64,7 @@ class SandboxedProcess:
 
     def __init__(self, profile: Profile, program: Sequence[str], limits: Limits, writable: Sequence[Path] = ()) -> None:
         self._limits = limits
-        self._writable = tuple(writable)
+        self._writable = [WatchedFolder(folder, limits.output_bytes) for folder in writable]
         self._crossed: LimitExceededError | None = None
         self._cpu = CpuMeter()
         self._log: deque[bytes] = deque()
@@ -287,12 +287,11 @@ class SandboxedProcess:
         if usage.descriptors > MOST_DESCRIPTORS:
             return LimitExceededError("descriptors", allowed=MOST_DESCRIPTORS, found=usage.descriptors)
         for folder in self._writable:
-            used = disk_usage(folder)
+            used = folder.usage(usage.process_ids)
             if used.is_flooded:
                 return LimitExceededError("output_files", allowed=used.entries - 1, found=used.entries)
-            hidden_bytes = deleted_usage(usage.process_ids, folder, self._limits.output_bytes)
-            if (size_bytes := used.size_bytes + hidden_bytes) > self._limits.output_bytes:
-                return LimitExceededError("output_bytes", allowed=self._limits.output_bytes, found=size_bytes)
+            if used.size_bytes > self._limits.output_bytes:
+                return LimitExceededError("output_bytes", allowed=self._limits.output_bytes, found=used.size_bytes)
         return None
 
     def _is_over_memory(self, held_bytes: int) -> bool:

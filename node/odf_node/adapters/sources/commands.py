@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
-from odf_engines.sandbox.disk import deleted_usage, disk_usage
+from odf_engines.sandbox.disk import WatchedFolder
 from odf_engines.sandbox.profile import Mount, Profile, build_command
 from odf_engines.sandbox.resources import MOST_DESCRIPTORS, usage_of
 from odf_engines.sandbox.system_calls import open_filter
@@ -147,16 +147,17 @@ async def wait_watched(
     Raises:
         SourceTooLargeError: Too much of any.
     """
+    folder = None if writable is None else WatchedFolder(writable, limits.command_disk_bytes)
     ending = asyncio.create_task(process.wait())
     try:
         while not (await asyncio.wait([ending], timeout=_LOOK_S))[0]:
-            await asyncio.to_thread(_look, process.pid, name, limits, writable)
+            await asyncio.to_thread(_look, process.pid, name, limits, folder)
         return ending.result()
     finally:
         ending.cancel()
 
 
-def _look(process_id: int, name: str, limits: SourceLimits, writable: Path | None) -> None:
+def _look(process_id: int, name: str, limits: SourceLimits, folder: WatchedFolder | None) -> None:
     usage = usage_of(process_id)
     if usage.memory_bytes > limits.command_memory_bytes:
         raise SourceTooLargeError(name, "command_memory_bytes", limits.command_memory_bytes)
@@ -164,11 +165,10 @@ def _look(process_id: int, name: str, limits: SourceLimits, writable: Path | Non
         raise SourceTooLargeError(name, "command_processes", limits.command_processes)
     if usage.descriptors > MOST_DESCRIPTORS:
         raise SourceTooLargeError(name, "command_descriptors", MOST_DESCRIPTORS)
-    if writable is None:
+    if folder is None:
         return
-    used = disk_usage(writable)
+    used = folder.usage(usage.process_ids)
     if used.is_flooded:
         raise SourceTooLargeError(name, "command_files", used.entries - 1)
-    most_bytes = limits.command_disk_bytes
-    if used.size_bytes + deleted_usage(usage.process_ids, writable, most_bytes) > most_bytes:
-        raise SourceTooLargeError(name, "command_disk_bytes", most_bytes)
+    if used.size_bytes > limits.command_disk_bytes:
+        raise SourceTooLargeError(name, "command_disk_bytes", limits.command_disk_bytes)
