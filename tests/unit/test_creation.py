@@ -1,6 +1,7 @@
 """Creating datasets from snapshots: all or nothing as far as it can be known before, inputs first."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -107,9 +108,10 @@ def test_mistake_anywhere_is_found_before_anything_is_made(
 
 
 def replace_root(node: Node, snapshot: DatasetSnapshot) -> DatasetRecord:
-    record = node.creator.redefiner.find(snapshot)
-    assert record is not None
-    return node.creator.redefiner.redefine(record, snapshot, node.creator.resolve_inputs, system_time=NOON)
+    added = node.creator.add_all([snapshot], node.clock, replaces=True)
+    ((_, record),) = added.changed
+    assert added.created == ()
+    return record
 
 
 def test_manifest_again_changes_what_it_says_otherwise_and_keeps_identity_and_history(node: Node) -> None:
@@ -139,10 +141,20 @@ def test_source_that_the_manifest_has_no_more_is_not_taken_away(node: Node) -> N
 def test_dataset_of_another_kind_or_of_somebody_else_is_not_replaced(node: Node) -> None:
     create(node, root("base"))
     head = find_named(node.store, "base")
-    with pytest.raises(UsageError, match="is a root dataset and stays one"):
-        node.creator.redefiner.find(derived("base", "base"))
-    assert node.creator.redefiner.find(root("none")) is None
+    for check in (node.creator.check_all, partial(node.creator.add_all, clock=node.clock)):
+        with pytest.raises(UsageError, match="is a root dataset and stays one"):
+            check([derived("base", "other"), root("other")], replaces=True)
     assert find_named(node.store, "base") == head
+
+
+def test_manifest_that_cannot_be_taken_leaves_those_beside_it_undone(node: Node) -> None:
+    create(node, root("first"), root("second"))
+    before = node.store.list_datasets()
+    mended = DatasetSnapshot(name="first", kind=DatasetKind.ROOT, metadata=(SetInfo(description="x"), push_source()))
+    refused = DatasetSnapshot(name="second", kind=DatasetKind.ROOT, metadata=(polling_source(),))
+    with pytest.raises(UsageError, match="not be taken away"):
+        node.creator.add_all([mended, refused, root("third")], node.clock, replaces=True)
+    assert node.store.list_datasets() == before
 
 
 def test_query_is_replaced_before_its_first_rows(node: Node) -> None:

@@ -1,12 +1,13 @@
 """Creating datasets from snapshots."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from odf_node.datasets.redefinition import Redefiner
-from odf_node.datasets.writer import ChainWriter
+from odf_node.datasets.redefinition import Redefiner, Redefinition
+from odf_node.datasets.writer import ChainWriter, find_writing_time
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports import DatasetRecord, KeyStore, NewDataset, ObjectStore, Origin
+from odf_node.ports import Clock, DatasetRecord, KeyStore, NewDataset, ObjectStore, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.evidence import DocumentStore
@@ -20,6 +21,19 @@ from odf_protocol.timestamp import Timestamp
 
 
 @dataclass(frozen=True, slots=True)
+class Added:
+    """What manifests made of a node.
+
+    Attributes:
+        created: Datasets that are new.
+        changed: Each dataset that was there, before and after; the same twice where the manifest said nothing new.
+    """
+
+    created: tuple[DatasetRecord, ...]
+    changed: tuple[tuple[DatasetRecord, DatasetRecord], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetCreator:
     """The use case behind ``odf-node add``."""
 
@@ -29,6 +43,41 @@ class DatasetCreator:
     ingests: IngestStore
     objects: ObjectStore
     keys: KeyStore
+
+    def add_all(
+        self,
+        snapshots: Sequence[DatasetSnapshot],
+        clock: Clock,
+        *,
+        replaces: bool = False,
+        block_version: int = LATEST_VERSION,
+    ) -> Added:
+        """Create a dataset for each snapshot, or change the one that is there.
+
+        All changes are planned before the first is written, so a manifest that is refused leaves the others undone too.
+
+        Args:
+            snapshots: What shall be.
+            clock: For the times of new blocks.
+            replaces: Datasets that are there may be meant.
+            block_version: Of blocks of new datasets.
+
+        Raises:
+            UsageError, UnknownDatasetError: As ``check_all``, or a dataset cannot be changed so.
+        """
+        self.check_all(snapshots, replaces=replaces)
+        new: list[DatasetSnapshot] = []
+        planned: list[Redefinition] = []
+        for snapshot in snapshots:
+            record = self.redefiner.find(snapshot) if replaces else None
+            if record is None:
+                new.append(snapshot)
+                continue
+            system_time = find_writing_time(self.chains, clock, record.id)
+            planned.append(self.redefiner.plan(record, snapshot.metadata, self.resolve_inputs, system_time=system_time))
+        changed = tuple((each.record, self.redefiner.apply(each)) for each in planned)
+        created = self.create_all(new, system_time=clock.now(), block_version=block_version)
+        return Added(tuple(created), changed)
 
     def create_all(
         self, snapshots: Sequence[DatasetSnapshot], *, system_time: Timestamp, block_version: int = LATEST_VERSION
@@ -54,20 +103,24 @@ class DatasetCreator:
             replaces: Datasets that are there may be meant.
 
         Raises:
-            UsageError: A name is taken, or given twice, or derivatives read each other in a circle.
+            UsageError: A name is taken or given twice, a dataset that is there is another's or of another kind, or
+                derivatives read each other in a circle.
             UnknownDatasetError: A derivative's input is neither here nor among the snapshots.
         """
         names = [snapshot.name.lower() for snapshot in snapshots]
-        for name in names:
-            if names.count(name) > 1:
+        taken = set() if replaces else {record.name.lower() for record in self.chains.list_datasets()}
+        for name, times in Counter(names).items():
+            if times > 1:
                 raise UsageError(f"'{name}' is defined twice in these manifests; each dataset needs a name of its own")
-            if not replaces and any(record.name.lower() == name for record in self.chains.list_datasets()):
+            if name in taken:
                 raise UsageError(
                     f"there is a dataset '{name}' already; 'odf-node add --replace FILE' changes what it is made by, "
                     "or choose another name"
                 )
         for snapshot in snapshots:
             self._check_inputs(snapshot, names)
+            if replaces:
+                self.redefiner.find(snapshot)
         _inputs_first(snapshots)
 
     def create(

@@ -56,12 +56,14 @@ class Redefinition:
         changes: One new block for each, in this order.
         writer: Holds the new blocks.
         head: The head that the changes were compared with.
+        system_time: Of the new blocks.
     """
 
     record: DatasetRecord
     changes: tuple[Change, ...]
     writer: ChainWriter
     head: Multihash
+    system_time: Timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +126,9 @@ class Redefiner:
                 changes.append(Change(_find_before(view, event), event))
         except RejectedError as error:
             raise UsageError(f"'{record.name}' cannot be changed so: {error}") from error
-        return Redefinition(record, tuple(changes), writer, view.head)
+        return Redefinition(record, tuple(changes), writer, view.head, system_time)
 
-    def apply(self, redefinition: Redefinition, *, system_time: Timestamp) -> DatasetRecord:
+    def apply(self, redefinition: Redefinition) -> DatasetRecord:
         """Write all changes in one commit; the record as it is where there are none.
 
         Raises:
@@ -138,19 +140,7 @@ class Redefiner:
         known = self.ingests.find_merge_state(record.id, redefinition.head)
         # No row changed, so the projected state after the new blocks is the one before them.
         state = known if known is not None and self.objects.has(known) else None
-        return writer.commit(signed_at=system_time, objects=self.objects, staged={}, merge_state=state)
-
-    def redefine(
-        self,
-        record: DatasetRecord,
-        snapshot: DatasetSnapshot,
-        resolve: Callable[[SetTransform], SetTransform],
-        *,
-        system_time: Timestamp,
-    ) -> DatasetRecord:
-        """Plan and apply what a manifest says; see there."""
-        planned = self.plan(record, snapshot.metadata, resolve, system_time=system_time)
-        return self.apply(planned, system_time=system_time)
+        return writer.commit(signed_at=redefinition.system_time, objects=self.objects, staged={}, merge_state=state)
 
 
 def require_changeable(record: DatasetRecord, kind: DatasetKind | None = None) -> None:

@@ -2,24 +2,26 @@
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from odf_node import derive
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import read_input
 from odf_node.cli.parsing import add_output_format
-from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UsageError
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 from odf_protocol.manifest import DatasetSnapshot, parse_snapshots
 
 if TYPE_CHECKING:
+    from odf_node.datasets.creation import Added
+    from odf_node.derive.grading import GradedTransform
     from odf_node.derive.translation import TranslatedDataset
+    from odf_node.ports import DatasetRecord
 
 _DATA: Final = frozenset({".csv", ".tsv", ".ndjson", ".geojson", ".xlsx", ".xml", ".parquet", ".avro", ".zip", ".gz"})
 """Endings of files that are no manifests, but that 'new --from' may make one of."""
@@ -54,6 +56,56 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "table", "json")
 
 
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Create every dataset that the manifests describe, or none where a mistake can be seen beforehand."""
+    context.load_settings()
+    node = context.node
+    snapshots = _read_manifests(context, arguments)
+    translated = _translate(context, snapshots) if arguments.as_spark else {}
+    node.sweeper.clean_up()
+    node.creator.check_all(snapshots, replaces=arguments.replace)
+    with context.console.progress("looking at the queries"):
+        graded = {each.dataset: each for each in node.grader.grade_all(snapshots)}
+    added = node.creator.add_all(
+        snapshots, node.clock, replaces=arguments.replace, block_version=arguments.block_version
+    )
+    for before, record in added.changed:
+        if record.head != before.head:
+            node.record("replace", record.name, f"block {record.head.sequence_number}")
+    for record in added.created:
+        node.record("add", record.name, str(record.id))
+    if arguments.output_format == "json":
+        records = (*(record for _, record in added.changed), *added.created)
+        context.console.json([_to_json(each, graded.get(each.name), translated.get(each.name)) for each in records])
+    else:
+        _tell(context, added, graded)
+    return os.EX_OK
+
+
+def _read_manifests(context: Context, arguments: argparse.Namespace) -> list[DatasetSnapshot]:
+    """Read all manifests before they are checked, as sources may look into datasets that another one makes."""
+    for name in arguments.manifests:
+        if Path(name).suffix.lower() in _DATA and Path(name).is_file():
+            draft = f"odf-node new NAME --from {quote(name)} -o NAME.yaml"
+            raise UsageError(f"{name}: a manifest is wanted here, not data; '{draft}' writes one")
+    texts = [("standard input" if name == "-" else name, read_input(name)) for name in arguments.manifests]
+    named = [each for shown_as, text in texts for each in parse_snapshots(text, source_name=shown_as)]
+    check: Callable[[DatasetSnapshot], None] = partial(context.node.ingestor.check_manifest, added=named)
+    check = _check_translated(check) if arguments.as_spark else check
+    snapshots: list[DatasetSnapshot] = []
+    for shown_as, text in texts:
+        found = parse_snapshots(text, source_name=shown_as, check=check)
+        if not found:
+            raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
+        snapshots.extend(found)
+    return snapshots
+
+
+def _check_translated(check: Callable[[DatasetSnapshot], None]) -> Callable[[DatasetSnapshot], None]:
+    """Check manifests as they will be once their queries are translated."""
+    return lambda snapshot: check(derive.translation.translate_snapshot(snapshot)[0])
+
+
 def _translate(context: Context, snapshots: list[DatasetSnapshot]) -> "dict[str, TranslatedDataset]":
     """Put translated queries in place of those for other engines, and show what was changed."""
     found = {}
@@ -66,75 +118,25 @@ def _translate(context: Context, snapshots: list[DatasetSnapshot]) -> "dict[str,
     return found
 
 
-def _check_translated(check: Callable[[DatasetSnapshot], None]) -> Callable[[DatasetSnapshot], None]:
-    """Check manifests as they will be once their queries are translated."""
-    return lambda snapshot: check(derive.translation.translate_snapshot(snapshot)[0])
+def _to_json(
+    record: "DatasetRecord", grade: "GradedTransform | None", translation: "TranslatedDataset | None"
+) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "id": str(record.id),
+        "kind": record.kind.text,
+        "grade": grade.to_json() if grade is not None else None,
+        **({"translated": translation.to_json()} if translation is not None else {}),
+    }
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
-    """Create every dataset that the manifests describe, or none where a mistake can be seen beforehand."""
-    context.load_settings()
-    for name in arguments.manifests:
-        if Path(name).suffix.lower() in _DATA and Path(name).is_file():
-            draft = f"odf-node new NAME --from {quote(name)} -o NAME.yaml"
-            raise UsageError(f"{name}: a manifest is wanted here, not data; '{draft}' writes one")
-    snapshots: list[DatasetSnapshot] = []
-    texts = [("standard input" if name == "-" else name, read_input(name)) for name in arguments.manifests]
-    named = [each for shown_as, text in texts for each in parse_snapshots(text, source_name=shown_as)]
-    check: Callable[[DatasetSnapshot], None] = partial(context.node.ingestor.check_manifest, added=named)
-    check = _check_translated(check) if arguments.as_spark else check
-    for shown_as, text in texts:
-        found = parse_snapshots(text, source_name=shown_as, check=check)
-        if not found:
-            raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
-        snapshots.extend(found)
-    translated = _translate(context, snapshots) if arguments.as_spark else {}
-    context.node.sweeper.clean_up()
-    context.node.creator.check_all(snapshots, replaces=arguments.replace)
-    there = [(each, context.node.creator.redefiner.find(each)) for each in snapshots] if arguments.replace else []
-    with context.console.progress("looking at the queries"):
-        graded = {each.dataset: each for each in context.node.grader.grade_all(snapshots)}
-    node = context.node
-    known = {record.id: record for _, record in there if record is not None}
-    changed = [
-        node.creator.redefiner.redefine(
-            record,
-            snapshot,
-            node.creator.resolve_inputs,
-            system_time=find_writing_time(node.chains, node.clock, record.id),
-        )
-        for snapshot, record in there
-        if record is not None
-    ]
-    new = [each for each, record in there if record is None] if arguments.replace else snapshots
-    records = node.creator.create_all(new, system_time=node.now(), block_version=arguments.block_version)
-    for record in changed:
-        if record.head != known[record.id].head:
-            node.record("replace", record.name, f"block {record.head.sequence_number}")
-    for record in records:
-        context.node.record("add", record.name, str(record.id))
-    if arguments.output_format == "json":
-        context.console.json(
-            [
-                {
-                    "name": record.name,
-                    "id": str(record.id),
-                    "kind": record.kind.text,
-                    "grade": graded[record.name].to_json() if record.name in graded else None,
-                    **({"translated": translated[record.name].to_json()} if record.name in translated else {}),
-                }
-                for record in (*changed, *records)
-            ]
-        )
-        return 0
-    for record in changed:
-        before = known[record.id].head.sequence_number
-        blocks = count_of(record.head.sequence_number - before, "new block")
-        told = f"changed by {blocks}" if record.head.sequence_number > before else "unchanged"
+def _tell(context: Context, added: "Added", graded: Mapping[str, "GradedTransform"]) -> None:
+    for before, record in added.changed:
+        blocks = record.head.sequence_number - before.head.sequence_number
+        told = f"changed by {count_of(blocks, 'new block')}" if blocks else "unchanged"
         context.console.text(f"{record.name}: {told} ({record.id})")
-    for record in records:
+    for record in added.created:
         context.console.text(f"added {record.kind.text.lower()} dataset {record.name} ({record.id})")
         if record.name in graded:
             for line in graded[record.name].describe():
                 context.console.note(line)
-    return os.EX_OK

@@ -69,7 +69,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     elif arguments.dry_run:
         said = f"{record.name}: would be changed by {blocks}"
     else:
-        changed = redefiner.apply(planned, system_time=system_time)
+        changed = redefiner.apply(planned)
         node.record("change", record.name, f"block {changed.head.sequence_number}")
         said = f"{record.name}: changed by {blocks}"
     if arguments.output_format == "json":
