@@ -15,6 +15,7 @@ from odf_node.ports.ingests import IngestKey, StageStore
 from odf_node.ports.observing import Run
 from odf_node.ports.quarantine import QuarantineFile, RowId, Settlement
 from odf_node.wording import count_of
+from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.events import AddPushSource, SetPollingSource, SourceState
 from odf_protocol.multihash import Multihash
@@ -66,23 +67,38 @@ class Batch:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Where a batch goes.
+
+    Attributes:
+        record: The dataset.
+        view: Of its chain.
+        source: How the batch is read and merged.
+    """
+
+    record: DatasetRecord
+    view: DatasetView
+    source: SetPollingSource | AddPushSource
+
+    @property
+    def push_source(self) -> str | None:
+        """The name of the source, None for the polling source."""
+        return self.source.source_name if isinstance(self.source, AddPushSource) else None
+
+
 def entry_of(
-    record: DatasetRecord,
-    source: SetPollingSource | AddPushSource,
-    batch: Batch,
-    object_hash: Multihash,
-    row_count: int,
-    sequence_number: int | None,
+    root: Root, batch: Batch, object_hash: Multihash, row_count: int, sequence_number: int | None
 ) -> QuarantineFile:
     """Say what of a batch is set aside in an object, beside a block where there is one."""
     return QuarantineFile(
-        dataset_id=record.id,
+        dataset_id=root.record.id,
         sequence_number=sequence_number,
         object_hash=object_hash,
         row_count=row_count,
         source=batch.shown_as,
         created_at=batch.system_time,
-        push_source=source.source_name if isinstance(source, AddPushSource) else None,
+        push_source=root.push_source,
         resent_from=batch.resent_from,
     )
 

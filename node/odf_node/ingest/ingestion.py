@@ -16,7 +16,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.home import name_session
 from odf_node.ingest import drafts
-from odf_node.ingest.batch import Batch
+from odf_node.ingest.batch import Batch, Root
 from odf_node.ingest.followed_rows import FollowedRows, find_place
 from odf_node.ingest.keyed import find_repeated, key_for
 from odf_node.ingest.looked_into import LookedInto
@@ -211,7 +211,7 @@ class Ingestor:
             name, new_state = fetched.name, fetched.source_state
             event_time = fetched.event_time or system_time
             batch = Batch(path, name, event_time, system_time, new_state=new_state, place=place, clock=clock)
-            report = await finish_in_thread(lambda: self.taker.take_part(record, view, source, batch, run))
+            report = await finish_in_thread(lambda: self.taker.take_part(Root(record, view, source), batch, run))
         await finish_in_thread(self._drop_superseded)
         # A source that has more and names no new state would give the same piece for ever.
         has_more = fetched.has_more and new_state not in {None, view.source_state}
@@ -303,7 +303,7 @@ class Ingestor:
                 if repeated is not None:
                     return repeated
                 batch = replace(batch, key=keyed)
-            report = self.taker.take(record, view, source, batch)
+            report = self.taker.take(Root(record, view, source), batch)
         self._drop_superseded()
         return report
 

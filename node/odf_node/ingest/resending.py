@@ -7,6 +7,7 @@ Source: clauses QUAR-2 to QUAR-5 in ``spec/quarantine.md``.
 """
 
 import json
+import shutil
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from odf_node import ingest
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
-from odf_node.ingest.batch import Batch
+from odf_node.ingest.batch import Batch, Root
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.taking import BatchTaker
 from odf_node.ports import DatasetRecord, ObjectStore
@@ -103,7 +104,7 @@ class Resending:
                     has_limits=False,
                     is_converted=sent[0].record is None,
                 )
-                report = self.taker.take(record, view, _for_rows(source, view, sent), batch)
+                report = self.taker.take(Root(record, view, _for_rows(source, view, sent)), batch)
             record = report.record
             yield report
 
@@ -137,7 +138,7 @@ class Resending:
         with self._batch_folder() as folder:
             # What reads it may write beside it.
             path = folder / "batch"
-            path.write_bytes((file or self.objects.get_path(waiting.file)).read_bytes())
+            shutil.copyfile(file or self.objects.get_path(waiting.file), path)
             # A source that went on meanwhile does not go back.
             new_state = waiting.new_state if view.source_state == waiting.known_state else view.source_state
             batch = Batch(
@@ -149,7 +150,7 @@ class Resending:
                 settlement=Settlement(fate=Fate.RESENT, batches=(entry.id,)),
                 has_limits=has_limits,
             )
-            return self.taker.take(record, view, source, batch)
+            return self.taker.take(Root(record, view, source), batch)
 
     def drop_rows(self, record: DatasetRecord, rows: Sequence[RowId]) -> None:
         """Give rows up: they stay to be looked at, and wait no more.
@@ -171,7 +172,7 @@ class Resending:
         settlement = Settlement(fate=Fate.DROPPED, batches=(entry.id,))
         view = load_view(self.chains, record.id)
         with self._batch_folder():
-            superfluous = self.taker.list_files(record, settlement)
+            superfluous = self.taker.waiting.list_files(record, settlement)
             if waiting.new_state in (None, view.source_state) or view.source_state != waiting.known_state:
                 self.quarantine.settle(record.id, settlement)
             else:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import odf_protocol
-from odf_engines import ingest as source_rows
 from odf_engines.contract import IngestRequest, IngestResponse, ReferencedRows
 from odf_engines.stage_figures import IngestStage, StageClock
 from odf_node import ingest
@@ -18,23 +17,26 @@ from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.engines.sessions import EngineHost
-from odf_node.ingest.batch import Batch, BatchRefusedError, entry_of, note_stages, noting_failure
+from odf_node.ingest.batch import Batch, BatchRefusedError, Root, entry_of, note_stages, noting_failure
 from odf_node.ingest.encodings import as_utf8, decode_source
+from odf_node.ingest.ingest_rules import IngestRules
 from odf_node.ingest.keyed import answer_of
 from odf_node.ingest.report import IngestReport, rehearse, sample_stages
+from odf_node.ingest.waiting import WaitingBatches
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.ingests import IngestStore, KeptAnswer, StageStore
 from odf_node.ports.observing import Run, RunKind, columns_of_schema, version_of
-from odf_node.ports.quarantine import Fate, QuarantineStore, Settlement, WaitingBatch
+from odf_node.ports.quarantine import QuarantineStore, Settlement
 from odf_node.ports.sources import SourceReader
 from odf_protocol.block_notes import LookedUp, note_lookups
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     AddData,
     AddPushSource,
+    DataSlice,
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
     SetDataSchema,
@@ -68,12 +70,15 @@ class BatchTaker:
     references: References
     is_rehearsal: bool = False
 
-    def take(
-        self, record: DatasetRecord, view: DatasetView, source: SetPollingSource | AddPushSource, batch: Batch
-    ) -> IngestReport:
+    @property
+    def waiting(self) -> WaitingBatches:
+        """What keeps batches that break a limit."""
+        return WaitingBatches(self.ingests, self.objects, self.engines.workspace)
+
+    def take(self, root: Root, batch: Batch) -> IngestReport:
         """Take in a batch, and let the observer hear of it, for the errors see ``take_part``."""
-        with self.observing(record) as run, self.noting_failure(record, batch.clock, run):
-            return self.take_part(record, view, source, batch, run)
+        with self.observing(root.record) as run, self.noting_failure(root.record, batch.clock, run):
+            return self.take_part(root, batch, run)
 
     def observing(self, record: DatasetRecord) -> AbstractContextManager[Run]:
         """Let the observer hear of an ingest while the block runs."""
@@ -83,20 +88,11 @@ class BatchTaker:
         """Keep figures of an ingest that fails while the block runs."""
         return noting_failure(self.stages, record, clock, run, is_rehearsal=self.is_rehearsal)
 
-    def take_part(
-        self,
-        record: DatasetRecord,
-        view: DatasetView,
-        source: SetPollingSource | AddPushSource,
-        batch: Batch,
-        run: Run,
-    ) -> IngestReport:
+    def take_part(self, root: Root, batch: Batch, run: Run) -> IngestReport:
         """Take in a batch.
 
         Args:
-            record: The dataset.
-            view: Of its chain.
-            source: How the batch is read and merged.
+            root: Where it goes.
             batch: The batch.
             run: What is observed.
 
@@ -106,22 +102,60 @@ class BatchTaker:
             UnknownDatasetError, UsageError, ObjectsAbsentError: Nothing can be looked up in a dataset that it names.
             SettledError: What it settles does not wait any more.
         """
+        record, source = root.record, root.source
         if source.preprocess is not None:
             self.engines.find_preprocess_engine(source.preprocess)
-        rules = ingest.ingest_rules.find_rules(view.attachments)
-        converters = () if batch.is_converted else rules.converters
-        # Rows that are sent again were taken apart before.
-        reader = None if batch.resent_from or rules.reader is None else rules.reader.find_call()
-        batch = batch if self.is_rehearsal else self._settling_twin(record, batch)
+        rules = ingest.ingest_rules.find_rules(root.view.attachments)
+        batch = batch if self.is_rehearsal else self.waiting.settle_twins(record, batch)
         looked_up: list[LookedUp] = []
+        response = self._ask_engine(batch, self._request(root, batch, rules, looked_up))
+        samples = sample_stages(response) if self.is_rehearsal else ()
+        last = self.ingests.find_batch_size(record.id, root.push_source) if rules.limits.compares else None
+        why = rules.limits.find_reason(response, last) if batch.has_limits else None
+        run.stages, run.bad_rows = batch.figures_with(response), response.quarantined_rows
+        if why is not None:
+            if not self.is_rehearsal:
+                self.waiting.keep(root, batch, response, why)
+            raise BatchRefusedError(
+                record.name,
+                batch.shown_as,
+                rows=response.statistics.rows_in,
+                bad_rows=response.quarantined_rows,
+                why=why,
+                reasons=response.quarantine_reasons,
+                is_kept=not self.is_rehearsal,
+                samples=samples,
+            )
+        if self.is_rehearsal:
+            return replace(rehearse(record, root.view.watermark, response, samples), stages=run.stages)
+        with batch.clock.measuring(IngestStage.PERSIST) as persist:
+            report = self._commit(root, batch, response, looked_up)
+            persist.count(rows_in=report.new_rows, rows_out=report.new_rows)
+        report = replace(report, stages=batch.figures_with(response))
+        run.stages, run.rows = report.stages, report.new_rows
+        run.written = None if report.up_to_date else version_of(report.record, columns_of_schema(response.schema))
+        note_stages(
+            self.stages, record, None if report.up_to_date else report.record.head.sequence_number, report.stages
+        )
+        if not batch.resent_from:
+            # Behind the commit: a kill between them leaves the comparison with the batch before, and nothing else.
+            self.ingests.put_batch_size(record.id, root.push_source, response.statistics.rows_in)
+        return report
+
+    def _request(self, root: Root, batch: Batch, rules: IngestRules, looked_up: list[LookedUp]) -> IngestRequest:
+        """Say what an engine is to do; ``looked_up`` gets what it may look into."""
+        view, source = root.view, root.source
 
         def find_rows(name: str) -> ReferencedRows:
             rows, where = self.references.get(name, batch.system_time)
             looked_up.append(where)
             return rows
 
-        request = IngestRequest(
-            dataset_id=str(record.id),
+        converters = () if batch.is_converted else rules.converters
+        # Rows that are sent again were taken apart before.
+        reader = None if batch.resent_from or rules.reader is None else rules.reader.find_call()
+        return IngestRequest(
+            dataset_id=str(root.record.id),
             read=as_utf8(source.read),
             preprocess=source.preprocess,
             merge=source.merge,
@@ -140,40 +174,6 @@ class BatchTaker:
             limits=self.engines.limits,
             has_samples=self.is_rehearsal,
         )
-        response = self._ask_engine(batch, request)
-        samples = sample_stages(response) if self.is_rehearsal else ()
-        name = source.source_name if isinstance(source, AddPushSource) else None
-        last = self.ingests.find_batch_size(record.id, name) if rules.limits.compares else None
-        why = rules.limits.find_reason(response, last) if batch.has_limits else None
-        run.stages, run.bad_rows = batch.figures_with(response), response.quarantined_rows
-        if why is not None:
-            if not self.is_rehearsal:
-                self._keep_waiting(record, view, source, batch, response, why)
-            raise BatchRefusedError(
-                record.name,
-                batch.shown_as,
-                rows=response.statistics.rows_in,
-                bad_rows=response.quarantined_rows,
-                why=why,
-                reasons=response.quarantine_reasons,
-                is_kept=not self.is_rehearsal,
-                samples=samples,
-            )
-        if self.is_rehearsal:
-            return replace(rehearse(record, view.watermark, response, samples), stages=run.stages)
-        with batch.clock.measuring(IngestStage.PERSIST) as persist:
-            report = self._commit(record, view, source, batch, response, looked_up)
-            persist.count(rows_in=report.new_rows, rows_out=report.new_rows)
-        report = replace(report, stages=batch.figures_with(response))
-        run.stages, run.rows = report.stages, report.new_rows
-        run.written = None if report.up_to_date else version_of(report.record, columns_of_schema(response.schema))
-        note_stages(
-            self.stages, record, None if report.up_to_date else report.record.head.sequence_number, report.stages
-        )
-        if not batch.resent_from:
-            # Behind the commit: a kill between them leaves the comparison with the batch before, and nothing else.
-            self.ingests.put_batch_size(record.id, name, response.statistics.rows_in)
-        return report
 
     def _ask_engine(self, batch: Batch, request: IngestRequest) -> IngestResponse:
         """Let an engine ingest; it says of itself what took how long, within the time that it had."""
@@ -205,57 +205,10 @@ class BatchTaker:
             signed_at=system_time, objects=self.objects, staged={}, merge_state=state, settlement=settlement
         )
 
-    def list_files(self, record: DatasetRecord, settlement: Settlement | None) -> list[Multihash]:
-        """List the objects with waiting batches that a settlement makes superfluous."""
-        if settlement is None or not settlement.batches:
-            return []
-        waiting = (each for each in self.ingests.iter_quarantine(record.id) if each.id in settlement.batches)
-        return [each.batch.file for each in waiting if each.batch is not None and each.batch.file is not None]
-
     def find_merge_state(self, view: DatasetView) -> Multihash | None:
         """Find the projected state after the head, None where it has to be computed again."""
         known = self.ingests.find_merge_state(view.dataset_id, view.head)
         return known if known is not None and self.objects.has(known) else None
-
-    def _settling_twin(self, record: DatasetRecord, batch: Batch) -> Batch:
-        """Settle a waiting batch of the same bytes with this one: the source gave it again, or a person sent it."""
-        waiting = [each for each in self.ingests.iter_quarantine(record.id) if each.batch and each.batch.file]
-        if not waiting or batch.settlement is not None:
-            return batch
-        with self.objects.stage_copy(batch.path) as copy:
-            twins = tuple(each.id for each in waiting if each.batch and each.batch.file == copy.hash)
-        return replace(batch, settlement=Settlement(fate=Fate.RESENT, batches=twins)) if twins else batch
-
-    def _keep_waiting(
-        self,
-        record: DatasetRecord,
-        view: DatasetView,
-        source: SetPollingSource | AddPushSource,
-        batch: Batch,
-        response: IngestResponse,
-        why: str,
-    ) -> None:
-        """Keep a batch of which nothing was taken, with its bad rows; the same again adds nothing."""
-        with ExitStack() as stack:
-            outputs = StagedOutputs(self.objects, stack)
-            entry = self._entry(record, source, batch, response, outputs, sequence_number=None)
-            if entry is None:
-                entry = self._entry_without_rows(record, source, batch, outputs)
-            waiting = WaitingBatch(
-                file=outputs.stage(batch.path).hash,
-                why=why,
-                event_time=batch.event_time,
-                new_state=batch.new_state,
-                known_state=view.source_state,
-            )
-            entry = replace(entry, batch=waiting)
-            for known in self.ingests.iter_quarantine(record.id):
-                is_same = known.batch is not None and (known.batch.file, known.batch.why) == (waiting.file, why)
-                if is_same and known.object_hash == entry.object_hash:
-                    return
-            for object_hash, staged in outputs.staged.items():
-                self.objects.put(staged, object_hash)
-            self.ingests.put_quarantine(entry)
 
     def _merge_state(self, view: DatasetView, source: SetPollingSource | AddPushSource) -> Path | None:
         """Find the projected state after the head; compute it from history where it is missing."""
@@ -274,35 +227,21 @@ class BatchTaker:
         return target
 
     def _commit(
-        self,
-        record: DatasetRecord,
-        view: DatasetView,
-        source: SetPollingSource | AddPushSource,
-        batch: Batch,
-        response: IngestResponse,
-        looked_up: Sequence[LookedUp],
+        self, root: Root, batch: Batch, response: IngestResponse, looked_up: Sequence[LookedUp]
     ) -> IngestReport:
-        settled = self.list_files(record, batch.settlement)
+        record = root.record
+        settled = self.waiting.list_files(record, batch.settlement)
         writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
         with ExitStack() as stack:
             outputs = StagedOutputs(self.objects, stack)
-            if view.schema is None:
-                schema = odf_protocol.schema_arrow.data_schema_of(response.schema)
-                writer.add(SetDataSchema(schema=schema), system_time=batch.system_time)
             new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
-            if new_data or response.watermark != view.watermark or batch.new_state != view.source_state:
-                event = AddData(
-                    prev_checkpoint=view.prev_checkpoint,
-                    prev_offset=view.last_offset,
-                    new_data=new_data,
-                    new_watermark=response.watermark,
-                    new_source_state=batch.new_state,
-                    extra=note_lookups(looked_up) if new_data else None,
-                )
-                writer.add(event, system_time=batch.system_time)
+            _add_blocks(writer, root.view, batch, response, new_data, looked_up)
             merge_state = outputs.stage(response.state_path).hash if response.state_path else None
             number = writer.state.sequence_number if writer.has_blocks and writer.state else None
-            quarantine = self._entry(record, source, batch, response, outputs, sequence_number=number)
+            quarantine = None
+            if response.quarantine_path is not None:
+                bad_rows = outputs.stage(response.quarantine_path).hash
+                quarantine = entry_of(root, batch, bad_rows, response.quarantined_rows, number)
             sequence_number = record.head.sequence_number if number is None else number
             report = IngestReport(
                 record,
@@ -316,7 +255,9 @@ class BatchTaker:
                 left_out_rows=response.left_out_rows,
             )
             answer = None if batch.key is None else answer_of(batch.key, report, sequence_number)
-            if writer.has_blocks:
+            if not writer.has_blocks:
+                self._keep_without_block(record, batch, quarantine, outputs, answer)
+            else:
                 superseded = self.ingests.find_newest_merge_state(record.id)
                 updated = writer.commit(
                     signed_at=batch.system_time,
@@ -336,8 +277,6 @@ class BatchTaker:
                     rows_of_engines.adopt(new_data.physical_hash, *filter(None, (roles.ingest_first, roles.ingest)))
                 if merge_state is not None and superseded not in {None, merge_state}:
                     self.objects.delete_later([superseded])
-            else:
-                self._keep_without_block(record, batch, quarantine, outputs, answer)
             self.objects.delete_later(settled)
         return report
 
@@ -358,29 +297,26 @@ class BatchTaker:
         elif quarantine is not None:
             self.ingests.put_quarantine(quarantine)
 
-    def _entry(
-        self,
-        record: DatasetRecord,
-        source: SetPollingSource | AddPushSource,
-        batch: Batch,
-        response: IngestResponse,
-        outputs: StagedOutputs,
-        *,
-        sequence_number: int | None,
-    ) -> QuarantineFile | None:
-        if response.quarantine_path is None:
-            return None
-        object_hash = outputs.stage(response.quarantine_path).hash
-        return entry_of(record, source, batch, object_hash, response.quarantined_rows, sequence_number)
 
-    def _entry_without_rows(
-        self,
-        record: DatasetRecord,
-        source: SetPollingSource | AddPushSource,
-        batch: Batch,
-        outputs: StagedOutputs,
-    ) -> QuarantineFile:
-        path = self.engines.workspace / "no-bad-rows.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        source_rows.quarantine.write_no_rows(path)
-        return entry_of(record, source, batch, outputs.stage(path).hash, 0, None)
+def _add_blocks(
+    writer: ChainWriter,
+    view: DatasetView,
+    batch: Batch,
+    response: IngestResponse,
+    new_data: DataSlice | None,
+    looked_up: Sequence[LookedUp],
+) -> None:
+    """Add what the chain does not say yet: the schema with the first rows; rows, watermark and state of the source."""
+    if view.schema is None:
+        schema = odf_protocol.schema_arrow.data_schema_of(response.schema)
+        writer.add(SetDataSchema(schema=schema), system_time=batch.system_time)
+    if new_data or response.watermark != view.watermark or batch.new_state != view.source_state:
+        event = AddData(
+            prev_checkpoint=view.prev_checkpoint,
+            prev_offset=view.last_offset,
+            new_data=new_data,
+            new_watermark=response.watermark,
+            new_source_state=batch.new_state,
+            extra=note_lookups(looked_up) if new_data else None,
+        )
+        writer.add(event, system_time=batch.system_time)
