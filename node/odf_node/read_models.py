@@ -51,5 +51,5 @@ class ReadModels:
     def make_status(self, refusals: "Refusals", clock: "Clock") -> "upkeep.status.NodeStatus":
         """Behind ``status``."""
         store, usage = self._store, derive.engine_usage.EngineUsage(self._store, self._store, self._open_shelf())
-        parts = store, store, store, store, store, self._objects, refusals, clock, usage
+        parts = store, store, store, store, store, store, self._objects, refusals, clock, usage
         return upkeep.status.NodeStatus(*parts, self.schedule_overview, self._cache)

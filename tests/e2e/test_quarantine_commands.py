@@ -191,6 +191,17 @@ def test_edited_file_that_names_no_waiting_row_mends_nothing(
     assert kept(node) == before
 
 
+def test_entry_that_is_not_there_is_named_with_the_command_that_shows_those_that_are(node: RealNode) -> None:
+    """QUAR-4: a batch that was sent again in vain has another number, which its sender does not know."""
+    before = list_kept(node.home)
+    for unknown in ("7", f"{listed(node)[0]['entry']}.4", "0.1"):
+        for action, *words in (["show"], ["fix", "--set", "amount=1"], ["resend"], ["drop"], ["export"]):
+            ran = node.run("quarantine", action, "orders", unknown, *words)
+            assert ran.code == 3
+            assert f"quarantine of orders has no {unknown}; 'odf-node quarantine list orders' shows its" in ran.err
+    assert list_kept(node.home) == before
+
+
 @pytest.mark.parametrize("name", ["amuont", '"amuont"', "`amuont`"])
 def test_column_that_nobody_has_is_refused_with_the_one_that_was_meant(
     node: RealNode, tmp_path: Path, name: str

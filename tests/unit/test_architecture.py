@@ -5,10 +5,11 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, packages_distributions
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,26 @@ IMPORTS_INSIDE_FUNCTIONS = {
 def test_imports_stand_at_the_top_but_for_those_that_are_listed() -> None:
     inside = [relative(path) for path in MODULES for _ in parsed(path).late_imports]
     assert sorted(inside) == sorted(IMPORTS_INSIDE_FUNCTIONS)
+
+
+IMPORTS_OF_THE_USERS_OWN = {"pandas", "polars"}
+"""Libraries whose tables Python's front gives where its user has them."""
+
+
+def test_every_library_that_is_imported_is_declared_and_not_left_to_another_one_that_needs_it() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    lines = [*project["dependencies"], *(line for extra in project["optional-dependencies"].values() for line in extra)]
+    declared = {_normal_name(re.split(r"[\[<>=;\s]", line)[0]) for line in lines}
+    brought_by = packages_distributions()
+    imported = {name.partition(".")[0] for path in MODULES for name in parsed(path).imports}
+    foreign = imported - sys.stdlib_module_names - PACKAGES.keys() - IMPORTS_OF_THE_USERS_OWN
+    undeclared = [name for name in foreign if declared.isdisjoint(map(_normal_name, brought_by.get(name, ())))]
+    assert len(foreign) > 20
+    assert sorted(undeclared) == []
+
+
+def _normal_name(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 MOST_METHODS_OF_A_PORT = 12

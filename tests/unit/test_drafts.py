@@ -272,7 +272,7 @@ def test_lines_without_a_separator_say_so_and_what_they_may_be(tmp_path: Path) -
     text = draft(tmp_path, "00001Bern    1.50\n00002Basel  12.25\n00003Chur    7.00\n")
     assert any("no separator was found" in each for each in doubts_of(text))
     assert "All have 17 characters" in flowing(text)
-    assert "the reader FixedWidth (READ-4)" in flowing(text)
+    assert "the reader FixedWidth their places: spec/readers.md begins with an example" in flowing(text)
     text = draft(tmp_path, "city\nBern\nBasel\n", name="cities.csv")
     assert any("no separator was found" in each for each in doubts_of(text))
     assert "FixedWidth" not in text

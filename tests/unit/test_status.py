@@ -9,6 +9,7 @@ from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.derive.engine_usage import EngineUsage
 from odf_node.ports import QuarantineFile, SeenHead
+from odf_node.ports.quarantine import Fate, RowId, Settlement, WaitingBatch
 from odf_node.upkeep.status import Condition, NodeStatus
 from odf_protocol.events import AddPushSource, DatasetKind, Seed, SetPollingSource
 from odf_protocol.multihash import Multihash
@@ -20,7 +21,16 @@ from support.signing import NEW_KEY, OTHER_KEY
 def found(node: Node) -> list[tuple[Condition, str | None, str, str]]:
     usage = EngineUsage(node.store, node.store, node.engine_shelf)
     report = NodeStatus(
-        node.store, node.store, node.store, node.store, node.store, node.objects, node.refusals, node.clock, usage
+        node.store,
+        node.store,
+        node.store,
+        node.store,
+        node.store,
+        node.store,
+        node.objects,
+        node.refusals,
+        node.clock,
+        usage,
     )
     return [(each.condition, each.dataset, each.what, each.command) for each in report.list_findings()]
 
@@ -88,7 +98,7 @@ def test_lost_file_is_unsound_and_comes_before_what_waits(node: Node, judge: Jud
     node.store.put_quarantine(set_aside)
     lost = next(iter(node.objects.iter_hashes()))
     node.objects.delete(lost)
-    rows = "3 rows of the newest ingest could not be taken"
+    rows = "in quarantine: 3 rows"
     first, *others = found(node)
     assert first[0] is Condition.UNSOUND
     assert first[3] == "odf-node repair"
@@ -119,3 +129,34 @@ def test_status_is_a_table_for_people_and_json_for_programs(
     }
     assert main(words) == 0
     assert "odf-node change empty MANIFEST" in capsys.readouterr().out
+
+
+def test_rows_and_batches_count_while_they_wait_whatever_came_after_them(
+    node: Node, judge: Judge, tmp_path: Path
+) -> None:
+    record = PublisherHome(judge).keep(root_chain(tmp_path))
+    early, late = record.head.sequence_number - 1, record.head.sequence_number
+    batch = WaitingBatch(file=Multihash.of_sha3_256(b"file"), why="too many bad rows", event_time=NOW)
+    for number, waiting in ((early, None), (late, None), (None, batch)):
+        node.store.put_quarantine(
+            QuarantineFile(
+                dataset_id=record.id,
+                sequence_number=number,
+                object_hash=Multihash.of_sha3_256(str((number, waiting)).encode()),
+                row_count=3,
+                source="a.csv",
+                created_at=NOW,
+                batch=waiting,
+            )
+        )
+    first, second, whole = (each.id for each in node.store.iter_quarantine(record.id))
+
+    def said() -> list[str]:
+        return [what for _, _, what, command in found(node) if command == "odf-node quarantine show cities"]
+
+    assert said() == ["in quarantine: 6 rows, 1 batch"]
+    node.store.settle(record.id, Settlement(fate=Fate.DROPPED, rows=tuple(RowId(second, row) for row in (1, 2, 3))))
+    assert said() == ["in quarantine: 3 rows, 1 batch"]
+    rows = tuple(RowId(first, row) for row in (1, 2, 3))
+    node.store.settle(record.id, Settlement(fate=Fate.RESENT, rows=rows, batches=(whole,)))
+    assert said() == []

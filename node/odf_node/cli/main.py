@@ -9,10 +9,10 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from odf_node import __version__, cli
-from odf_node.cli.parsing import COMMON_OPTIONS, USAGE_ERROR, Parser, suggest
+from odf_node.cli.parsing import USAGE_ERROR, Parser, format_topics, suggest
 
 TOPICS: Final[dict[str, dict[str, str]]] = {
     "make and read datasets": {
@@ -155,46 +155,64 @@ def build_parser(command: str | None, *, is_whole: bool = False) -> Parser:
     """
     parser = Parser(
         prog="odf-node",
-        description="Publish, pull and re-verify Open Data Fabric datasets between organisations.",
-        epilog="'odf-node help COMMAND' explains a command. ls is list, mv is rename, rm is delete.",
+        usage="odf-node [OPTION ...] COMMAND ...",
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # the topics stand as they are
+        description="Publish, pull and re-verify Open Data Fabric datasets between organisations.\n\n"
+        + format_topics(TOPICS),
+        epilog="'odf-node help COMMAND' explains a command. ls is list, mv is rename, rm is\ndelete.",
     )
     parser.add_argument("--version", action="version", version=f"odf-node {__version__}")
+    parser.own_end = False
     add_global_options(parser, default=None)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
-    parser.topics = {topic: tuple(lines) for topic, lines in TOPICS.items()}
+    commands = parser.add_subparsers(
+        dest="command",
+        metavar="COMMAND",
+        help=None if is_whole else argparse.SUPPRESS,
+        prog=parser.prog,
+        parser_class=Parser,
+    )
     for name in COMMANDS if command is None else [command]:
         line = COMMANDS[name]
         child = commands.add_parser(name, help=line, description=_sentence(line))
         if is_whole or name == command:
             importlib.import_module(f"odf_node.cli.commands.{name}").configure(child)
-            add_global_options(child, default=argparse.SUPPRESS)
+            for each in child.iter_parsers():
+                add_global_options(each, default=argparse.SUPPRESS, is_explained=is_whole)
     return parser
 
 
-def add_global_options(parser: argparse.ArgumentParser, *, default: str | None) -> None:
-    """Add the options that stand before or after any command."""
-    group = parser.add_argument_group(COMMON_OPTIONS)
-    group.add_argument(
+def add_global_options(parser: argparse.ArgumentParser, *, default: str | None, is_explained: bool = True) -> None:
+    """Add the options that stand before or after any command; ``is_explained``: its help has them."""
+    group = parser.add_argument_group("options of every command")
+
+    def add(*names: str, line: str, **settings: Any) -> None:
+        group.add_argument(*names, help=line if is_explained else argparse.SUPPRESS, **settings)
+
+    add(
         "--home",
         metavar="FOLDER",
         default=default or os.environ.get("ODF_NODE_HOME") or None,
-        help="this node's folder (default: $ODF_NODE_HOME, else odf-node in the user's data folder)",
+        line="this node's folder (default: $ODF_NODE_HOME, else odf-node in the user's data folder)",
     )
-    group.add_argument(
+    add(
         "--system-time",
         metavar="T",
         default=default,
-        help="write with this system time instead of now (RFC 3339), to make a run repeatable",
+        line="write with this system time instead of now (RFC 3339), to make a run repeatable",
     )
-    group.add_argument("-q", "--quiet", action="store_true", default=default or False, help="say only what went wrong")
-    group.add_argument(
-        "-v", "--verbose", action="store_true", default=default or False, help="say what runs, and what took how long"
+    add("-q", "--quiet", action="store_true", default=default or False, line="say only what went wrong")
+    add(
+        "-v",
+        "--verbose",
+        action="store_true",
+        default=default or False,
+        line="say what runs, and what took how long",
     )
-    group.add_argument(
+    add(
         "--log-file",
         metavar="FILE",
         default=default,
-        help="append that to a file, with times, and where in the program an error arose",
+        line="append that to a file, with times, and where in the program an error arose",
     )
 
 
@@ -206,12 +224,11 @@ def add_actions(
     metavar: str = "ACTION",
     title: str = "actions",
 ) -> dict[str, argparse.ArgumentParser]:
-    """Declare the actions of a command, each by its line in the help; options of every command may stand behind it."""
+    """Declare the actions of a command, each by its line in the help."""
     actions = parser.add_subparsers(dest=dest, metavar=metavar, required=True, title=title)
     children = {}
     for name, line in lines.items():
         children[name] = actions.add_parser(name, help=line, description=_sentence(line))
-        add_global_options(children[name], default=argparse.SUPPRESS)
     return children
 
 

@@ -3,55 +3,55 @@
 import argparse
 import difflib
 import re
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
 import odf_protocol
 from odf_node import cli
 
 USAGE_ERROR: Final = 2
-COMMON_OPTIONS: Final = "options of every command"
+COMMON_OPTIONS: Final = ("--home", "--system-time", "-q", "-v", "--log-file")
+"""What every command takes, by the names that its help shows."""
+
+_LONG_COMMON_OPTIONS: Final = ("--quiet", "--verbose", "--help")
 HIGHEST_PORT: Final = 65_535
+_COLUMN: Final = 14
+"""Where the lines of commands begin in the help."""
+
+_OPTION_LINE: Final = re.compile(r"^  (-\S.*?)(?:  |$)", re.MULTILINE)
+_OPTION: Final = re.compile(r"(?<!\S)--?[A-Za-z][\w-]*")
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that takes options anywhere, no abbreviations, and offers the nearest option or choice."""
+    """An argument parser that takes options between words, no abbreviations, and offers the nearest option.
+
+    Attributes:
+        own_end: Whether its help ends with examples, and the names of options that every command has.
+    """
 
     def __init__(self, **settings: Any) -> None:
+        self.own_end = True
+        self._subcommands: Any = None
+        self._mixes = False
         # An abbreviation that works today is ambiguous after the next option is added.
         super().__init__(**{"allow_abbrev": False, **settings})
-        self.topics: Mapping[str, Sequence[str]] = {}
-        """Headings of the help under which commands stand, where there are too many for one list."""
-        self._subcommands: argparse._SubParsersAction[Parser] | None = None
-        self._mixes = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """See ``ArgumentParser``; options may stand between words, and before the word that says the action."""
+        """See ``ArgumentParser``; options may stand between words."""
         words = list(sys.argv[1:] if args is None else args)
         # The second reading of mixed words would take for options what stands behind "--".
-        if self._mixes or "--" in words:
+        if self._mixes or "--" in words or self._subcommands is not None:
             return super().parse_known_args(words, namespace)
-        if self._subcommands is not None:
-            return super().parse_known_args(words if self.topics else self._with_action_first(words), namespace)
         self._mixes = True  # it is made of two calls of this method
         try:
             return self.parse_known_intermixed_args(words, namespace)
         finally:
             self._mixes = False
 
-    def _with_action_first(self, words: list[str]) -> list[str]:
-        """Move the word that says the action before the options, all of which are the action's."""
-        valued = {name for each in self.iter_parsers() for name in each.iter_options(with_value=True)}
-        left = iter(enumerate(words))
-        for place, word in left:
-            if word in valued:
-                next(left, None)
-            elif not word.startswith("-"):
-                return [word, *words[:place], *words[place + 1 :]]
-        return words
-
-    def add_subparsers(self, **settings: Any) -> "argparse._SubParsersAction[Parser]":  # type: ignore[override]
+    def add_subparsers(self, **settings: Any) -> Any:
         """See ``ArgumentParser``; what is made is remembered, as argparse says of it nowhere else."""
         self._subcommands = super().add_subparsers(**settings)
         return self._subcommands
@@ -59,51 +59,20 @@ class Parser(argparse.ArgumentParser):
     def iter_parsers(self) -> "Iterator[Parser]":
         """Yield this parser and those of all actions below it."""
         yield self
-        if (actions := self._subcommands) is not None:
-            for child in actions.choices.values():
+        if self._subcommands is not None:
+            for child in self._subcommands.choices.values():
                 yield from child.iter_parsers()
 
     def format_help(self) -> str:
-        """Give the help: commands by topic, examples, and of options that every command has no more than the names."""
-        commands = self._subcommands if self.topics else None
-        groups = self._own_groups()
-        formatter = self._get_formatter()
-        self._add_usage(formatter)
-        formatter.add_text(self.description)
-        if commands is not None:
-            lines = {each.dest: each for each in commands._choices_actions}  # noqa: SLF001
-            for topic, names in self.topics.items():
-                formatter.start_section(topic)
-                formatter.add_arguments([lines[name] for name in names if name in lines])
-                formatter.end_section()
-        for group in groups:
-            formatter.start_section(group.title)
-            formatter.add_arguments([each for each in group._group_actions if each is not commands])  # noqa: SLF001
-            formatter.end_section()
-        formatter.add_text(self.epilog)
-        return formatter.format_help() + ("" if self.topics else self._format_end())
-
-    def format_usage(self) -> str:
-        """Give the first lines of the help; argparse keeps them, too, before it reads mixed words."""
-        formatter = self._get_formatter()
-        self._add_usage(formatter)
-        return formatter.format_help()
-
-    def _add_usage(self, formatter: argparse.HelpFormatter) -> None:
-        shown = [each for group in self._own_groups() for each in group._group_actions]  # noqa: SLF001 - nor these
-        formatter.add_usage(self.usage, shown, self._mutually_exclusive_groups)
-
-    def _own_groups(self) -> "list[argparse._ArgumentGroup]":
-        return [each for each in self._action_groups if self.topics or each.title != COMMON_OPTIONS]
+        """Give the help; of options that every command has no more than the names."""
+        return super().format_help() + (self._format_end() if self.own_end else "")
 
     def _format_end(self) -> str:
         """Give examples, as one types them, and where the options that every command has are explained."""
         program, _, words = self.prog.partition(" ")
         lines = [f"  {program} {line}\n" for line in cli.examples.examples_of(words)]
-        common = next((each for each in self._action_groups if each.title == COMMON_OPTIONS), None)
-        names = [] if common is None else [each.option_strings[0] for each in common._group_actions]  # noqa: SLF001
         return "".join(["\n", "examples:\n" if len(lines) > 1 else "example:\n", *lines] if lines else []) + (
-            f"\n{', '.join(names)}: see '{program} --help'.\n" if names else ""
+            f"\n{', '.join(COMMON_OPTIONS)}: see '{program} --help'.\n"
         )
 
     def error(self, message: str) -> NoReturn:
@@ -117,29 +86,37 @@ class Parser(argparse.ArgumentParser):
         word = next(iter(words))
         if word.startswith("-"):
             name = word.partition("=")[0]
-            self.error(f"there is no option '{name}'.{suggest(name, self.iter_options())}")
+            known = [*self._list_options(), *COMMON_OPTIONS, *_LONG_COMMON_OPTIONS]
+            if name in known:  # it was read before the word that says the action
+                self.error(f"'{name}' stands behind '{self.prog}'")
+            self.error(f"there is no option '{name}'.{suggest(name, known)}")
         self.error(f"'{word}' is one word too many")
 
-    def iter_options(self, *, with_value: bool = False) -> Iterator[str]:
-        """Yield the options of this parser; only those that take a value, where that is asked for."""
-        for action in self._actions:
-            if not with_value or action.nargs != 0:
-                yield from action.option_strings
+    def _list_options(self) -> list[str]:
+        """List the options that the help explains."""
+        return [name for line in _OPTION_LINE.findall(self.format_help()) for name in _OPTION.findall(line)]
 
     def find_parser(self, arguments: argparse.Namespace) -> "Parser":
         """Return the parser of the command, or of the command's action, that ``arguments`` were read with."""
         if (actions := self._subcommands) is not None:
-            child = actions.choices.get(str(getattr(arguments, actions.dest, None)))
+            child: Parser | None = actions.choices.get(str(getattr(arguments, actions.dest, None)))
             if child is not None:
                 return child.find_parser(arguments)
         return self
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            known = [str(choice) for choice in action.choices]
-            raise argparse.ArgumentError(
-                action, f"there is no '{value}'.{suggest(str(value), known)} Known: {', '.join(known)}"
-            )
+
+def format_topics(topics: Mapping[str, Mapping[str, str]]) -> str:
+    """Give the part of a help that has commands by topic, each with its line, as wide as argparse's."""
+    width = max(shutil.get_terminal_size().columns - 2, 2 * _COLUMN)
+    indent = " " * _COLUMN
+    parts = []
+    for topic, lines in topics.items():
+        told = [
+            textwrap.fill(line, width, initial_indent=f"  {name}".ljust(_COLUMN), subsequent_indent=indent)
+            for name, line in lines.items()
+        ]
+        parts.append("\n".join([f"{topic}:", *told]))
+    return "\n\n".join(parts)
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord, StoredObjects
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.quarantine import QuarantineFile, QuarantineStore, RowId, RowNote
+from odf_protocol.errors import NotFoundError
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,27 @@ class QuarantineReader:
                 f" {found.entry} --release' lets it pass and sets its bad rows aside to be mended, --file FILE in place"
                 f" of --release sends a mended file, and 'drop' gives it up"
             )
+
+    def require_known(self, record: DatasetRecord, entries: Iterable[int], rows: Iterable[RowId]) -> None:
+        """Refuse what was never set aside, or was sent again as part of another entry.
+
+        Raises:
+            NotFoundError: There is no such entry or row.
+        """
+        counts = {each.id: each.row_count for each in self.list_entries(record)}
+        unknown = [str(entry) for entry in entries if entry not in counts]
+        unknown += [str(row) for row in rows if not 1 <= row.row <= counts.get(row.entry, 0)]
+        if unknown:
+            raise NotFoundError(
+                f"quarantine of {record.name} has no {unknown[0]}; 'odf-node quarantine list {record.name}' shows its "
+                "entries (a batch that was sent again and refused has a new number)"
+            )
+
+    def count_all_waiting(self, record: DatasetRecord) -> tuple[int, int]:
+        """Count single rows that wait, and batches that wait whole."""
+        entries = self.list_entries(record)
+        rows = sum(self.count_waiting(each) for each in entries if each.batch is None)
+        return rows, sum(each.batch is not None and each.batch.fate is None for each in entries)
 
     def count_waiting(self, entry: QuarantineFile) -> int:
         """Count the rows of an entry that wait; of a batch that waits, all that were found bad."""

@@ -10,6 +10,7 @@ from odf_node import ingest
 from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import load_view
+from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.derive.engine_usage import EngineUsage
 from odf_node.derive.transforms import StepBuilder
 from odf_node.keys.disputes import Disputes
@@ -19,6 +20,7 @@ from odf_node.ports.commits import CommitStore
 from odf_node.ports.evidence import DocumentKind, DocumentStore
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.quarantine import QuarantineStore
 from odf_node.schedules.overview import ScheduleOverview
 from odf_node.wording import count_of
 from odf_protocol.chain import ChainState
@@ -64,6 +66,7 @@ class NodeStatus:
     documents: DocumentStore
     object_names: ObjectNames
     ingests: IngestStore
+    quarantine: QuarantineStore
     objects: ObjectUpkeep
     refusals: Refusals
     clock: Clock
@@ -120,9 +123,11 @@ class NodeStatus:
             yield Finding(Condition.STALE, record.name, what, f"odf-node pull {record.name}")
 
     def _of_quarantine(self, record: DatasetRecord) -> Iterator[Finding]:
-        set_aside = list(self.ingests.iter_quarantine(record.id))
-        if set_aside and set_aside[-1].sequence_number in (None, record.head.sequence_number):
-            what = f"{count_of(set_aside[-1].row_count, 'row')} of the newest ingest could not be taken"
+        rows, batches = QuarantineReader(self.ingests, self.quarantine, self.objects).count_all_waiting(record)
+        if rows or batches:
+            kept = [count_of(rows, "row")] if rows else []
+            kept += ["1 batch" if batches == 1 else f"{batches:,} batches"] if batches else []
+            what = f"in quarantine: {', '.join(kept)}"
             yield Finding(Condition.WAITING, record.name, what, f"odf-node quarantine show {record.name}")
         if self.cache is None:
             return

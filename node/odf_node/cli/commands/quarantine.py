@@ -92,6 +92,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     if arguments.action == "deliver":
         return _deliver(context, record)
     entries, rows = _read_ids(arguments.ids)
+    reader.require_known(record, entries, rows)
     if arguments.action == "drop":
         _drop(context, reader, record, entries, rows)
         return 0

@@ -257,8 +257,9 @@ def _doubt_of_one_column(rows: Sequence[_Row]) -> str:
     if len(lengths) > 1 or len(rows) <= 1 or not any(" " in (row[0] or "").strip() for row in rows):
         return said
     return (
-        f"{said}. All have {lengths.pop()} characters: if values stand at fixed places, write 'kind: NdJson' with the "
-        "columns below, and the reader FixedWidth (READ-4)"
+        f"{said}. All have {lengths.pop()} characters: if values stand at fixed places, "
+        "'read: {kind: NdJson, ...}' names the columns, and the reader FixedWidth their places: spec/readers.md begins "
+        "with an example"
     )
 
 
