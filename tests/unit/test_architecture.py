@@ -329,7 +329,9 @@ def test_list_of_datasets_loads_neither_events_nor_rules(tmp_path: Path) -> None
     assert loaded & {"odf_protocol.events", "odf_protocol.chain", "msgspec"} == set()
 
 
-ASKS_ENGINES = re.compile(r"\b(?:TransformInput|QueryTable|ReferencedRows|IngestRequest|rebuild_state|fits_state)\(")
+ASKS_ENGINES = re.compile(
+    r"\b(?:TransformInput|QueryTable|ReferencedRows|IngestRequest|rebuild_state|fits_state|builder\.build)\("
+)
 
 
 def test_engines_get_files_of_rows_from_one_place_alone_engine_26() -> None:
@@ -338,7 +340,7 @@ def test_engines_get_files_of_rows_from_one_place_alone_engine_26() -> None:
     names = {relative(path) for path in asking}
     assert {
         f"node/odf_node/{name}.py"
-        for name in ("derive/transforms", "ingest/taking", "datasets/queries", "datasets/referencing")
+        for name in ("derive/steps", "derive/transforms", "ingest/taking", "datasets/queries", "datasets/referencing")
     } <= names
     handing = {
         f"{relative(path)}: {ast.unparse(node)}"
@@ -346,8 +348,13 @@ def test_engines_get_files_of_rows_from_one_place_alone_engine_26() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_path"
     }
-    # What the query in force left: the chain is our own, and so is the state (PLAN-12).
-    assert handing == {"node/odf_node/derive/transforms.py: self.objects.get_path(view.query_checkpoint)"}
+    assert handing == {
+        # What the query in force left: the chain is our own, or was computed here, and so is the state (PLAN-12).
+        "node/odf_node/derive/transforms.py: self.objects.get_path(view.query_checkpoint)",
+        "node/odf_node/derive/rebuilding.py: self.objects.get_path(name)",
+        # What was published is compared with what came of the step; no engine sees it.
+        "node/odf_node/derive/replaying.py: self.objects.get_path(name)",
+    }
 
 
 def test_slices_for_engines_are_named_nowhere_else_engine_26() -> None:
@@ -359,6 +366,6 @@ def test_slices_for_engines_are_named_nowhere_else_engine_26() -> None:
         "node/odf_node/datasets/engine_rows.py: self.get_paths(planned.recorded.dataset_id, planned.slices)",
         "node/odf_node/datasets/queries.py: paths",
         "node/odf_node/datasets/referencing.py: paths",
-        "node/odf_node/derive/transforms.py: ()",
+        "node/odf_node/derive/steps.py: ()",
     }
     assert {each for each in found if "get_path(" in each} == set()

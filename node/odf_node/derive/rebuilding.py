@@ -13,7 +13,7 @@ from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.datasets.writer import StagedOutputs
-from odf_node.derive.transforms import StepBuilder
+from odf_node.derive.steps import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import DatasetRecord, ObjectStore, Origin

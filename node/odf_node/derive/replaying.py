@@ -14,7 +14,7 @@ from odf_node import derive
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.derive.replay_records import check_record_inputs
 from odf_node.derive.step_figures import check_figures, figures_of
-from odf_node.derive.transforms import StepBuilder
+from odf_node.derive.steps import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.ports import ObjectStore
 from odf_node.ports.chains import ChainStore

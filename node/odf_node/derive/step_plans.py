@@ -8,7 +8,7 @@ from odf_engines.contract import TransformClass
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.derive.grading import MEANINGS, GradedTransform, TransformGrader, vocabulary_of
 from odf_node.derive.step_log import StepLog, StoredStep
-from odf_node.derive.transforms import StepBuilder
+from odf_node.derive.steps import StepBuilder
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord, Origin
 from odf_node.ports.chains import ChainStore

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from odf_node.datasets.chains import iter_decoded, load_view
-from odf_node.derive.transforms import StepBuilder
+from odf_node.derive.steps import StepBuilder
 from odf_node.exchange.fetching import close_source
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import name_in_url

@@ -12,7 +12,7 @@ from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.derive.engine_usage import EngineUsage
-from odf_node.derive.transforms import StepBuilder
+from odf_node.derive.steps import StepBuilder
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import Clock, DatasetRecord, ObjectUpkeep, Origin
 from odf_node.ports.chains import ChainStore
