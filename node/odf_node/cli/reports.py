@@ -46,57 +46,62 @@ class ReportLog:
 
 def describe_report(report: Report) -> list[str]:
     """Say in a line or a few what a report says."""
-    name = report.record.name
     match report:
         case IngestReport():
-            lines = [f"{name}: up to date"] if report.up_to_date else [_grown(report, "ingested")]
-            if report.is_repeated:
-                lines = [f"{name}: sent before under this key, nothing was done; the answer then:", *lines]
-            if report.is_rehearsal and not report.up_to_date:
-                lines = [f"{name}: {count_of(report.new_rows, 'row')} would be ingested"]
-            lines = [*iter_sample_lines(name, report.samples), *lines]
-            if report.batches > 1:
-                lines.append(f"{name}: from {count_of(report.batches, 'file')}, a commit each")
-            if report.has_more and report.failure is None:
-                lines.append(f"{name}: more waits{'' if report.is_rehearsal else '; pull again'}")
-            if report.quarantined_rows:
-                why = describe_reasons(report.quarantine_reasons)
-                kept = "would be kept aside" if report.is_rehearsal else "kept aside"
-                shown = "" if report.is_rehearsal else f"; 'odf-node quarantine show {name}' shows them"
-                lines.append(
-                    f"{name}: {count_of(report.quarantined_rows, 'row')} could not be taken: {kept}"
-                    f"{f' ({why})' if why else ''}{shown}"
-                )
-            if report.left_out_rows:
-                lines.append(f"{name}: {count_of(report.left_out_rows, 'row')} left out by its converters")
-            if report.warnings:
-                lines.append(f"{name}: taken with a warning: {describe_reasons(report.warnings)}")
-            return lines
+            lines = _describe_ingest(report)
         case TransformReport():
-            lines = [f"{name}: up to date"] if report.up_to_date else [_grown(report, "derived")]
+            lines = [_done_or_up_to_date(report, "derived")]
             if report.late_rows:
-                lines.append(
-                    f"{name}: {count_of(report.late_rows, 'row')} of its inputs came too late for what is closed"
-                )
-            return lines
+                lines.append(f"{count_of(report.late_rows, 'row')} of its inputs came too late for what is closed")
         case AcceptanceReport():
-            lines = []
-            if report.completed_blocks:
-                what = _describe_completed(report)
-                lines.append(f"{name}: {what}" + ("" if report.new_blocks else f"; {report.decision.reason}"))
-            if report.new_blocks:
-                lines.append(f"{name}: {_describe_new(report)}; {report.decision.reason}")
-            if not lines:
-                lines.append(f"{name}: up to date")
-            if report.replayed_steps:
-                lines.append(f"{name}: {count_of(report.replayed_steps, 'step')} re-executed here with an equal result")
-            if report.first_contact:
-                known = "must be signed by the key of" if report.record.pinned_key else "stands for"
-                lines.append(f"{name}: first contact; from now on this name {known} {report.record.id}")
-            if report.unchecked:
-                lines.append(f"{name}: {_describe_unchecked(report)}")
-            lines += [f"{name}: note: {warning}" for warning in report.warnings[:5]]
-            return lines
+            lines = _describe_acceptance(report)
+    return [
+        *(iter_sample_lines(report.record.name, report.samples) if isinstance(report, IngestReport) else ()),
+        *(f"{report.record.name}: {line}" for line in lines),
+    ]
+
+
+def _describe_ingest(report: IngestReport) -> list[str]:
+    lines = []
+    if report.is_repeated:
+        lines.append("sent before under this key, nothing was done; the answer then:")
+    if report.is_rehearsal and not report.up_to_date:
+        lines.append(f"{count_of(report.new_rows, 'row')} would be ingested")
+    else:
+        lines.append(_done_or_up_to_date(report, "ingested"))
+    if report.batches > 1:
+        lines.append(f"from {count_of(report.batches, 'file')}, a commit each")
+    if report.has_more and report.failure is None:
+        lines.append(f"more waits{'' if report.is_rehearsal else '; pull again'}")
+    if report.quarantined_rows:
+        why = describe_reasons(report.quarantine_reasons)
+        kept = "would be kept aside" if report.is_rehearsal else "kept aside"
+        shown = "" if report.is_rehearsal else f"; 'odf-node quarantine show {report.record.name}' shows them"
+        rows = count_of(report.quarantined_rows, "row")
+        lines.append(f"{rows} could not be taken: {kept}{f' ({why})' if why else ''}{shown}")
+    if report.left_out_rows:
+        lines.append(f"{count_of(report.left_out_rows, 'row')} left out by its converters")
+    if report.warnings:
+        lines.append(f"taken with a warning: {describe_reasons(report.warnings)}")
+    return lines
+
+
+def _describe_acceptance(report: AcceptanceReport) -> list[str]:
+    lines = []
+    if report.completed_blocks:
+        lines.append(_describe_completed(report) + ("" if report.new_blocks else f"; {report.decision.reason}"))
+    if report.new_blocks:
+        lines.append(f"{_describe_new(report)}; {report.decision.reason}")
+    if not lines:
+        lines.append(_UP_TO_DATE)
+    if report.replayed_steps:
+        lines.append(f"{count_of(report.replayed_steps, 'step')} re-executed here with an equal result")
+    if report.first_contact:
+        known = "must be signed by the key of" if report.record.pinned_key else "stands for"
+        lines.append(f"first contact; from now on this name {known} {report.record.id}")
+    if report.unchecked:
+        lines.append(_describe_unchecked(report))
+    return [*lines, *(f"note: {warning}" for warning in report.warnings[:_SHOWN_WARNINGS])]
 
 
 def report_to_json(report: Report) -> dict[str, Any]:
@@ -185,12 +190,15 @@ def _count_to_json(count: FileCount) -> dict[str, int]:
     }
 
 
-def _grown(report: IngestReport | TransformReport, what: str) -> str:
+def _done_or_up_to_date(report: IngestReport | TransformReport, what: str) -> str:
+    if report.up_to_date:
+        return _UP_TO_DATE
     head = report.record.head
-    rows = count_of(report.new_rows, "row")
-    return f"{report.record.name}: {rows} {what}, block {head.sequence_number} ({head.hash.short})"
+    return f"{count_of(report.new_rows, 'row')} {what}, block {head.sequence_number} ({head.hash.short})"
 
 
+_UP_TO_DATE: Final = "up to date"
+_SHOWN_WARNINGS: Final = 5
 _SHOWN_CHARACTERS: Final = 400  # guess: of a row, a few lines of a terminal
 _HEADINGS: Final = {
     Stage.READ: "as read",
