@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from odf_node.ports.commits import Commit, CommitStore
 from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.errors import ObjectNotFoundError
+from odf_node.ports.errors import HomeReadOnlyError, ObjectNotFoundError
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore, ObjectUpkeep, StagedObject, SweepReport
 from odf_protocol.multihash import Multihash
@@ -48,8 +48,11 @@ def list_named_objects(commit: Commit) -> tuple[Multihash, ...]:
 def sweep_leftovers(object_names: ObjectNames, objects: ObjectUpkeep, *, now: Timestamp) -> SweepReport:
     """Clean up after writers that were killed or failed, if there are any; costs next to nothing if not.
 
-    Meant for the start of a process that will write.
+    Meant for the start of a process that will write; what cannot be written is left as it is.
     """
     if not objects.has_leftovers(now=now):
         return SweepReport(ran=False)
-    return objects.sweep(object_names.list_referenced_objects, now=now)
+    try:
+        return objects.sweep(object_names.list_referenced_objects, now=now)
+    except HomeReadOnlyError:
+        return SweepReport(ran=False)

@@ -23,7 +23,7 @@ from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
 from odf_node.ports.engines import DamagedEngine
-from odf_node.ports.errors import mapped_os_errors
+from odf_node.ports.errors import HomeVersionError, mapped_os_errors
 from odf_node.ports.images import DamagedImage
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
@@ -194,8 +194,15 @@ def _home(folder: Path) -> MachineFinding:
             count = len(store.list_datasets())
             store.close()
     except OdfError as error:
-        return MachineFinding("home", False, str(error), "restore the folder from a backup, or name another --home")
-    return MachineFinding("home", True, f"{folder} with {count_of(count, 'dataset')}")
+        mend = "restore the folder from a backup, or name another --home"
+        if isinstance(error, HomeVersionError):
+            mend = "start the odf-node that made it, or name another --home"
+        return MachineFinding("home", False, str(error), mend)
+    found = f"{folder} with {count_of(count, 'dataset')}"
+    if not os.access(folder, os.W_OK):
+        mend = "let this user write there; until then it can be looked at, and answers no SQL"
+        return MachineFinding("home", False, f"{found}, which cannot be written", mend)
+    return MachineFinding("home", True, found)
 
 
 def _objects(folder: Path) -> MachineFinding:

@@ -116,6 +116,25 @@ def test_metadata_of_a_read_only_home_refuses_writes(home: Home) -> None:
     assert "HomeReadOnlyError" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("command", ["gc", "gc --dry-run", "cache clear"])
+def test_command_that_frees_room_says_that_a_read_only_home_cannot_be_written(home: Home, command: str) -> None:
+    """It said that another command was writing, for which one waits in vain."""
+    run_step(home, "base")
+    done = _odf_node_on_read_only(home, *command.split())
+    assert done.returncode == 5
+    assert "this node's folder cannot be written: Read-only file system" in done.stderr
+
+
+def test_doctor_says_that_a_read_only_home_cannot_be_written(home: Home) -> None:
+    run_step(home, "base")
+    assert "which cannot be written" in _odf_node_on_read_only(home, "doctor").stdout
+
+
+def _odf_node_on_read_only(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
+    run = [*_bubblewrap("--ro-bind", home.path, home.path), sys.executable, "-m", "odf_node", "--home", home.path]
+    return subprocess.run([*run, *words], capture_output=True, text=True, check=False)
+
+
 def test_home_below_a_read_only_folder_is_not_made(tmp_path: Path) -> None:
     home = Home(tmp_path / "closed" / "home")
     home.path.parent.mkdir()

@@ -15,6 +15,7 @@ from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.commit_point import commit_with_objects
 from odf_node.home import Home
+from odf_node.ports.errors import HomeReadOnlyError
 from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
 from support.store_values import NOON, blocks, creation, growth
@@ -59,12 +60,15 @@ def describe(home: Home) -> dict[str, object]:
     objects = ObjectFolder(home)
     with closing(SqliteMetadataStore(home)) as metadata:
         referenced = metadata.list_referenced_objects()
-        swept = objects.sweep(metadata.list_referenced_objects, now=NOON)
+        try:
+            swept = objects.sweep(metadata.list_referenced_objects, now=NOON).ran
+        except HomeReadOnlyError:
+            swept = False
         return {
             "heads": [record.head.sequence_number for record in metadata.list_datasets()],
             "objects_are_the_referenced_ones": set(objects.iter_hashes()) == referenced,
             "staged": [p.name for p in home.staging.iterdir() if p != home.downloads] if home.staging.exists() else [],
-            "swept": swept.ran,
+            "swept": swept,
             "exists": home.path.exists(),
         }
 

@@ -9,7 +9,7 @@ import pytest
 from odf_node.adapters.clocks import FixedClock
 from odf_node.cli.main import main
 from odf_node.composition import Node
-from odf_node.errors import UnknownDatasetError
+from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.tokens import PREFIX
 from odf_node.home import Home
 from odf_node.http.callers import secret_hash_of
@@ -37,12 +37,12 @@ def test_secret_is_found_by_its_hash_and_kept_nowhere(node: Node) -> None:
 
 
 def test_list_tells_what_each_token_still_opens(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
-    later = Timestamp(NOON.seconds + 1)
-    for label, expires_at in (("for ever", None), ("until later", later), ("until now", NOON), ("ended", None)):
+    now, later = Timestamp(NOON.seconds + 1), Timestamp(NOON.seconds + 2)
+    for label, expires_at in (("for ever", None), ("until later", later), ("until now", now), ("ended", None)):
         token, _ = node.tokens.create(label, datasets=[], expires_at=expires_at)
     node.tokens.revoke(token.id)
 
-    assert main(["token", "list", "-o", "json", "--home", str(node.home.path), "--system-time", str(NOON)]) == 0
+    assert main(["token", "list", "-o", "json", "--home", str(node.home.path), "--system-time", str(now)]) == 0
 
     listed = json.loads(capsys.readouterr().out)
     assert {row["label"]: row["state"] for row in listed} == {
@@ -51,6 +51,22 @@ def test_list_tells_what_each_token_still_opens(node: Node, capsys: pytest.Captu
         "until now": "expired",
         "ended": "revoked",
     }
+
+
+def test_table_calls_datasets_by_their_names(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
+    node.tokens.create("one", datasets=["cities"], reads=["cities"], expires_at=None)
+    node.tokens.create("all", datasets=[], expires_at=None)
+    assert main(["token", "list", "--home", str(node.home.path)]) == 0
+    _, _, one, every = capsys.readouterr().out.splitlines()
+    assert "  push cities, read cities  " in one
+    assert "  push  " in every
+
+
+@pytest.mark.parametrize("seconds", [-1, 0])
+def test_token_that_would_never_be_valid_is_not_made(node: Node, seconds: int) -> None:
+    with pytest.raises(UsageError, match="would never be valid"):
+        node.tokens.create("late", datasets=[], expires_at=Timestamp(NOON.seconds + seconds))
+    assert node.tokens.list_tokens() == ()
 
 
 def test_no_two_tokens_are_alike(node: Node) -> None:

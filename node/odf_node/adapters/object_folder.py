@@ -24,7 +24,6 @@ from odf_node.adapters.writers_lock import shared_lease, try_exclusive
 from odf_node.home import Home, fsync_folder
 from odf_node.ports.errors import (
     HomeCorruptError,
-    HomeReadOnlyError,
     ObjectCorruptError,
     ObjectMismatchError,
     ObjectNotFoundError,
@@ -219,17 +218,14 @@ class ObjectFolder:
     ) -> SweepReport:
         if not self._home.path.is_dir():
             return SweepReport(ran=True)
-        try:
-            with try_exclusive(self._home) as alone:
-                if not alone:
-                    return SweepReport(ran=False)
-                # A clock that is ahead ends what is kept, and nothing that was committed (DAEMON-16).
-                kept_since_s = now.seconds - KEEP_DOWNLOADS_S if keep_arrived else math.inf
-                report = self._sweep(set(find_referenced()), kept_since_s, _size if dry_run else _remove)
-                rows = RowsRoom() if keep_arrived or dry_run else self.rows.clear()
-                return replace(report, row_files=rows.files, freed_bytes=report.freed_bytes + rows.size_bytes)
-        except HomeReadOnlyError:
-            return SweepReport(ran=False)
+        with try_exclusive(self._home) as alone:
+            if not alone:
+                return SweepReport(ran=False)
+            # A clock that is ahead ends what is kept, and nothing that was committed (DAEMON-16).
+            kept_since_s = now.seconds - KEEP_DOWNLOADS_S if keep_arrived else math.inf
+            report = self._sweep(set(find_referenced()), kept_since_s, _size if dry_run else _remove)
+            rows = RowsRoom() if keep_arrived or dry_run else self.rows.clear()
+            return replace(report, row_files=rows.files, freed_bytes=report.freed_bytes + rows.size_bytes)
 
     def _open(self, object_hash: Multihash) -> BufferedReader:
         path = self.get_path(object_hash)

@@ -51,7 +51,13 @@ class Tokens:
             node: Whose signed requests stand for the token; the secret is then empty. None: whoever has the secret.
             inspects: Everything that the operator sees may be looked at on web pages (PAGES-5).
             may_replace: Forced pushes may replace histories that nobody signed (ACCEPT-10).
+
+        Raises:
+            UsageError: It would never be valid, or the node has a token already.
         """
+        now = self.clock.now()
+        if expires_at is not None and expires_at <= now:
+            raise UsageError(f"a token that ends at {expires_at} would never be valid: it is {now}")
         scopes = tuple(f"{PUSH_SCOPE}:{self._identity(dataset)}" for dataset in datasets)
         scopes += tuple(f"{READ_SCOPE}:{self._identity(dataset)}" for dataset in reads)
         scopes += (READ_SCOPE,) if reads_all else ()
@@ -70,7 +76,7 @@ class Tokens:
             secret_hash=secret_hash,
             label=label,
             scopes=scopes,
-            created_at=self.clock.now(),
+            created_at=now,
             expires_at=expires_at,
         )
         self.tokens.put_token(token)

@@ -43,7 +43,7 @@ class Caller:
     peer: str
     token: AccessToken | None
     reads: ReadGrants
-    lack: str = "none was shown"
+    lack: str = "no token was shown"
 
 
 _CALLER: Final = web.RequestKey("caller", Caller)

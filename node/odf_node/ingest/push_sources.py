@@ -59,6 +59,7 @@ def choose_push_source(record: DatasetRecord, view: DatasetView, name: str | Non
     chosen = sources.get(name or "default")
     if chosen is None:
         raise UsageError(
-            f"'{record.name}' has the push sources {', '.join(sorted(sources))}; choose one with --source-name"
+            f"'{record.name}' has the push sources {', '.join(sorted(sources))}; choose one with --source-name "
+            "(over HTTP: ?sourceName=)"
         )
     return chosen

@@ -306,5 +306,8 @@ class ObjectUpkeep(ObjectStore, Protocol):
         Does nothing while anybody holds a writing lease. ``find_referenced`` is called once, when no writer can be
         running. What arrived in transfers that stopped is kept for some days, counted back from ``now``; not where
         ``keep_arrived`` is False. A dry run removes nothing and reports what would be.
+
+        Raises:
+            HomeReadOnlyError: Nothing can be removed here.
         """
         ...

@@ -160,7 +160,7 @@ async def test_push_without_a_good_token_is_refused_with_the_same_words(tmp_path
         nodes.receiver.put_token("revoked", revoked_at=Timestamp(NOON.seconds - 1))
         with pytest.raises(PeerForbidsError, match=r"keep it with 'odf-node login http://[^/]+'$") as refused:
             await nodes.push(demo_chain(), replace(QUICK, token=token))
-        assert ("none was shown" if token is None else "unknown, expired or revoked") in str(refused.value)
+        assert ("no token was shown" if token is None else "unknown, expired or revoked") in str(refused.value)
         assert refused.value.status == 401
         assert nodes.receiver.store.list_datasets() == ()
         assert nodes.receiver.receiver.received == []

@@ -218,7 +218,9 @@ async def _tell_each(context: Context, batch: "AsyncIterator[PullOutcome]", log:
         elif is_alone and outcome.failure is not None:
             raise outcome.failure
         if outcome.failure is not None:
-            failures.append(tell_failure(f"pull: {label}", outcome.failure))
+            # Errors of ingests begin with the dataset's name.
+            is_named = str(outcome.failure).startswith(f"{label}: ")
+            failures.append(tell_failure("pull" if is_named else f"pull: {label}", outcome.failure))
         if outcome.behind:
             context.console.warn(f"{label}: read of {', '.join(outcome.behind)} only what was here before")
     return failures[0] if failures else 0

@@ -103,7 +103,16 @@ def _list(context: Context, *, as_json: bool) -> None:
         }
         for token in context.node.tokens.list_tokens()
     ]
-    shown = [{**row, "scopes": ", ".join(row["scopes"] or ()), "expires": row["expires"] or "never"} for row in rows]
+    names = {str(each.id): each.name for each in context.node.chains.list_datasets()}
+
+    def describe(scope: str) -> str:
+        what, _, dataset = scope.partition(":")
+        return f"{what} {names.get(dataset, dataset)}".rstrip()
+
+    shown = [
+        row | {"scopes": ", ".join(map(describe, row["scopes"] or ())), "expires": row["expires"] or "never"}
+        for row in rows
+    ]
     columns = {
         "id": "ID",
         "label": "FOR",
