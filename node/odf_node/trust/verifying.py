@@ -41,7 +41,7 @@ from odf_protocol.chain.stored_state import decode_state, encode_state
 from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Cause, Divergence
 from odf_protocol.enums import DatasetKind
-from odf_protocol.errors import OdfError, RejectedError, UnavailableError
+from odf_protocol.errors import CorruptError, NotFoundError, OdfError, RejectedError, UnavailableError
 from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.heads import verify_head
 from odf_protocol.multihash import Multihash
@@ -73,10 +73,11 @@ class VerifyOptions:
 class Finding:
     """What a verification found: what was checked, what could not be, and the first thing that is wrong.
 
-    ``first`` and ``last`` are the blocks that this run looked at, None where it got to none; ``remembered`` the number
-    of blocks that were verified before and not again; ``remembered_head`` the last of them, where all of it was
-    verified that can be, re-execution included. ``partial`` says what makes the dataset less than its declared query
-    over the whole input (PLAN-10).
+    ``first`` and ``last`` are the blocks that this run looked at, those with the problem included, None where it got to
+    none; ``is_damage`` says that the problem is what this node keeps, and no word of the publisher's (VERIFY-9).
+    ``remembered`` is the number of blocks that were verified before and not again, ``remembered_head`` the last of
+    them, where all of it was verified that can be, re-execution included. ``partial`` says what makes the dataset less
+    than its declared query over the whole input (PLAN-10).
     """
 
     name: str
@@ -94,6 +95,7 @@ class Finding:
     last: Head | None = None
     not_checked: str = ""
     problem: str = ""
+    is_damage: bool = False
     rule: str = ""
     problem_block: int | None = None
     divergence: dict[str, Any] | None = None
@@ -107,6 +109,9 @@ class Finding:
 
     def describe(self) -> list[str]:
         """Say it in lines for people."""
+        if self.is_damage:
+            told = "the fault is in what is kept here, and says nothing of its publisher"
+            return [f"{self.name}: NOT VALID: {self.problem}", f"{self.name}: {told} ('odf-node repair' mends files)"]
         if self.problem:
             return [f"{self.name}: NOT VALID: {self.problem}"]
         checked = [count_of(self.blocks, "block"), count_of(self.rows, "row")]
@@ -140,6 +145,7 @@ class Finding:
             "notChecked": self.not_checked or None,
             "problem": self.problem or None,
             "problemBlock": self.problem_block,
+            "damage": self.is_damage,
             "rule": self.rule or None,
             "divergence": self.divergence,
             "warnings": list(self.warnings),
@@ -214,6 +220,7 @@ class Verifier:
             remembered_head=known.head if known is not None and known.replayed else None,
             partial=find_partial(self.chains, record),
         )
+        chain: CheckedChain | None = None
         try:
             keys = KeyLogs(self.chains, self.documents).get_history(record.id)
             if signed_head is not None:
@@ -223,6 +230,7 @@ class Verifier:
             state = None if known is None else decode_state(known.chain_state)
             while after < record.head.sequence_number:
                 upto = min(after + PIECE_BLOCKS, record.head.sequence_number)
+                chain = None
                 chain = check_stored(
                     self.chains, self.evidence, record, keys=keys, signed=signed, state=state, upto=upto
                 )
@@ -234,10 +242,10 @@ class Verifier:
             raise  # which says nothing about the data
         except OdfError as error:
             return replace(
-                finding,
-                rows=0,
-                replayed_steps=None,
+                finding if chain is None else _with_range(finding, chain),
                 problem=str(error),
+                # Blocks that are no chain were one when they were taken; what a file lacks, its hash says.
+                is_damage=chain is None or isinstance(error, CorruptError | NotFoundError),
                 rule=getattr(error, "rule", type(error).__name__),
                 problem_block=getattr(error, "sequence_number", None),
                 divergence=_divergence_of(error),
@@ -341,6 +349,17 @@ class Verifier:
         if chain.view.transform is None:
             return "it declares no transform"
         return "; ".join(describe_missing_engines(chain, self.engines)[:1] or missing)
+
+
+def _with_range(finding: Finding, chain: CheckedChain) -> Finding:
+    """Add the piece with the problem to what was looked at: there is this much in it, and nothing of it counts."""
+    return replace(
+        finding,
+        slices_in_range=finding.slices_in_range + chain.count(traits.ROWS),
+        steps_in_range=finding.steps_in_range + chain.count(traits.STEP),
+        first=finding.first or chain.first,
+        last=chain.last,
+    )
 
 
 def _divergence_of(error: OdfError) -> dict[str, Any] | None:
