@@ -227,10 +227,12 @@ def test_what_was_verified_is_remembered_and_only_new_blocks_are_read(judge: Jud
     finding = verify_with(judge)
 
     assert (finding.remembered, finding.rows, finding.slices_in_range) == (3, 3, 1)
+    assert "4 blocks, 3 of them verified before, 3 rows in the others, " in finding.describe()[0]
     assert finding.first is not None
     assert finding.first.sequence_number == SECOND_SLICE
     again = verify_with(judge)
     assert (again.remembered, again.rows, again.first) == (4, 0, None)
+    assert "4 blocks, verified before ('--all' reads them again), " in again.describe()[0]
     assert verify_with(judge, everything=True).rows == 6
 
 

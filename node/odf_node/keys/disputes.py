@@ -83,10 +83,9 @@ class Disputes:
             if dispute.is_void:
                 continue
             if dispute.kept is None:
-                return (
-                    f"it is frozen: {proof.explain()}; 'odf-node evidence show' lays both out; only its owner can "
-                    f"{_remedy(proof)}"
-                )
+                held = self.chains.find_dataset(dataset_id)
+                shown = f"'odf-node evidence show {held.name}' lays both out; " if held is not None else ""
+                return f"it is frozen: {proof.explain()}; {shown}only its owner can {_remedy(proof)}"
             offered = (hashes or {}).get(proof.position)
             if offered is not None and offered != dispute.kept:
                 return f"what is offered is the history that its owner gave up, with block {proof.position} {offered}"

@@ -7,6 +7,7 @@ from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import find_partial
 from odf_node.datasets.presence import Presence
 from odf_node.derive.grading import describe_reach
+from odf_node.keys.disputes import Disputes
 from odf_node.keys.reports import KeyReports
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import Acceptance, CommitStore
@@ -27,7 +28,7 @@ class TrustGrounds:
         partial: What makes it less than its declared query over the whole input; empty where nothing does.
         absent_files: How many of its files are not here by choice.
         not_checked: What was taken without a look at it.
-        key_warnings: What is doubtful about who speaks for it.
+        key_warnings: What is doubtful about who speaks for it; first of all that they contradicted themselves.
         acceptances: Oldest first.
         statements: Attestations in order of arrival, each with what it says in words.
     """
@@ -62,13 +63,15 @@ class GroundsReader:
     def read(self, record: DatasetRecord) -> TrustGrounds:
         """Collect what is known."""
         unchecked = find_unchecked(self.commits, record)
+        obstacle = Disputes(self.chains, self.documents).find_obstacle(record.id)
+        doubts = KeyReports(self.chains, self.documents).list_doubts(record)
         return TrustGrounds(
             record,
             describe_reach(record, self.chains, self.shelf),
             find_partial(self.chains, record),
             len(Presence(self.object_names, self.objects).find_absent(record)),
             unchecked.what if unchecked else (),
-            tuple(KeyReports(self.chains, self.documents).list_doubts(record)),
+            (*((obstacle,) if obstacle else ()), *doubts),
             tuple(self.commits.iter_acceptances(record.id)),
             tuple((each, describe_attestation(each.raw)) for each in self.evidence.iter_attestations(record.id)),
         )

@@ -114,15 +114,19 @@ class Finding:
             return [f"{self.name}: NOT VALID: {self.problem}", f"{self.name}: {told} ('odf-node repair' mends files)"]
         if self.problem:
             return [f"{self.name}: NOT VALID: {self.problem}"]
-        checked = [count_of(self.blocks, "block"), count_of(self.rows, "row")]
+        checked = [count_of(self.blocks, "block")]
+        if self.remembered == self.blocks > 0:
+            checked.append("verified before ('--all' reads them again)")
+        elif self.remembered:
+            checked += [f"{self.remembered:,} of them verified before", f"{count_of(self.rows, 'row')} in the others"]
+        else:
+            checked.append(count_of(self.rows, "row"))
         if self.slices < self.slices_in_range:
             checked.append(f"a sample of {self.slices} of {self.slices_in_range} slices")
         checked.append("all signed by the dataset's key" if self.signed else "signed by nobody")
         if self.replayed_steps is not None:
             part = f" (partial: {self.partial})" if self.partial else ""
             checked.append(f"{count_of(self.replayed_steps, 'step')} re-executed with an equal result{part}")
-        if self.remembered:
-            checked.append(f"{count_of(self.remembered, 'block')} verified before")
         lines = [f"{self.name}: valid: {', '.join(checked)}"]
         if self.not_checked:
             lines.append(f"{self.name}: not re-executed: {self.not_checked}")

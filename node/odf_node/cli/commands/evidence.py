@@ -37,7 +37,11 @@ _ACTIONS: Final = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     for name, child in add_actions(parser, _ACTIONS).items():
-        child.add_argument("subject", metavar="ID" if name == "export" else "DATASET", help="name or identity")
+        if name == "export":
+            subject = "DATASET|ID", "name or identity, or the id of a refusal ('odf-node inspect refusals')"
+        else:
+            subject = "DATASET", "name or identity"
+        child.add_argument("subject", metavar=subject[0], help=subject[1])
         if name == "show":
             add_output_format(child, "text", "json")
         if name == "settle":
@@ -117,6 +121,9 @@ def _show(context: Context, record: Any, *, as_json: bool) -> None:
             console.line(f"  shared up to block {dispute['shared']['block']}: {dispute['shared']['is']}")
         columns = {"block": ">BLOCK", "first": "ONE HISTORY", "second": "THE OTHER"}
         console.table([line for row in dispute["rows"] for line in _fold(row)], columns)
+    if found:
+        export = f"odf-node evidence export {record.name} --to evidence.json"
+        console.note(f"next: {export} writes what anybody can check with 'odf-node judge evidence.json'")
 
 
 def _fold(row: dict[str, Any]) -> list[dict[str, Any]]:
