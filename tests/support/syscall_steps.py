@@ -2,7 +2,8 @@
 
 The child is a fork, traced with ptrace: no switch exists in the code under test, and the steps inside SQLite count as
 well. A filter of its own has the child stop at these calls alone: of all calls they are few, and each stop costs a
-change of processes twice. Linux only; the tests that use this say so.
+change of processes twice. A call can also be refused, as a full disk refuses it. Linux only; the tests that use this
+say so.
 """
 
 import contextlib
@@ -25,6 +26,10 @@ _SETOPTIONS: Final = 0x4200
 _GET_SYSCALL_INFO: Final = 0x420E
 _O_TRACESECCOMP: Final = 1 << 7
 _O_EXITKILL: Final = 1 << 20
+_POKEUSER: Final = 6
+# Where in "struct user" (sys/user.h) of x86-64 the number of the call is, and what it returns.
+_ORIG_RAX: Final = 15 * 8
+_RAX: Final = 10 * 8
 _EVENT_SECCOMP: Final = 7
 _AT_SECCOMP: Final = 3
 
@@ -73,6 +78,7 @@ _CALLS: Final[dict[str, dict[int, tuple[str, int, bool]]]] = {
 }
 
 SUPPORTED: Final = sys.platform == "linux" and platform.machine() in _CALLS
+CAN_REFUSE: Final = SUPPORTED and platform.machine() == "x86_64"
 
 
 class _SyscallInfo(ctypes.Structure):
@@ -124,6 +130,11 @@ def run_step_by_step(scenario: Callable[[], None], before_step: Callable[[int], 
         raise
 
 
+def run_refused(scenario: Callable[[], None], refuse: Callable[[int, Step], int]) -> Run:
+    """Run ``scenario`` in a child to its end; ``refuse`` names the error of each step; 0: it is done."""
+    return _trace(_start(scenario), None, lambda number: None, refuse)
+
+
 def _start(scenario: Callable[[], None]) -> int:
     _stops()
     child = os.fork()
@@ -162,7 +173,12 @@ def _stops() -> Any:
     return stops
 
 
-def _trace(child: int, kill_before: int | None, before_step: Callable[[int], None]) -> Run:
+def _trace(
+    child: int,
+    kill_before: int | None,
+    before_step: Callable[[int], None],
+    refuse: Callable[[int, Step], int] = lambda number, step: 0,
+) -> Run:
     calls = _CALLS[platform.machine()]
     steps: list[Step] = []
     os.waitpid(child, 0)
@@ -189,6 +205,10 @@ def _trace(child: int, kill_before: int | None, before_step: Callable[[int], Non
             os.waitpid(child, 0)
             return Run(tuple(steps), completed=False)
         before_step(len(steps))
+        if error := refuse(len(steps), steps[-1]):
+            # seccomp(2), SECCOMP_RET_TRACE: a call whose number its tracer makes -1 is not made.
+            _ptrace(_POKEUSER, child, _ORIG_RAX, -1)
+            _ptrace(_POKEUSER, child, _RAX, -error)
 
 
 def _read_path(child: int, argument: int, *, is_path: bool) -> Path:

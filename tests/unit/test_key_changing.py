@@ -14,7 +14,12 @@ import pytest
 from odf_node.acceptance.offers import Wishes
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.key_files import FOLDER_VARIABLE
-from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
+from odf_node.adapters.recovery_key_files import (
+    find_unfinished_key,
+    forget_unfinished_key,
+    keep_recovery_key,
+    read_recovery_key,
+)
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
@@ -29,7 +34,7 @@ from odf_node.keys.reports import KeyReports
 from odf_node.ports import HeadMovedError, KeyLogMovedError, PrivateKey, SigningKeyLostError
 from odf_node.ports.errors import UnsafeKeyFileError
 from odf_protocol.block import decode_block
-from odf_protocol.errors import RejectedError
+from odf_protocol.did import DatasetId
 from odf_protocol.events import SetInfo
 from odf_protocol.heads import decode_signed_head, sign_head
 from odf_protocol.signatures import sign_block
@@ -373,8 +378,7 @@ def test_recovery_key_that_was_named_stays_in_its_file_whatever_ends_the_command
 ) -> None:
     """KEY-18: its file was removed by a Ctrl-C behind the commit, and nobody could ever take the dataset back."""
     stick, made = tmp_path / "stick.pem", tmp_path / "made.pem"
-    with written_recovery_key(prepared.home, stick, PrivateKey(RECOVERY_KEY), is_named=lambda: True):
-        pass
+    keep_recovery_key(prepared.home, stick, record_of(prepared).id, generate=lambda: PrivateKey(RECOVERY_KEY))
     words = ["--to", str(made)] if action == "prepare" else ["--stolen-from", "1", "--next", str(made)]
 
     def interrupt(*_arguments: object) -> None:
@@ -394,19 +398,74 @@ def test_recovery_key_that_was_named_stays_in_its_file_whatever_ends_the_command
     assert event.index == 2
 
 
-def test_recovery_key_that_was_not_named_leaves_no_file_key_18(
-    owner: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_recovery_key_of_a_command_that_failed_is_named_by_the_same_command_key_18(
+    owner: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = tmp_path / "made.pem"
+    """KEY-18: the file stays, `key show` tells of it, and no second key is made; then nothing waits any more."""
+    made, dataset_id = tmp_path / "made.pem", record_of(owner).id
+    words = ["--home", str(owner.home.path), "key"]
 
     def fail(*_arguments: object) -> None:
-        raise KeyLogMovedError(record_of(owner).id, 0, 1)
+        raise KeyLogMovedError(dataset_id, 0, 1)
 
     with monkeypatch.context() as broken:
         broken.setattr("odf_node.adapters.sqlite_store.SqliteMetadataStore.add_key_events", fail)
-        assert main(["--home", str(owner.home.path), "key", "prepare", "cities", "--to", str(made)]) != 0
-    assert not made.exists()
-    assert main(["--home", str(owner.home.path), "key", "prepare", "cities", "--to", str(made)]) == 0
+        assert main([*words, "prepare", "cities", "--to", str(made)]) == 5
+    key = did_key_of(read_recovery_key(made).seed)
+    capsys.readouterr()
+    assert main([*words, "show", "cities"]) == 0
+    assert f"{key} to {made} was ended" in capsys.readouterr().out
+
+    assert main([*words, "prepare", "cities", "--to", str(made)]) == 0
+
+    assert KeyLogs(owner.store, owner.store).get_history(dataset_id).recovery_keys == (key,)
+    assert find_unfinished_key(dataset_id) is None
+    capsys.readouterr()
+    assert main([*words, "show", "cities"]) == 0
+    assert "was ended" not in capsys.readouterr().out
+    assert main([*words, "prepare", "cities", "--to", str(made)]) == 2
+
+
+def chain_of_others() -> DatasetId:
+    return DatasetId(did_key_of(NEW_KEY).public_key)
+
+
+def test_recovery_key_that_somebody_else_laid_there_is_not_taken_key_18(
+    owner: Node, tmp_path: Path, marks: Path
+) -> None:
+    """KEY-18: whoever sold the stick would have the key; the machine remembers the keys that it wrote, not places."""
+    stick, dataset_id = tmp_path / "stick.pem", record_of(owner).id
+    ours = keep_recovery_key(owner.home, stick, dataset_id, generate=owner.keys.generate)
+    assert keep_recovery_key(owner.home, stick, dataset_id, generate=owner.keys.generate) == ours
+    theirs = tmp_path / "theirs.pem"
+    keep_recovery_key(owner.home, theirs, chain_of_others(), generate=owner.keys.generate)
+    theirs.replace(stick)
+    with pytest.raises(UsageError, match="exists already"):
+        keep_recovery_key(owner.home, stick, dataset_id, generate=owner.keys.generate)
+    for path in marks.iterdir():
+        path.unlink()
+    with pytest.raises(UsageError, match="exists already"):
+        keep_recovery_key(owner.home, stick, dataset_id, generate=owner.keys.generate)
+
+
+def test_refusal_that_is_known_before_leaves_no_file_of_a_recovery_key(prepared: Node, tmp_path: Path) -> None:
+    made, stick = tmp_path / "made.pem", tmp_path / "stick.pem"
+    keep_recovery_key(prepared.home, stick, chain_of_others(), generate=lambda: PrivateKey(OTHER_KEY))
+    words = ["--home", str(prepared.home.path), "key"]
+    recover = ["recover", "cities", "--with", str(stick), "--stolen-from", "1", "--next", str(made)]
+    for command in (["prepare", "cities", "--to", str(made)], recover):
+        assert main([*words, *command]) == 2
+        assert not made.exists()
+
+
+def test_recovery_that_is_asked_for_again_is_not_made_twice(prepared: Node) -> None:
+    """Whoever was ended behind the commit asks again; a second window over the same blocks would break KEY-10."""
+    use, key = changing(prepared), PrivateKey(RECOVERY_KEY)
+    first = use.recover(record_of(prepared), key, stolen_from=2, next_recovery_key=None, now=NOW)
+    again = use.recover(record_of(prepared), key, stolen_from=2, next_recovery_key=None, now=LATER)
+    assert again == first
+    later = use.recover(record_of(prepared), key, stolen_from=3, next_recovery_key=None, now=LATER)
+    assert later.index == first.index + 1
 
 
 def test_head_that_the_old_key_signs_while_it_is_changed_does_not_count_key_17(
@@ -468,19 +527,18 @@ def test_old_key_does_not_renew_a_head_that_a_later_key_has_signed_head_10(
 
 def test_recovery_key_is_written_once_privately_and_never_in_the_home(owner: Node, tmp_path: Path) -> None:
     key, place = owner.keys.generate(), tmp_path / "recovery.pem"
-    written = partial(written_recovery_key, is_named=lambda: False)
-    with written(owner.home, place, key):
-        assert oct(place.stat().st_mode & 0o777) == "0o600"
+    keep = partial(keep_recovery_key, owner.home, dataset_id=record_of(owner).id, generate=lambda: key)
+    assert keep(place) == key
+    assert oct(place.stat().st_mode & 0o777) == "0o600"
     assert read_recovery_key(place) == key
-    with pytest.raises(UsageError, match="exists already"), written(owner.home, place, key):
-        pass
+    forget_unfinished_key(record_of(owner).id, key)
+    with pytest.raises(UsageError, match="exists already"):
+        keep(place)
     inside = owner.home.path / "keys" / "recovery.pem"
-    with pytest.raises(UsageError, match="own folder"), written(owner.home, inside, key):
-        pass
-    other = tmp_path / "other.pem"
-    with pytest.raises(RejectedError), written(owner.home, other, key):
-        raise RejectedError("KEY-1")
-    assert not other.exists()
+    with pytest.raises(UsageError, match="own folder"):
+        keep(inside)
+    with pytest.raises(UsageError, match="no such folder"):
+        keep(tmp_path / "absent" / "recovery.pem")
     os.chmod(place, 0o644)  # noqa: PTH101 - what a careless copy does
     with pytest.raises(UnsafeKeyFileError):
         read_recovery_key(place)

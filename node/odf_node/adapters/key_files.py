@@ -171,15 +171,20 @@ def read_private(path: Path, most_bytes: int) -> bytes:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a new file that nobody else can read, durably but for its name.
+    """Write a new file that nobody else can read, durably but for its name; what is not whole is removed again.
 
     Raises:
         OSError: It exists, or cannot be made.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
+    with os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0) as file:
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[file.write(rest) :]
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
         os.fsync(file.fileno())
 
 
@@ -214,7 +219,7 @@ class MarkKind(StrEnum):
 
 def read_mark(dataset_id: DatasetId, kind: MarkKind = MarkKind.BLOCK) -> tuple[int, Multihash] | None:
     """Return number and hash of the newest block or key event that this machine remembers to have signed, or None."""
-    path = _path_of(dataset_id, kind)
+    path = find_memory_file(dataset_id, kind.value)
     if path is None:
         return None
     try:
@@ -226,18 +231,33 @@ def read_mark(dataset_id: DatasetId, kind: MarkKind = MarkKind.BLOCK) -> tuple[i
 
 def write_mark(dataset_id: DatasetId, number: int, hash_: Multihash, kind: MarkKind = MarkKind.BLOCK) -> None:
     """Remember that a block or key event was signed; the file is replaced whole."""
-    path = _path_of(dataset_id, kind)
+    path = find_memory_file(dataset_id, kind.value)
     if path is None:
         return
     with suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        draft.write_text(f"{number} {hash_}\n", "ascii")
+        replace_memory(path, f"{number} {hash_}\n")
+
+
+def replace_memory(path: Path, text: str) -> None:
+    """Write a file of the machine's memory, whole or not at all.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        draft.write_text(text, "utf-8")
         draft.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
 
 
-def _path_of(dataset_id: DatasetId, kind: MarkKind) -> Path | None:
-    name = f"{dataset_id.public_key.hex()}{kind.value}"
+def find_memory_file(dataset_id: DatasetId, ending: str) -> Path | None:
+    """Return where this machine remembers something about a dataset, outside of any home; None where it must not."""
+    name = f"{dataset_id.public_key.hex()}{ending}"
     named = os.environ.get(FOLDER_VARIABLE)
     if named == "":
         return None

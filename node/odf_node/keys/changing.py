@@ -58,19 +58,28 @@ class KeyChanging:
     ) -> KeyEvent:
         """Name the key that may take the dataset back; where there is one already, it has to sign (``signed_with``).
 
+        A key that is named already stays so: whoever was ended behind the commit asks again.
+
         Raises:
             UsageError: The dataset is not this node's own, or ``signed_with`` is missing or another key.
             FrozenDatasetError, RestoredBackupError, SigningKeyLostError: As for writing a block.
             HeadMovedError, KeyLogMovedError: Somebody wrote first; nothing was changed.
         """
         record, current, known = self._open(record)
-        Disputes(self.chains, self.documents).require_undisputed(record.id, record.name)
-        require_newest(self.chains, self.documents, self.keys, record.id, record.head)
-        signer = current
-        if known.history.recovery_key is not None:
-            signer = _require_recovery_key(record, known.history, signed_with)
+        if known.history.recovery_key == recovery_key:
+            return self._said_already(next(e for e in known.history.events if e.recovery_key == recovery_key))
+        signer = self._require_preparable(record, current, known.history, signed_with)
         raw = sign_recovery_key(signer.seed, known.history, recovery_key=recovery_key, time=now)
         return self._commit(record, known, known.history, raw, now, None)
+
+    def require_preparable(self, record: DatasetRecord, *, signed_with: PrivateKey | None) -> None:
+        """Check what ``prepare`` checks, before a key is made for it.
+
+        Raises:
+            UsageError, FrozenDatasetError, RestoredBackupError, SigningKeyLostError: As ``prepare``.
+        """
+        record, current, known = self._open(record)
+        self._require_preparable(record, current, known.history, signed_with)
 
     def recover(
         self,
@@ -83,7 +92,8 @@ class KeyChanging:
     ) -> KeyEvent:
         """Take a dataset back: the history held here goes on with a new key, whatever the stolen one signs elsewhere.
 
-        Rotations to keys that are not in this home are the thief's; the recovery outranks them.
+        Rotations to keys that are not in this home are the thief's; the recovery outranks them. Where the last event is
+        the recovery that is asked for, nothing is left to do.
 
         Args:
             record: An own dataset.
@@ -100,15 +110,14 @@ class KeyChanging:
         """
         record = self._read_again(record)
         known = KeyLogs(self.chains, self.documents).read(record.id)
-        history = self._without_foreign_rotations(known.history)
-        signer = _require_recovery_key(record, history, recovery_key)
-        if not 0 <= stolen_from <= record.head.sequence_number + 1:
-            raise UsageError(f"'{record.name}' has blocks 0 to {record.head.sequence_number}; name one of them")
-        require_newest_signed_here(self.chains, self.documents, self.keys, record.id, record.head)
+        done = self._find_done(known.history, record, recovery_key, stolen_from, next_recovery_key)
+        if done is not None:
+            return self._said_already(done)
+        history = self._require_recoverable(record, known.history, recovery_key, stolen_from)
         new = self.keys.generate()
         try:
             raw = sign_recovery(
-                signer.seed,
+                recovery_key.seed,
                 history,
                 new_key=self.keys.put_signing_key(new),
                 first_sequence_number=record.head.sequence_number + 1,
@@ -120,6 +129,33 @@ class KeyChanging:
         except ValueError as error:
             raise UsageError(str(error)) from error
         return self._commit(record, known, history, raw, now, new)
+
+    def require_recoverable(self, record: DatasetRecord, recovery_key: PrivateKey, *, stolen_from: int) -> None:
+        """Check what ``recover`` checks, before the next recovery key is made for it.
+
+        Raises:
+            UsageError, RestoredBackupError: As ``recover``.
+        """
+        record = self._read_again(record)
+        history = KeyLogs(self.chains, self.documents).get_history(record.id)
+        self._require_recoverable(record, history, recovery_key, stolen_from)
+
+    def _require_preparable(
+        self, record: DatasetRecord, current: PrivateKey, history: KeyHistory, signed_with: PrivateKey | None
+    ) -> PrivateKey:
+        Disputes(self.chains, self.documents).require_undisputed(record.id, record.name)
+        require_newest(self.chains, self.documents, self.keys, record.id, record.head)
+        return current if history.recovery_key is None else _require_recovery_key(record, history, signed_with)
+
+    def _require_recoverable(
+        self, record: DatasetRecord, known: KeyHistory, recovery_key: PrivateKey, stolen_from: int
+    ) -> KeyHistory:
+        history = self._without_foreign_rotations(known)
+        _require_recovery_key(record, history, recovery_key)
+        if not 0 <= stolen_from <= record.head.sequence_number + 1:
+            raise UsageError(f"'{record.name}' has blocks 0 to {record.head.sequence_number}; name one of them")
+        require_newest_signed_here(self.chains, self.documents, self.keys, record.id, record.head)
+        return history
 
     def _open(self, record: DatasetRecord) -> tuple[DatasetRecord, PrivateKey, KnownKeys]:
         record = self._read_again(record)
@@ -137,6 +173,24 @@ class KeyChanging:
             if event.new_key is not None and self.keys.find_signing_key(event.new_key) is None:
                 return history.up_to(event.index)
         return history
+
+    def _find_done(
+        self,
+        history: KeyHistory,
+        record: DatasetRecord,
+        recovery_key: PrivateKey,
+        stolen_from: int,
+        following: DidKey | None,
+    ) -> KeyEvent | None:
+        last = history.events[-1] if history.events else None
+        if last is None or last.new_key is None or self.keys.find_signing_key(last.new_key) is None:
+            return None
+        asked = (DidKey(recovery_key.public_key()), stolen_from, record.head.hash, following)
+        return last if (last.signer, last.stolen_from, last.keeps, last.recovery_key) == asked else None
+
+    def _said_already(self, event: KeyEvent) -> KeyEvent:
+        self.keys.note_key_event(event.dataset_id, event.index, event.hash)
+        return event
 
     def _commit(
         self,

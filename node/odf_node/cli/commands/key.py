@@ -1,19 +1,22 @@
 """``odf-node key``: show and change who speaks for a dataset."""
 
 import argparse
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
-from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
+from odf_node.adapters.recovery_key_files import (
+    find_unfinished_key,
+    forget_unfinished_key,
+    keep_recovery_key,
+    read_recovery_key,
+)
 from odf_node.cli.context import Context
 from odf_node.cli.main import add_actions
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
 from odf_node.keys.changing import KeyChanging
-from odf_node.keys.logs import KeyLogs
 from odf_node.keys.reports import KeyReports
-from odf_node.ports.keys import PrivateKey
+from odf_node.ports import HomeFullError, HomeReadOnlyError
 from odf_protocol.did import DidKey
 
 _ACTIONS: Final = {
@@ -47,17 +50,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it; works beside a running node, which signs with the new key at its next block."""
-    record = get_dataset(context.node.chains, arguments.subject)
-    match arguments.action:
-        case "show":
-            _show(context, record, as_json=arguments.output_format == "json")
-        case "rotate":
-            event = _changing(context).rotate(record, now=context.node.now())
-            _report(context, record, event)
-        case "prepare":
-            _prepare(context, record, arguments)
-        case _:
-            _recover(context, record, arguments)
+    if arguments.action == "show":
+        record = get_dataset(context.node.chains, arguments.subject)
+        _show(context, record, as_json=arguments.output_format == "json")
+        return 0
+    try:
+        record = get_dataset(context.node.chains, arguments.subject)
+        match arguments.action:
+            case "rotate":
+                event = _changing(context).rotate(record, now=context.node.now())
+                _report(context, record, event)
+            case "prepare":
+                _prepare(context, record, arguments)
+            case _:
+                _recover(context, record, arguments)
+    except (HomeFullError, HomeReadOnlyError):
+        # Also a write that failed may come true, where its log was written and could not be made durable.
+        context.console.note(
+            f"no key is lost; 'odf-node key show {arguments.subject}' says whether it was changed, and once there is "
+            "room to write, the same command may be given again"
+        )
+        raise
     return 0
 
 
@@ -68,41 +81,40 @@ def _changing(context: Context) -> Any:
 def _prepare(context: Context, record: Any, arguments: argparse.Namespace) -> None:
     node = context.node
     before = None if arguments.recovery_key is None else read_recovery_key(_path(arguments.recovery_key))
-    key = node.keys.generate()
-    with _written(context, record, _path(arguments.to), key):
-        event = _changing(context).prepare(record, DidKey(key.public_key()), signed_with=before, now=node.now())
+    if not _path(arguments.to).exists():
+        _changing(context).require_preparable(record, signed_with=before)
+    key = keep_recovery_key(node.home, _path(arguments.to), record.id, generate=node.keys.generate)
+    event = _changing(context).prepare(record, DidKey(key.public_key()), signed_with=before, now=node.now())
     _report(context, record, event)
     context.console.text(f"its private half is in {arguments.to} and nowhere else: keep it away from this machine")
+    forget_unfinished_key(record.id, key)
 
 
 def _recover(context: Context, record: Any, arguments: argparse.Namespace) -> None:
     node = context.node
-    recovery_key = read_recovery_key(_path(arguments.recovery_key))
-    following = None if arguments.next is None else node.keys.generate()
-    written = nullcontext() if following is None else _written(context, record, _path(arguments.next), following)
-    with written:
-        event = _changing(context).recover(
-            record,
-            recovery_key,
-            stolen_from=arguments.stolen_from,
-            next_recovery_key=None if following is None else DidKey(following.public_key()),
-            now=node.now(),
-        )
+    recovery_key, following = read_recovery_key(_path(arguments.recovery_key)), None
+    if arguments.next is not None:
+        if not _path(arguments.next).exists():
+            _changing(context).require_recoverable(record, recovery_key, stolen_from=arguments.stolen_from)
+        following = keep_recovery_key(node.home, _path(arguments.next), record.id, generate=node.keys.generate)
+    event = _changing(context).recover(
+        record,
+        recovery_key,
+        stolen_from=arguments.stolen_from,
+        next_recovery_key=None if following is None else DidKey(following.public_key()),
+        now=node.now(),
+    )
     _report(context, record, event)
     if following is None:
         context.console.note("the recovery key has been on this machine now: 'odf-node key prepare' replaces it")
-
-
-def _written(context: Context, record: Any, path: Path, key: PrivateKey) -> AbstractContextManager[None]:
-    logs, public = KeyLogs(context.node.chains, context.node.documents), DidKey(key.public_key())
-    return written_recovery_key(
-        context.node.home, path, key, is_named=lambda: public in logs.get_history(record.id).recovery_keys
-    )
+    else:
+        forget_unfinished_key(record.id, following)
 
 
 def _report(context: Context, record: Any, event: Any) -> None:
-    context.node.record(f"key {event.change.value}", record.name, str(event.hash))
+    # Said before it is noted down: the key is changed, whether there is room for a line about it or not.
     context.console.text(f"{record.name}: key event {event.index} {event.explain()}")
+    context.node.record(f"key {event.change.value}", record.name, str(event.hash))
 
 
 def _path(text: str) -> Path:
@@ -112,8 +124,10 @@ def _path(text: str) -> Path:
 def _show(context: Context, record: Any, *, as_json: bool) -> None:
     console = context.console
     found = KeyReports(context.node.chains, context.node.documents).describe(record, context.node.keys)
+    unfinished = find_unfinished_key(record.id)
     if as_json:
-        console.json(found)
+        waiting = None if unfinished is None else {"key": str(unfinished.key), "file": unfinished.file}
+        console.json(found | {"unfinished": waiting})
         return
     console.text(f"{found['dataset']}  {found['id']}")
     console.text(f"  signs        {found['key']}")
@@ -128,6 +142,11 @@ def _show(context: Context, record: Any, *, as_json: bool) -> None:
         for period in found["keys"]
     ]
     console.table(rows, {"key": "KEY", "blocks": "SPEAKS FOR", "stolen": "STOLEN", "here": "IN THIS HOME"})
+    if unfinished is not None:
+        console.text(
+            f"  the command that wrote the recovery key {unfinished.key} to {unfinished.file} was ended: give it again "
+            "with the same file"
+        )
     for event in found["events"]:
         console.text(f"  event {event['index']}, {event['at']}: {event['says']}")
     for event in found["outranked"]:
