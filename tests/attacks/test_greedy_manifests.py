@@ -1,11 +1,15 @@
 """Manifests of strangers that want more than rows: this node's secrets, and all of its machine (ING-17, ING-23)."""
 
 import asyncio
+import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
 
-from odf_node.adapters.sources import LocalSourceReader, SourceLimits
+from odf_engines.sandbox.resources import Usage, usage_of
+from odf_node.adapters.sources import LocalSourceReader, SourceLimits, commands
 from odf_node.ports.sources import Commands, SourceTooLargeError
 from odf_protocol.events import PrepStepPipe
 from support.command_line import list_kept, run_command
@@ -90,3 +94,35 @@ def test_sandboxed_command_that_takes_the_machine_is_ended(
         asyncio.run(reader.prepare((step,), path=path, name="s", folder=tmp_path))
     assert refused.value.limit == limit
     assert list(tmp_path.iterdir()) == [path]
+
+
+FORKS = """
+import os, signal
+held = bytearray(70 * 1024**2)
+child = os.fork()
+if not child:
+    signal.pause()
+os.waitpid(child, 0)
+"""
+
+
+def test_command_within_its_limit_is_not_ended_for_a_fork_that_shows_its_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = []
+
+    def look(process_id: int) -> Usage:
+        usage = usage_of(process_id)
+        shown.append(usage.memory_bytes)
+        if usage.memory_bytes > limits.command_memory_bytes:
+            os.kill(usage.process_ids[-1], signal.SIGKILL)  # it was looked at as it stood
+        return usage
+
+    async def run() -> int:
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", FORKS)
+        return await commands.wait_watched(process, "s", limits)
+
+    limits = SourceLimits(command_memory_bytes=100 * 1024**2)
+    monkeypatch.setattr(commands, "usage_of", look)
+    assert asyncio.run(run()) == 0
+    assert max(shown) > limits.command_memory_bytes

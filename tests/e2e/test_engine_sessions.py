@@ -8,7 +8,7 @@ from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError
 from odf_engines.host.session import is_worn
 from odf_engines.host.step_parts import PARTS
-from odf_engines.sandbox.resources import usage_of
+from odf_engines.sandbox.resources import Usage, usage_of
 from odf_engines.spark import engine as spark_sessions
 from support.transforms import orders_input, output_rows, transform_request, write_orders
 
@@ -49,7 +49,7 @@ def test_session_survives_what_a_query_does_to_it_and_closing_it_leaves_nothing(
         fresh = session._fresh_bytes
         assert not is_worn(used, fresh, Limits())
         assert is_worn(used, fresh, Limits(memory_bytes=used.held_bytes // 2))
-        used._cpu._ended_s = Limits().cpu_s * 0.6
+        used._cpu.add(Usage(0, 0, cpu_s=Limits().cpu_s * 0.6))
         assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
         now = session._process
         assert now is not used

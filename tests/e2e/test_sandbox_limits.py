@@ -121,7 +121,7 @@ def test_sandbox_outlives_the_thread_that_asked_for_it(start):
     with ThreadPoolExecutor(1) as thread:
         process = thread.submit(start_and_wait).result()
     time.sleep(0.3)  # the thread is gone for Python a little before it is for the kernel
-    process.send(b"here")
+    process.send(b"here", 240)
     assert process.receive(WALL_S) == b"here"
 
 

@@ -5,7 +5,7 @@ import pytest
 from odf_engines.errors import SandboxUnavailableError
 from odf_engines.sandbox import bubblewrap, system_calls
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
-from odf_engines.sandbox.layers import examine_layers
+from odf_engines.sandbox.layers import try_filter
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def offer(monkeypatch, tmp_path):
 
     def forget():
         find_bubblewrap.cache_clear()
-        examine_layers.cache_clear()
+        try_filter.cache_clear()
 
     yield set_candidates
     forget()

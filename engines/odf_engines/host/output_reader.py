@@ -85,7 +85,7 @@ class OutputReader:
         request = {"path": f"/exchange/done/{path.relative_to(self._folder)}", **_fields_of(check)}
         try:
             process = self._running()
-            process.send(json.dumps(request).encode())
+            process.send(json.dumps(request).encode(), wall_s)
             answer = json.loads(process.receive(wall_s))
         except EngineFailureError as error:
             self.close()

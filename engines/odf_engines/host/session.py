@@ -211,8 +211,8 @@ class HostSession:
             (self.folder / name / number).mkdir()
         try:
             message = {"number": self._number, "operation": operation, "request": request}
-            process.send(encode_message(message, self.show_input).encode())
             wall_s = min(limits.wall_s, self._limits.wall_s)
+            process.send(encode_message(message, self.show_input).encode(), wall_s)
             answer = self._parse(receive_answer(process, self._number, wall_s, self.on_progress))
             if isinstance(answer, Answer):
                 return receive(request, answer, OutputFolder(out, self.folder / "done" / number, limits, self._reader))

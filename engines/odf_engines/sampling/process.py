@@ -74,7 +74,7 @@ def look_at_table(kind: str, path: Path, *, shown_as: str, is_whole: bool) -> Fo
     request = {"kind": kind, "is_whole": is_whole, "most_records": _MOST_RECORDS, "most_bytes": _MOST_ANSWER_BYTES}
     process = start_reader("odf_engines.sampling.looking", profile, _LIMITS)
     try:
-        process.send(json.dumps(request).encode())
+        process.send(json.dumps(request).encode(), _LIMITS.wall_s)
         return _read_answer(process.receive(_LIMITS.wall_s), shown_as)
     except (EngineFailureError, LimitExceededError) as error:
         raise InvalidSourceError(shown_as, f"looking at it was stopped: {error}") from error

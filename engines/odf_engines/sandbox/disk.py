@@ -2,17 +2,19 @@
 
 A process that can write to a folder can hide what it writes: in files without a name, in folders that nobody may open,
 in folders nested deeper than a path can be long. Neither counting nor removing goes by paths of more than one name, and
-what cannot be looked into counts as a flood.
+what cannot be looked into counts as a flood. All moves meanwhile: files get names and lose them, folders are swept.
+Each file counts once in a look, and what needs two steps to be seen counts only when the next look sees it too.
 
 Source: clauses SANDBOX-8 and SANDBOX-14 in ``spec/extensions/sandbox.md``.
 """
 
 import contextlib
+import errno
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Generator, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from odf_engines.sandbox.resources import read_process_file
@@ -20,6 +22,9 @@ from odf_engines.sandbox.resources import read_process_file
 _MOST_ENTRIES = 20_000  # guess: a session has a few hundred files; more is an attack on inodes
 _DEEPEST = 32  # guess: Spark's own folders are five deep
 _BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own are: stat(2)
+
+# It is no folder any more; or this host lacks what opening one takes, which says nothing about the folder.
+_NOT_SEEN = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -38,36 +43,57 @@ class DiskUsage:
     is_flooded: bool = False
 
 
+_File = tuple[int, int]  # device and inode: what stays the same while names come and go
+
+
 def disk_usage(folder: Path) -> DiskUsage:
     """Measure a folder that a hostile process may be writing to.
 
     Links are not followed. Counting stops at bounds of entries and depth, since a fast writer could keep it busy for
     ever; then the folder is flooded.
     """
-    size_bytes = entries = 0
-    is_flooded = False
+    sizes, entries, is_flooded = _look_into(folder)
+    return DiskUsage(sum(sizes.values()), entries, is_flooded)
+
+
+def _look_into(folder: Path) -> tuple[dict[_File, int], int, bool]:
+    """Return bytes of each file that has a name, entries, and whether the folder is flooded."""
+    sizes: dict[_File, int] = {}
+    entries = 0
     try:
-        waiting = [(os.open(folder, _FOLDER), 0)]
+        top = os.open(folder, _FOLDER)
     except OSError:
-        return DiskUsage()
+        return sizes, entries, False
     try:
-        while waiting and not is_flooded:
-            current, depth = waiting.pop()
-            try:
-                for name, found in _entries(current):
-                    entries += 1
-                    size_bytes += found.st_blocks * _BLOCK_BYTES
-                    is_flooded = entries > _MOST_ENTRIES
-                    if is_flooded:
-                        break
-                    if stat.S_ISDIR(found.st_mode):
-                        is_flooded = depth >= _DEEPEST or not _descend(current, name, depth + 1, waiting)
-            finally:
-                os.close(current)
+        with contextlib.closing(_walk(top, 0)) as walked:
+            for found in walked:
+                entries += found is not None
+                if found is None or entries > _MOST_ENTRIES:
+                    return sizes, entries, True
+                sizes[found.st_dev, found.st_ino] = found.st_blocks * _BLOCK_BYTES
     finally:
-        for descriptor, _ in waiting:
-            os.close(descriptor)
-    return DiskUsage(size_bytes, entries, is_flooded)
+        os.close(top)
+    return sizes, entries, False
+
+
+def _walk(folder: int, depth: int) -> Generator[os.stat_result | None, None, None]:
+    """Yield what is in a folder and below, with few descriptors at a time; None for what cannot be looked into."""
+    for name, found in _entries(folder):
+        yield found
+        if not stat.S_ISDIR(found.st_mode):
+            continue
+        if depth == _DEEPEST:
+            yield None
+        try:
+            inner = os.open(name, _FOLDER, dir_fd=folder)
+        except OSError as error:
+            if error.errno not in _NOT_SEEN:
+                yield None
+            continue
+        try:
+            yield from _walk(inner, depth + 1)
+        finally:
+            os.close(inner)
 
 
 class WatchedFolder:
@@ -81,29 +107,32 @@ class WatchedFolder:
 
     def __init__(self, folder: Path, largest_bytes: int) -> None:
         self._folder, self._largest_bytes = folder, largest_bytes
-        self._only_mapped: set[int] = set()
+        self._only_mapped: set[_File] = set()
+        self._waiting = 0
 
     def usage(self, process_ids: Collection[int]) -> DiskUsage:
         """Measure the folder, and all files of its file system that have no name any more and that a process holds.
 
-        A file that seems only mapped counts from the second look on: it may have been opened, or be about to be
-        unmapped, between two steps of one look.
+        What nobody can measure counts from the second look on: a file that seems only mapped may have been opened, or
+        be about to be unmapped, between two steps of one look, and one that waits be received at once.
         """
-        used = disk_usage(self._folder)
+        sizes, entries, is_flooded = _look_into(self._folder)
         try:
             device = self._folder.stat().st_dev
         except OSError:
-            return used  # it is gone, as at the end of a session
+            return DiskUsage(sum(sizes.values()), entries, is_flooded)  # it is gone, as at the end of a session
         held, waiting = _open_files(process_ids, device)
-        before, self._only_mapped = self._only_mapped, _mapped_files(process_ids, device) - held.keys()
-        unseen = len(before & self._only_mapped) + waiting
-        return replace(used, size_bytes=used.size_bytes + sum(held.values()) + unseen * self._largest_bytes)
+        mapped_before, self._only_mapped = self._only_mapped, _mapped_files(process_ids, device) - held.keys()
+        waiting_before, self._waiting = self._waiting, waiting
+        unseen = len(mapped_before & self._only_mapped) + min(waiting_before, waiting)
+        seen_bytes = sum((held | sizes).values())  # what lost its name meanwhile is in both
+        return DiskUsage(seen_bytes + unseen * self._largest_bytes, entries, is_flooded)
 
 
-def _open_files(process_ids: Iterable[int], device: int) -> tuple[dict[int, int], int]:
-    """Return bytes of each open file without a name, by its inode, and how many files wait in sockets."""
-    held: dict[int, int] = {}
-    waiting = 0
+def _open_files(process_ids: Iterable[int], device: int) -> tuple[dict[_File, int], int]:
+    """Return bytes of each open file without a name, and how many files wait in sockets."""
+    held: dict[_File, int] = {}
+    waiting: dict[int, int] = {}  # by socket, of which a fork has its parent's
     for process_id in process_ids:
         # Processes end, and descriptors are closed, between any two looks.
         with contextlib.suppress(OSError), os.scandir(f"/proc/{process_id}/fd") as descriptors:
@@ -112,21 +141,21 @@ def _open_files(process_ids: Iterable[int], device: int) -> tuple[dict[int, int]
                     found = entry.stat()  # of the file behind the link, which has no path
                     if stat.S_ISSOCK(found.st_mode):
                         sent = _WAITING.search(read_process_file(f"/proc/{process_id}/fdinfo/{entry.name}"))
-                        waiting += int(sent[1]) if sent else 0
+                        waiting[found.st_ino] = int(sent[1]) if sent else 0
                     elif found.st_dev == device and not found.st_nlink and stat.S_ISREG(found.st_mode):
-                        held[found.st_ino] = found.st_blocks * _BLOCK_BYTES
-    return held, waiting
+                        held[device, found.st_ino] = found.st_blocks * _BLOCK_BYTES
+    return held, sum(waiting.values())
 
 
-def _mapped_files(process_ids: Iterable[int], device: int) -> set[int]:
-    """Return the inodes of mapped files without a name, open or not."""
-    mapped: set[int] = set()
+def _mapped_files(process_ids: Iterable[int], device: int) -> set[_File]:
+    """Return the mapped files without a name, open or not."""
+    mapped: set[_File] = set()
     for process_id in process_ids:
         with contextlib.suppress(OSError):
             maps = read_process_file(f"/proc/{process_id}/maps")
             for major, minor, inode in _DELETED_MAP.findall(maps) if "(deleted)" in maps else ():
                 if os.makedev(int(major, 16), int(minor, 16)) == device:
-                    mapped.add(int(inode))
+                    mapped.add((device, int(inode)))
     return mapped
 
 
@@ -157,17 +186,6 @@ def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:
         for entry in found:
             with contextlib.suppress(OSError):
                 yield entry.name, os.stat(entry.name, dir_fd=folder, follow_symlinks=False)
-
-
-def _descend(parent: int, name: str, depth: int, waiting: list[tuple[int, int]]) -> bool:
-    """Open a folder for a later look; false if it is there and cannot be opened."""
-    try:
-        waiting.append((os.open(name, _FOLDER, dir_fd=parent), depth))
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return True
 
 
 def _remove_entry(folder: int, name: str, found: os.stat_result) -> bool:

@@ -6,6 +6,7 @@ Each layer is tried, not assumed. One that is missing means that no engine start
 Source: clauses SANDBOX-1, SANDBOX-13 and SANDBOX-16 in ``spec/extensions/sandbox.md``.
 """
 
+import contextlib
 import os
 import re
 import subprocess
@@ -42,9 +43,11 @@ class LayerFinding:
     found: str
 
 
-@cache
 def examine_layers() -> tuple[LayerFinding, ...]:
-    """Try every layer; once per process."""
+    """Try every layer: what works once per process, what does not whenever it is asked for.
+
+    A machine that was stopped or had no memory for a moment lacks nothing afterwards, and daemons live for months.
+    """
     return (*_namespaces(), _filter(), _watch())
 
 
@@ -91,16 +94,33 @@ def _namespaces() -> tuple[LayerFinding, LayerFinding]:
 
 
 def _filter() -> LayerFinding:
-    """Load the filter and ask the kernel whether it is in force."""
+    program = None
+    with contextlib.suppress(SandboxUnavailableError):  # that there is none is told once
+        program = find_bubblewrap().path
     try:
-        descriptor = open_filter()
+        return LayerFinding(Layer.FILTER, True, try_filter(program))
     except SandboxUnavailableError as error:
         return LayerFinding(Layer.FILTER, False, error.reason)
+
+
+@cache
+def try_filter(program: Path | None) -> str:
+    """Load the filter into a sandbox and ask the kernel whether it is in force; say how that went.
+
+    Args:
+        program: Makes the sandbox; None where there is no sandbox to put it on.
+
+    Raises:
+        SandboxUnavailableError: It is not.
+    """
+    descriptor = open_filter()
     try:
         size_bytes = os.fstat(descriptor).st_size
+        if program is None:
+            return f"{size_bytes} bytes, not tried"
         told = subprocess.run(
             [
-                str(find_bubblewrap().path), "--unshare-user", "--unshare-pid", "--cap-drop", "ALL",
+                str(program), "--unshare-user", "--unshare-pid", "--cap-drop", "ALL",
                 "--ro-bind", "/", "/", "--proc", "/proc", "--seccomp", str(descriptor),
                 "/bin/cat", "/proc/self/status",
             ],
@@ -108,16 +128,13 @@ def _filter() -> LayerFinding:
             check=False, env={},
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
-        return LayerFinding(Layer.FILTER, False, str(error))
-    except SandboxUnavailableError:
-        # A filter without a sandbox to put it on; that there is none is told once.
-        return LayerFinding(Layer.FILTER, True, f"{size_bytes} bytes, not tried")
+        raise SandboxUnavailableError(str(error)) from error
     finally:
         os.close(descriptor)
     # 2 is SECCOMP_MODE_FILTER: proc_pid_status(5)
     if re.search(r"^Seccomp:\s+2$", told.stdout, re.MULTILINE):
-        return LayerFinding(Layer.FILTER, True, f"{size_bytes} bytes, in force when tried")
-    return LayerFinding(Layer.FILTER, False, told.stderr.strip()[:300] or "this machine's kernel takes no filter")
+        return f"{size_bytes} bytes, in force when tried"
+    raise SandboxUnavailableError(told.stderr.strip()[:300] or "this machine's kernel takes no filter")
 
 
 def _watch() -> LayerFinding:

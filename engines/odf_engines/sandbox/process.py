@@ -26,11 +26,18 @@ from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.disk import WatchedFolder
 from odf_engines.sandbox.profile import Profile, build_command
-from odf_engines.sandbox.resources import MOST_DESCRIPTORS, Activity, CpuMeter, activity_of, read_process_file, usage_of
+from odf_engines.sandbox.resources import (
+    MOST_DESCRIPTORS,
+    Activity,
+    CpuMeter,
+    LastingExcess,
+    activity_of,
+    read_process_file,
+    usage_of,
+)
 from odf_engines.sandbox.system_calls import open_filter
 
 _WATCH_INTERVAL_S = 0.2  # guess: at 1 GB/s a process overshoots a limit by 200 MB, which the machine must bear anyway
-_FORK_S = 1.0  # guess: on a busy machine a fork waits that long until it is another program
 _IDLE_INTERVAL_S = 2.0  # guess: between two requests nothing is asked of it; each look costs a millisecond
 _LONGEST_PAUSE_S = 5.0  # guess: between two whole looks at a process that does not run
 _LONGEST_IDLE_PAUSE_S = 10.0  # guess: as above, between two requests
@@ -67,11 +74,11 @@ class SandboxedProcess:
         self._writable = [WatchedFolder(folder, limits.output_bytes) for folder in writable]
         self._crossed: LimitExceededError | None = None
         self._cpu = CpuMeter()
+        self._memory, self._descriptors = LastingExcess(limits.memory_bytes), LastingExcess(MOST_DESCRIPTORS)
         self._log: deque[bytes] = deque()
         self._log_size = 0
         self._pending = bytearray()
         self._ended = threading.Event()
-        self._over_memory_since: float | None = None
         self._woken = threading.Event()
         self._is_asked = True  # until it says that it is ready
         started: Future[subprocess.Popen[bytes]] = Future()
@@ -81,8 +88,11 @@ class SandboxedProcess:
         watch.start()
         self._process = started.result()
         self._stdin = cast("IO[bytes]", self._process.stdin)
+        os.set_blocking(self._stdin.fileno(), False)
         self._stdout = cast("IO[bytes]", self._process.stdout)
-        log = threading.Thread(target=self._keep_log, name="engine log", daemon=True)
+        end, no_more_log = os.pipe()
+        self._no_more_log = os.fdopen(no_more_log, "wb")
+        log = threading.Thread(target=self._keep_log, args=(os.fdopen(end, "rb"),), name="engine log", daemon=True)
         log.start()
         self._threads = [log, watch]
 
@@ -111,19 +121,30 @@ class SandboxedProcess:
         """The end of what the process wrote to its standard error; untrusted."""
         return b"".join(self._log).decode("utf-8", "replace")
 
-    def send(self, line: bytes) -> None:
-        """Write one line.
+    def send(self, line: bytes, wall_s: float) -> None:
+        """Write one line, for at most ``wall_s`` seconds; on any failure the process is killed.
 
         Raises:
-            LimitExceededError, EngineFailureError: The process has ended.
+            LimitExceededError: Time is up, or the watch stopped the process.
+            EngineFailureError: The process ended, or reads no more.
         """
         self._is_asked = True
         self._woken.set()
-        try:
-            self._stdin.write(line + b"\n")
-            self._stdin.flush()
-        except OSError as error:
-            raise self._reason("the engine ended before it was asked") from error
+        deadline = time.monotonic() + wall_s
+        left = memoryview(line + b"\n")
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._stdin, selectors.EVENT_WRITE)
+            while left:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    self.kill()
+                    raise LimitExceededError("wall_s", allowed=wall_s)
+                try:
+                    left = left[os.write(self._stdin.fileno(), left) :]
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    self.kill()
+                    raise self._reason("the engine ended before it was asked") from error
 
     def receive(self, wall_s: float) -> bytes:
         """Read one line, at most 4 MiB, for at most ``wall_s`` seconds; on any failure the process is killed.
@@ -140,8 +161,8 @@ class SandboxedProcess:
                 if len(self._pending) > _LINE_BYTES:
                     self.kill()
                     raise EngineFailureError(f"an answer has more than {_LINE_BYTES} bytes", log=self.log)
-                remaining_s = deadline - time.monotonic()
-                if remaining_s <= 0 or not selector.select(remaining_s):
+                # Also when time is up: whoever waits may itself have been stopped, and the answer be there.
+                if not selector.select(max(0.0, deadline - time.monotonic())):
                     self.kill()
                     raise LimitExceededError("wall_s", allowed=wall_s)
                 chunk = os.read(self._stdout.fileno(), _READ_BYTES)
@@ -184,10 +205,12 @@ class SandboxedProcess:
         self._process.wait()
         self._ended.set()
         self._woken.set()
+        if not self.is_sandbox:
+            self._no_more_log.close()  # what left its group lives on, and holds what the log is read from
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()
-        for stream in (self._stdin, self._stdout, self._process.stderr):
+        for stream in (self._stdin, self._stdout, self._process.stderr, self._no_more_log):
             with contextlib.suppress(OSError):
                 cast("IO[bytes]", stream).close()
 
@@ -242,13 +265,20 @@ class SandboxedProcess:
         said = f": {log.splitlines()[0][:_SAID_CHARACTERS]}" if log.startswith("bwrap: ") else ""
         return EngineFailureError(f"{otherwise} (exit code {code}){said}", log=log)
 
-    def _keep_log(self) -> None:
+    def _keep_log(self, end: IO[bytes]) -> None:
+        """Read until the last process that can write has ended, or ``end`` has and nothing more is there."""
         stream = cast("IO[bytes]", self._process.stderr)
-        while chunk := os.read(stream.fileno(), _READ_BYTES):
-            self._log.append(chunk)
-            self._log_size += len(chunk)
-            while self._log_size - len(self._log[0]) > _LOG_BYTES:
-                self._log_size -= len(self._log.popleft())
+        with end, selectors.DefaultSelector() as selector:
+            selector.register(stream, selectors.EVENT_READ)
+            selector.register(end, selectors.EVENT_READ)
+            while any(key.fileobj is stream for key, _ in selector.select()):
+                chunk = os.read(stream.fileno(), _READ_BYTES)
+                if not chunk:
+                    return
+                self._log.append(chunk)
+                self._log_size += len(chunk)
+                while self._log_size - len(self._log[0]) > _LOG_BYTES:
+                    self._log_size -= len(self._log.popleft())
 
     def _watch(self) -> None:
         looked_at, activity = 0.0, Activity()
@@ -280,11 +310,11 @@ class SandboxedProcess:
         self._cpu.add(usage)
         if usage.processes > self._limits.processes:
             return LimitExceededError("processes", allowed=self._limits.processes, found=usage.processes)
-        if self._is_over_memory(usage.memory_bytes):
+        if self._memory.is_crossed(usage.memory_bytes):
             return LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes, found=usage.memory_bytes)
         if (spent_s := self._cpu.spent_s) > self._limits.cpu_s:
             return LimitExceededError("cpu_s", allowed=self._limits.cpu_s, found=round(spent_s, 1))
-        if usage.descriptors > MOST_DESCRIPTORS:
+        if self._descriptors.is_crossed(usage.descriptors):
             return LimitExceededError("descriptors", allowed=MOST_DESCRIPTORS, found=usage.descriptors)
         for folder in self._writable:
             used = folder.usage(usage.process_ids)
@@ -293,15 +323,3 @@ class SandboxedProcess:
             if used.size_bytes > self._limits.output_bytes:
                 return LimitExceededError("output_bytes", allowed=self._limits.output_bytes, found=used.size_bytes)
         return None
-
-    def _is_over_memory(self, held_bytes: int) -> bool:
-        """Say whether memory is too much, now and for a while: a fork shows its parent's until it is a program.
-
-        Whoever is within the limit shows at most twice of it so; more than that is not waited for.
-        """
-        if held_bytes <= self._limits.memory_bytes:
-            self._over_memory_since = None
-            return False
-        now = time.monotonic()
-        self._over_memory_since = self._over_memory_since or now
-        return held_bytes > 2 * self._limits.memory_bytes or now - self._over_memory_since >= _FORK_S

@@ -11,7 +11,8 @@ import contextlib
 import os
 import re
 import resource
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 # Address space that the Java runtime reserves without using: compressed classes 1 GiB, code 240 MiB, class-data
@@ -21,6 +22,10 @@ _RESERVED_BYTES = 6 * 1024**3
 _OPEN_FILES = 4096  # guess: Spark opens its 280 archives and a few files per task
 
 MOST_DESCRIPTORS = 2 * _OPEN_FILES  # guess: of all processes together; Java and Python have 400
+
+_FORK_S = 1.0  # guess: on a busy machine a fork waits that long until it is another program
+_FORK_LOOKS = 3  # guess: who looks can itself have been stopped for longer than that between two looks
+_MOST_ENDED = 4_096  # guess: of processes that began and ended since the last looks; what is forgotten still counts
 
 # Swapped-out memory counts too, else a process could push its pages out and fill the next ones.
 _MEMORY = re.compile(r"^Vm(?:RSS|Swap):\s+(\d+) kB$", re.MULTILINE)
@@ -133,29 +138,60 @@ def activity_of(process_id: int) -> Activity:
     return Activity(tuple(found), ticks)
 
 
+class LastingExcess:
+    """Says whether what a tree of processes holds is too much, and not only shown twice.
+
+    A fork shows its parent's memory and descriptors until it runs a program of its own. Whoever is within the limit
+    shows at most twice of it so; more than that is not waited for.
+
+    Args:
+        allowed: The limit.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, allowed: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._allowed, self._clock = allowed, clock
+        self._looks, self._since_s = 0, 0.0
+
+    def is_crossed(self, found: int) -> bool:
+        """Take in one look."""
+        if found <= self._allowed:
+            self._looks = 0
+            return False
+        now_s = self._clock()
+        if not self._looks:
+            self._since_s = now_s
+        self._looks += 1
+        return found > 2 * self._allowed or (self._looks >= _FORK_LOOKS and now_s - self._since_s >= _FORK_S)
+
+
 class CpuMeter:
     """Adds up the processor time of a tree of processes from looks at it.
 
     Two sums, of which the larger counts: what the kernel hands on from ended children to parents, which a parent can
     avert by ignoring them; and what each process had used whenever it was seen, which misses what it did after the
-    last look at it.
+    last look at it. One look can miss a process that goes on: the kernel leaves out children while others of the same
+    parent end (proc_pid_tid_children(5)), and moves those of a thread or process that ends to another.
     """
 
     def __init__(self) -> None:
         self._handed_on_s = 0.0
-        self._seen_s: dict[tuple[int, str], float] = {}
-        self._ended_s = 0.0
+        self._seen_s: dict[tuple[int, str], float] = {}  # each process, the last seen at the end
+        self._forgotten_s = 0.0
 
     @property
     def spent_s(self) -> float:
         """Processor time so far, in seconds; never decreases."""
-        return max(self._handed_on_s, self._ended_s + sum(self._seen_s.values()))
+        return max(self._handed_on_s, self._forgotten_s + sum(self._seen_s.values()))
 
     def add(self, usage: Usage) -> None:
         """Take in one look."""
         self._handed_on_s = max(self._handed_on_s, usage.cpu_s)
-        self._ended_s += sum(spent for process, spent in self._seen_s.items() if process not in usage.own_cpu_s)
-        self._seen_s = dict(usage.own_cpu_s)
+        for process, spent_s in usage.own_cpu_s.items():
+            self._seen_s.pop(process, None)
+            self._seen_s[process] = spent_s
+        while len(self._seen_s) > len(usage.own_cpu_s) + _MOST_ENDED:
+            self._forgotten_s += self._seen_s.pop(next(iter(self._seen_s)))
 
 
 def read_process_file(path: str) -> str:

@@ -21,7 +21,7 @@ from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.output_checks import RowsCheck, SizeCheck
 from odf_engines.host.output_reader import OutputReader
-from odf_engines.sandbox.resources import usage_of
+from odf_engines.sandbox.resources import Usage, usage_of
 from odf_node.rows.slices import logical_hash_of
 from odf_protocol.events import OffsetInterval
 from odf_protocol.vocabulary import Vocabulary
@@ -178,7 +178,7 @@ def test_reader_that_used_half_of_its_processor_time_is_replaced(small_reader: O
     small_reader.check(path, check_of(1), wall_s=WALL_S)
     assert small_reader._process is first
 
-    first._cpu._ended_s = LIMITS.cpu_s * 0.6
+    first._cpu.add(Usage(0, 0, cpu_s=LIMITS.cpu_s * 0.6))
     assert small_reader.check(path, check_of(1), wall_s=WALL_S).logical_hash == logical_hash_of(path)
     assert small_reader._process is not first
 

@@ -3,9 +3,11 @@
 # ruff: noqa: PTH102, PTH123 - folders deeper than a path can be long are made step by step
 
 import os
+import resource
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -140,10 +142,129 @@ sys.stdin.read()
 """
 
 
-def test_file_that_waits_in_a_socket_counts_as_the_largest(folder):
+_RECEIVES = """
+import array, os, socket, sys, tempfile
+one, other = socket.socketpair()
+while True:
+    with tempfile.TemporaryFile(dir=sys.argv[1]) as file:
+        one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file.fileno()]))])
+    print("sent", flush=True)
+    sys.stdin.readline()
+    (number,) = array.array("i", other.recvmsg(1, socket.CMSG_SPACE(4))[1][0][2])
+    print("received", flush=True)
+    sys.stdin.readline()
+    os.close(number)
+"""
+
+
+def test_file_that_waits_in_a_socket_counts_as_the_largest_when_one_still_waits(folder):
     with running(_SENDS_TO_ITSELF, folder) as holder:
         holder.stdout.readline()
-        assert WatchedFolder(folder, 7 * MIB).usage([holder.pid]).size_bytes == 7 * MIB
+        watched = WatchedFolder(folder, 7 * MIB)
+        assert [watched.usage([holder.pid]).size_bytes for _ in range(3)] == [0, 7 * MIB, 7 * MIB]
+
+
+_SHARES_ITS_SOCKET = _SENDS_TO_ITSELF.replace(
+    "print(flush=True)", "import os\nif child := os.fork():\n    print(child, flush=True)"
+)
+
+
+def test_file_that_waits_in_a_socket_counts_once_while_a_fork_has_the_socket_too(folder):
+    with running(_SHARES_ITS_SOCKET, folder) as holder:
+        child = int(holder.stdout.readline())
+        watched = WatchedFolder(folder, 7 * MIB)
+        assert [watched.usage([holder.pid, child]).size_bytes for _ in range(2)] == [0, 7 * MIB]
+
+
+def test_file_that_is_received_between_two_looks_counts_only_what_it_is(folder):
+    with running(_RECEIVES, folder) as holder:
+        watched = WatchedFolder(folder, 7 * MIB)
+        for _ in range(3):
+            holder.stdout.readline()
+            assert watched.usage([holder.pid]).size_bytes < MIB
+            holder.stdin.write(b"\n")
+            holder.stdin.flush()
+
+
+class _Meanwhile(list):
+    """Numbers of processes, before the first of which something happens: between two steps of one look."""
+
+    def __init__(self, numbers, happens):
+        super().__init__(numbers)
+        self._happens = happens
+
+    def __iter__(self):
+        self._happens()
+        return super().__iter__()
+
+
+def test_file_that_loses_its_name_during_a_look_counts_once(folder):
+    with (folder / "file").open("wb", 0) as file:
+        file.write(bytes(MIB))
+        holder = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[file.fileno()])
+    meanwhile = _Meanwhile([holder.pid], lambda: (folder / "file").unlink(missing_ok=True))
+    assert MIB <= WatchedFolder(folder, 7 * MIB).usage(meanwhile).size_bytes < 2 * MIB
+    assert not (folder / "file").exists()
+    holder.communicate()
+
+
+def test_file_that_is_seen_under_two_names_counts_once(folder):
+    # As one that is renamed while its folder is listed.
+    (folder / "one").write_bytes(bytes(MIB))
+    (folder / "other").hardlink_to(folder / "one")
+    used = disk_usage(folder)
+    assert (used.entries, used.size_bytes // MIB) == (2, 1)
+
+
+def test_folder_that_becomes_a_file_during_a_look_is_no_flood(folder, monkeypatch):
+    (folder / "place").mkdir()
+    really_open = os.open
+
+    def replace_first(path, *arguments, **named):
+        if path == "place":
+            (folder / "place").rmdir()
+            (folder / "place").write_bytes(b"")
+        return really_open(path, *arguments, **named)
+
+    monkeypatch.setattr(os, "open", replace_first)
+    assert not disk_usage(folder).is_flooded
+    assert (folder / "place").is_file()
+
+
+@contextmanager
+def few_descriptors(left):
+    """Let this process open so many more files only."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + left + 1, before[1]))
+    filling = []
+    try:
+        with suppress(OSError):
+            while True:
+                filling.append(os.open("/dev/null", os.O_RDONLY))
+        for _ in range(left):
+            os.close(filling.pop())
+        yield
+    finally:
+        for each in filling:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_many_folders_are_looked_into_with_few_descriptors(folder):
+    for number in range(300):
+        (folder / str(number)).mkdir()
+        (folder / str(number) / "file").write_bytes(bytes(4096))
+    with few_descriptors(20):
+        used = disk_usage(folder)
+    assert (used.entries, used.is_flooded) == (600, False)
+    assert used.size_bytes >= 300 * 4096
+
+
+def test_host_without_descriptors_takes_no_folder_for_a_flood(folder):
+    (folder / "inner").mkdir()
+    with few_descriptors(2):  # for the folder and its listing
+        assert not disk_usage(folder).is_flooded
 
 
 def test_folder_that_is_gone_holds_nothing(folder):

@@ -17,7 +17,7 @@ from odf_engines.sandbox.system_calls import open_filter
 from odf_engines.spark.engine import SparkEngine
 from odf_node.machine import examine_machine
 
-CACHES = (find_bubblewrap, examine_layers, system_calls.filter_program)
+CACHES = (find_bubblewrap, layers.try_filter, system_calls.filter_program)
 
 
 @pytest.fixture
@@ -166,6 +166,20 @@ def test_kernel_that_takes_no_filter_is_noticed(fresh, monkeypatch, tmp_path):
     program.chmod(0o755)
     monkeypatch.setattr(layers, "find_bubblewrap", lambda: Bubblewrap(program, "system", "0.8.0"))
     assert [finding.layer for finding in examine_layers() if not finding.is_there] == [Layer.FILTER]
+
+
+def test_layer_that_could_not_be_tried_for_a_moment_is_tried_again(fresh, monkeypatch, tmp_path):
+    program, was_asked = tmp_path / "bwrap", tmp_path / "asked"
+    program.write_text(
+        f"#!/bin/sh\n[ -e {was_asked} ] || {{ echo >{was_asked}; exec sleep 600; }}\necho 'Seccomp:\t2'\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(layers, "find_bubblewrap", lambda: Bubblewrap(program, "system", "0.8.0"))
+    with monkeypatch.context() as hurried:
+        hurried.setattr(layers, "_PROBE_TIMEOUT_S", 0.0)
+        assert [finding.layer for finding in examine_layers() if not finding.is_there] == [Layer.FILTER]
+    was_asked.touch()  # it may have been ended before
+    assert all(finding.is_there for finding in examine_layers())
 
 
 @pytest.mark.parametrize("text", ["nonsense", "namespaces,nonsense", "all"])

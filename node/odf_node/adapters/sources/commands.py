@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.disk import WatchedFolder
 from odf_engines.sandbox.profile import Mount, Profile, build_command
-from odf_engines.sandbox.resources import MOST_DESCRIPTORS, usage_of
+from odf_engines.sandbox.resources import MOST_DESCRIPTORS, LastingExcess, usage_of
 from odf_engines.sandbox.system_calls import open_filter
 from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.ports.errors import mapped_os_errors
@@ -147,28 +147,38 @@ async def wait_watched(
     Raises:
         SourceTooLargeError: Too much of any.
     """
-    folder = None if writable is None else WatchedFolder(writable, limits.command_disk_bytes)
+    watch = _Watch(process.pid, name, limits, writable)
     ending = asyncio.create_task(process.wait())
     try:
         while not (await asyncio.wait([ending], timeout=_LOOK_S))[0]:
-            await asyncio.to_thread(_look, process.pid, name, limits, folder)
+            await asyncio.to_thread(watch.look)
         return ending.result()
     finally:
         ending.cancel()
 
 
-def _look(process_id: int, name: str, limits: SourceLimits, folder: WatchedFolder | None) -> None:
-    usage = usage_of(process_id)
-    if usage.memory_bytes > limits.command_memory_bytes:
-        raise SourceTooLargeError(name, "command_memory_bytes", limits.command_memory_bytes)
-    if usage.processes > limits.command_processes:
-        raise SourceTooLargeError(name, "command_processes", limits.command_processes)
-    if usage.descriptors > MOST_DESCRIPTORS:
-        raise SourceTooLargeError(name, "command_descriptors", MOST_DESCRIPTORS)
-    if folder is None:
-        return
-    used = folder.usage(usage.process_ids)
-    if used.is_flooded:
-        raise SourceTooLargeError(name, "command_files", used.entries - 1)
-    if used.size_bytes > limits.command_disk_bytes:
-        raise SourceTooLargeError(name, "command_disk_bytes", limits.command_disk_bytes)
+class _Watch:
+    """What a sandboxed command takes, from one look to the next."""
+
+    def __init__(self, process_id: int, name: str, limits: SourceLimits, writable: Path | None) -> None:
+        self._process_id, self._name, self._limits = process_id, name, limits
+        self._memory = LastingExcess(limits.command_memory_bytes)
+        self._descriptors = LastingExcess(MOST_DESCRIPTORS)
+        self._folder = None if writable is None else WatchedFolder(writable, limits.command_disk_bytes)
+
+    def look(self) -> None:
+        """Raise ``SourceTooLargeError`` if it is too much."""
+        usage, limits = usage_of(self._process_id), self._limits
+        if self._memory.is_crossed(usage.memory_bytes):
+            raise SourceTooLargeError(self._name, "command_memory_bytes", limits.command_memory_bytes)
+        if usage.processes > limits.command_processes:
+            raise SourceTooLargeError(self._name, "command_processes", limits.command_processes)
+        if self._descriptors.is_crossed(usage.descriptors):
+            raise SourceTooLargeError(self._name, "command_descriptors", MOST_DESCRIPTORS)
+        if self._folder is None:
+            return
+        used = self._folder.usage(usage.process_ids)
+        if used.is_flooded:
+            raise SourceTooLargeError(self._name, "command_files", used.entries - 1)
+        if used.size_bytes > limits.command_disk_bytes:
+            raise SourceTooLargeError(self._name, "command_disk_bytes", limits.command_disk_bytes)
