@@ -111,6 +111,22 @@ def test_head_that_contradicts_a_block_below_the_newest_freezes_by_that_blocks_s
     assert chain.blocks[number].hash in {dispute.proof.first, dispute.proof.second}
 
 
+def test_head_that_was_shown_before_the_blocks_freezes_as_one_that_comes_after_them_equiv_9(
+    node: Node, chain: PeerChain
+) -> None:
+    pull(node, chain.up_to(2))
+    number = chain.head.sequence_number
+    other = chain.signed_head(block_hash=Multihash.of_sha3_256(b"other"))
+    Freshness(node.store, node.store).learn(other, chain.id, source="gossip", now=NOW)
+    assert Disputes(node.store, node.store).list_disputes(chain.id) == []
+
+    pull(node, chain.copy().add_rows([("Atlantis", 1)]))
+
+    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
+    assert dispute.proof.position == number
+    assert {dispute.proof.first, dispute.proof.second} == {chain.head.hash, Multihash.of_sha3_256(b"other")}
+
+
 def test_older_head_of_the_same_chain_freezes_nothing(node: Node, chain: PeerChain) -> None:
     pull(node, chain)
     Freshness(node.store, node.store).learn(chain.up_to(2).signed_head(), chain.id, source="gossip", now=NOW)

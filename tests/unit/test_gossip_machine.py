@@ -13,6 +13,7 @@ from odf_protocol.gossip import (
     Failed,
     GossipMachine,
     GossipSettings,
+    Interests,
     PeerAddress,
     PeerRecord,
     Publish,
@@ -21,8 +22,10 @@ from odf_protocol.gossip import (
     Replied,
     Respond,
     Send,
+    SetInterests,
     SetPinned,
     SetRecord,
+    Tell,
     Tick,
     decode_reply,
     decode_request,
@@ -151,6 +154,35 @@ def test_contradiction_goes_out_at_once_and_to_everybody() -> None:
     assert {effect.address for effect in pushed} == {address(1).text, address(2).text}
     assert {item.kind for effect in pushed for item in effect.request.items} >= {"equivocation"}  # type: ignore[union-attr]
     assert [effect.item.kind for effect in effects if isinstance(effect, Accept)] == ["equivocation"]
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_older_head_of_a_dataset_of_interest_is_told_and_not_kept_gossip_13(is_held: bool) -> None:
+    """Blocks that are held here may contradict it, though no other head does."""
+    driver = Driver()
+    newer, older = head(DATASET_KEY, 5), head(DATASET_KEY, 3)
+    if is_held:
+        driver.tell(SetInterests(Interests(frozenset({newer.dataset_id}))))
+    driver.tell(Publish((newer,)))
+
+    effects = driver.tell(Received("b", Push(items=(ItemMessage.of(older),))))
+
+    assert [effect.item for effect in effects if isinstance(effect, Tell)] == ([older] if is_held else [])
+    assert list(driver.machine.store.iter_items()) == [newer]
+    assert driver.tell(Received("b", Push(items=(ItemMessage.of(older),)))) == [Respond(Taken())]
+
+
+def test_own_head_that_a_newer_one_replaced_is_still_given_to_whoever_asks_gossip_13() -> None:
+    driver = Driver()
+    newer, older = head(DATASET_KEY, 5), head(DATASET_KEY, 3)
+    driver.tell(SetInterests(Interests(frozenset({newer.dataset_id}))))
+    driver.tell(Publish((older,)))
+    driver.tell(Received("b", Push(items=(ItemMessage.of(newer),))))
+
+    assert driver.ask(Want(ids=(older.id,))) == Items(items=(ItemMessage.of(older),))
+    driver.now_ms += 91 * DAY_MS
+    driver.tick()
+    assert driver.ask(Want(ids=(older.id,))) == Items(items=())
 
 
 def test_push_without_answer_is_sent_again_a_few_times() -> None:

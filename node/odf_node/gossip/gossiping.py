@@ -39,6 +39,7 @@ from odf_protocol.gossip import (
     SetInterests,
     SetPinned,
     SetRecord,
+    Tell,
     Tick,
     decode_peer_record,
     decode_request,
@@ -175,6 +176,8 @@ class Gossip:
                 case Accept(item=item):
                     self._accepted.append(item)
                     self._kept.append(item)
+                case Tell(item=item):
+                    self._accepted.append(item)
                 case Forget(ids=ids):
                     self._forgotten += ids
         return effects

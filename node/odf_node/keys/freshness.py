@@ -45,6 +45,8 @@ class Freshness:
         seen = self.documents.find_seen_head(dataset_id)
         if seen is not None and (seen.sequence_number, seen.block_hash) != (head.sequence_number, head.block_hash):
             self._prove(EquivocationKind.HEADS, head, seen.raw, now)
+            # It may have come before the block of its number did.
+            self._compare_with_held(decode_signed_head(seen.raw), now)
         self._compare_with_held(head, now)
         self._keep_renewal(head)
         return self.documents.put_seen_head(

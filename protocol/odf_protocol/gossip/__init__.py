@@ -23,6 +23,7 @@ from odf_protocol.gossip.effects import (
     SetInterests,
     SetPinned,
     SetRecord,
+    Tell,
     Tick,
 )
 from odf_protocol.gossip.item import Item, ItemKind, item_id, read_item
@@ -56,6 +57,7 @@ __all__ = [
     "SetInterests",
     "SetPinned",
     "SetRecord",
+    "Tell",
     "Tick",
     "bucket_of_ip",
     "decode_peer_record",

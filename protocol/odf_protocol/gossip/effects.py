@@ -118,10 +118,20 @@ class Accept:
 
 
 @dataclass(frozen=True, slots=True)
+class Tell:
+    """A verified head of a dataset of interest has a newer one in its place here; the node may hold blocks against it.
+
+    It is not kept.
+    """
+
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
 class Forget:
     """Items are kept no longer."""
 
     ids: tuple[bytes, ...]
 
 
-Effect = Send | Respond | Refuse | Accept | Forget
+Effect = Send | Respond | Refuse | Accept | Tell | Forget

@@ -42,6 +42,7 @@ from odf_protocol.gossip.effects import (
     SetInterests,
     SetPinned,
     SetRecord,
+    Tell,
     Tick,
 )
 from odf_protocol.gossip.item import Item, ItemKind, item_id, read_item
@@ -296,6 +297,8 @@ class GossipMachine:
                 self._effects.append(Accept(item, came_from))
             if push_on or item.kind is ItemKind.EQUIVOCATION:
                 self._spread(item, came_from)
+        elif admission.is_older_head and introducer != OWN:
+            self._effects.append(Tell(item))
         for proof in admission.proofs:
             self._admit(proof, introducer, now_ms, came_from=came_from, push_on=True)
 

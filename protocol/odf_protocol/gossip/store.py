@@ -80,11 +80,13 @@ class Admission:
         verdict: Whether it is kept.
         removed: Ids that went for it.
         proofs: Contradictions that it completed; they are not in the store yet.
+        is_older_head: A head of interest below the one that is kept: it may contradict blocks (GOSSIP-13).
     """
 
     verdict: Verdict
     removed: tuple[bytes, ...] = ()
     proofs: tuple[Item, ...] = ()
+    is_older_head: bool = False
 
 
 @dataclass(slots=True)
@@ -139,6 +141,8 @@ class ItemStore:
         self._logs: dict[DatasetId, _KeyLog] = {}
         self._disputes: dict[tuple[ItemKind, DatasetId, DidKey], int] = {}
         self._of_signer: dict[DidKey, int] = {}
+        self._older: dict[bytes, Item] = {}
+        """Heads of interest below those that are kept: whoever asked while they were kept may still have them."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -147,9 +151,9 @@ class ItemStore:
         return id_ in self._kept
 
     def find(self, id_: bytes) -> Item | None:
-        """Return an item, None where it is not kept."""
+        """Return an item, None where it is not kept; also a head of interest that a newer one has just replaced."""
         kept = self._kept.get(id_)
-        return None if kept is None else kept.item
+        return self._older.get(id_) if kept is None else kept.item
 
     def introducer_of(self, id_: bytes) -> str:
         """Return the address bucket that brought an item; that of what is published here where it is not kept."""
@@ -211,7 +215,8 @@ class ItemStore:
         proofs = () if held is None else self._find_contradiction(held, item)
         if verdict is not Verdict.NEW:
             self._forget(item.id)
-            return Admission(verdict, proofs=proofs)
+            is_older = item.kind is ItemKind.HEAD and held is not None and item.rank[0] < held.item.rank[0]
+            return Admission(verdict, proofs=proofs, is_older_head=is_older and self._interests.cover(item))
         removed: list[bytes] = []
         older: dict[int, Item] = {}
         if held is not None:
@@ -258,6 +263,7 @@ class ItemStore:
     def _insert(self, kept: _Kept) -> None:
         item = kept.item
         self._kept[item.id] = kept
+        self._older |= {older.id: older for older in kept.older_heads.values()}
         self._slots[item.slot] = item.id
         self.ids.add(item.id)
         self._count(kept, 1)
@@ -270,6 +276,8 @@ class ItemStore:
 
     def _remove(self, id_: bytes) -> bytes:
         kept = self._kept.pop(id_)
+        for older in kept.older_heads.values():
+            self._older.pop(older.id, None)
         del self._slots[kept.item.slot]
         self.ids.remove(id_)
         self._count(kept, -1)
