@@ -47,8 +47,13 @@ def read_header(path: Path, dialect: CsvDialect) -> tuple[str, ...]:
 
     Raises:
         InvalidTextError: The header is not UTF-8.
+        TooLongRecordError: It is longer than `MAX_RECORD_BYTES`.
     """
     with open_bytes(path) as data:
+        # Before it is taken apart: each of its fields takes many times the bytes that it has.
+        start, end = next(iter_spans(data, dialect), (0, 0))
+        if end - start > MAX_RECORD_BYTES:
+            raise TooLongRecordError
         first = next(iter_records(data, dialect), None)
     return () if first is None else tuple(decode_text(name) for name in first.fields)
 

@@ -22,6 +22,7 @@ from odf_engines.ingest.json_records import split_object
 from odf_engines.ingest.source_schema import check_columns, check_distinct
 from odf_engines.progress import tell_count
 from odf_engines.records.carriers import TIMESTAMP, carrier_of, slice_field_of, to_carrier
+from odf_engines.records.plain_layouts import plain_layout
 from odf_engines.records.source_records import (
     ERRORS_TYPE,
     MISFIT,
@@ -40,6 +41,7 @@ from odf_protocol.vocabulary import Vocabulary
 
 _FIRST_AND_LAST = (Timestamp.parse("0001-01-01T00:00:00Z"), Timestamp.parse("9999-12-31T23:59:59.999Z"))
 _DAY_S = 86_400
+_AT_ONCE = 256  # guess: so many are converted again where one of them does not fit
 
 Broken = dict[int, tuple[FieldError, ...]]
 
@@ -125,24 +127,41 @@ def _convert(column: pa.Array, field: pa.Field, first_record: int, broken: Broke
 
 
 def _convert_each(column: pa.Array, field: pa.Field, first_record: int, broken: Broken) -> pa.Array:
-    values = []
-    for row in range(len(column)):
-        one = column.take(pa.array([row]))  # alone: a slice of a list has the items of all
+    """Convert as many at once as have no value that does not fit: most files have few."""
+    converted = []
+    for first in range(0, len(column), _AT_ONCE):
+        some = _copied(column.slice(first, _AT_ONCE))
         try:
-            values.append(_cast_valid(one, field.type))
+            converted.append(_cast_valid(some, field.type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            values.append(pa.nulls(1, carrier_of(field.type)))
+            converted += _convert_singly(some, field, first_record + first, broken)
+    return pa.concat_arrays(converted)
+
+
+def _convert_singly(column: pa.Array, field: pa.Field, first_record: int, broken: Broken) -> Iterator[pa.Array]:
+    for row in range(len(column)):
+        one = _copied(column.slice(row, 1))
+        try:
+            yield _cast_valid(one, field.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            yield pa.nulls(1, carrier_of(field.type))
             shown = str(cell_value(one[0]))
             _note(
                 broken, first_record + row, FieldError("does not fit the type", field.name, shown, _name(field), MISFIT)
             )
-    return pa.concat_arrays(values)
+
+
+def _copied(column: pa.Array) -> pa.Array:
+    """Give a part of a column that has its own values alone: a slice of a list, or a dictionary, has those of all."""
+    if pa.types.is_dictionary(column.type):
+        return column.dictionary_decode()
+    return pa.concat_arrays([column.slice(0, 0), column])
 
 
 def _cast_valid(column: pa.Array, target: pa.DataType) -> pa.Array:
     """Cast values that are of their own type: a file may have bytes for text, or a time after the end of the day."""
     column.validate(full=True)
-    converted = _cast(column, target)
+    converted = _cast(plain_layout(column), target)
     if _has_far_times(converted):
         raise pa.ArrowInvalid("a year before 1 or after 9999")
     return converted

@@ -50,6 +50,8 @@ from odf_protocol.events import (
 )
 from odf_protocol.vocabulary import Vocabulary
 
+_TOO_LONG = f"a record is longer than {csv_records.MAX_RECORD_BYTES} bytes; is a quote not closed?"
+
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
@@ -185,6 +187,8 @@ def _read_csv(
         first = csv_records.read_header(source, dialect)
     except InvalidTextError as error:
         raise InvalidSourceError(source_name, f"the first record: {error}; the file must be UTF-8") from error
+    except csv_records.TooLongRecordError as error:
+        raise InvalidSourceError(source_name, _TOO_LONG) from error
     if not first and has_header and declared is not None:
         # A download of nothing would retract every row of a snapshot.
         raise InvalidSourceError(source_name, "it is empty: even the header with the names of the columns is missing")
@@ -210,9 +214,7 @@ def _read_csv(
         plain = parse_times(step).as_plain(target)
         records = csv_records.read_csv(source, records_path, dialect, names, header=has_header, target=plain)
     except csv_records.TooLongRecordError as error:
-        raise InvalidSourceError(
-            source_name, f"a record is longer than {csv_records.MAX_RECORD_BYTES} bytes; is a quote not closed?"
-        ) from error
+        raise InvalidSourceError(source_name, _TOO_LONG) from error
     return ReadResult(records, target)
 
 

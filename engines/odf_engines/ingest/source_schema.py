@@ -8,6 +8,7 @@ Source: ODF ReadStep `schema` and `ddlSchema`; spec/ingest.md ING-2, ING-3.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -42,8 +43,9 @@ def check_columns(found: Sequence[str], declared: pa.Schema, source_name: str) -
         InvalidSourceError: A column is missing, unknown or there twice.
     """
     check_distinct(found, source_name)
-    missing = [name for name in declared.names if name not in found]
-    unknown = [name for name in found if name not in declared.names]
+    given, wanted = set(found), set(declared.names)
+    missing = [name for name in declared.names if name not in given]
+    unknown = [name for name in found if name not in wanted]
     if not missing and not unknown:
         return
     faults = [f"missing: {_listed(missing)}"] if missing else []
@@ -61,7 +63,8 @@ def check_distinct(found: Sequence[str], source_name: str) -> None:
     Raises:
         InvalidSourceError: It does.
     """
-    repeated = sorted({name for name in found if found.count(name) > 1})
+    # A header may have millions of names.
+    repeated = sorted(name for name, count in Counter(found).items() if count > 1)
     if repeated:
         raise InvalidSourceError(source_name, f"two columns have the same name: {_listed(repeated)}")
 

@@ -74,7 +74,11 @@ def slice_type_of(found: pa.DataType) -> pa.DataType:
     if types.is_fixed_size_list(found):
         return pa.list_(slice_field_of(found.value_field.with_name("item")), found.list_size)
     if types.is_struct(found):
+        if not found.num_fields:
+            raise UnsupportedError("column type", found="a struct without members")
         return pa.struct([slice_field_of(found.field(i)) for i in range(found.num_fields)])
+    if types.is_fixed_size_binary(found) and not found.byte_width:
+        raise UnsupportedError("column type", found="bytes of length 0")
     plain = types.is_integer(found) or types.is_floating(found) or types.is_boolean(found) or types.is_date32(found)
     if plain or types.is_time(found) or types.is_duration(found) or types.is_fixed_size_binary(found):
         return found

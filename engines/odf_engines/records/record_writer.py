@@ -54,7 +54,8 @@ class RecordWriter:
         self._target: list[tuple[int, pa.Field]] = []
         self._is_typed = target is not None and len(target) > 0 and all(is_plain_type(field.type) for field in target)
         if target is not None and self._is_typed:
-            self._target = [(names.index(field.name), field) for field in target]
+            places = {name: place for place, name in reversed([*enumerate(names)])}
+            self._target = [(places[field.name], field) for field in target]
             self._typed = typed_schema(target)
         self._writer = _open(path, self._typed)
         self._bad_writer: pq.ParquetWriter | None = None

@@ -345,6 +345,13 @@ def test_dictionary_that_stands_for_more_than_memory_holds_up_nobody(served: Ser
     assert served.send(stream(coded), "texts", Content_Type=ARROW)[1]["newRows"] == 3
 
 
+def test_view_of_bytes_that_are_no_text_is_set_aside_alone(served: Served) -> None:
+    """Clauses FEED-6 and ING-3."""
+    shown = rows(pa.array([b"a" * 30, None, b"\xff"], pa.binary_view()))
+    status, found = served.send(stream(shown), "texts", Content_Type=ARROW)
+    assert (status, found["newRows"], found["quarantinedRows"]) == (200, 2, 1)
+
+
 @pytest.mark.parametrize("name", ["readings", "csv", "array"])
 def test_arrow_stream_is_taken_where_a_source_of_texts_declares_its_columns(served: Served, name: str) -> None:
     """Clauses FEED-6 and ING-3: by the rules for typed columns, whatever the options for texts are."""
