@@ -265,3 +265,89 @@ def test_query_and_names_that_rows_rest_on_stay(judge: Judge, tmp_path: Path, ho
     with judge.opened() as store:
         heads = {each.id: each.head for each in store.list_datasets()}
     assert (heads[base.id], heads[view.id]) == (base.head, view.head)
+
+
+@pytest.fixture
+def empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Home:
+    return Home(tmp_path, capsys)
+
+
+FITTED = """kind: DatasetSnapshot
+version: 1
+content:
+  name: sales
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {{kind: Csv, header: {header}, ddlSchema: [{columns}]}}
+      merge: {{kind: Append}}
+    - kind: SetDataSchema
+      schema:
+        fields:
+          - {{name: offset, type: Int64}}
+          - {{name: op, type: Int32}}
+          - {{name: system_time, type: {{kind: Timestamp, unit: Millisecond, timezone: UTC}}}}
+          - {{name: event_time, type: {{kind: Timestamp, unit: Millisecond, timezone: UTC}}}}
+          - {{name: n, type: Int64}}
+          - {{name: city, type: {{kind: Option, inner: String}}}}
+"""
+FITS = "n BIGINT NOT NULL, city STRING"
+EVENT = """kind: MetadataEvent
+version: 1
+content:
+  kind: AddPushSource
+  sourceName: {name}
+  read: {{kind: Csv, header: true, ddlSchema: [{columns}]}}
+  merge: {{kind: Append}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ("n BIGINT, city STRING", "the column n may be null, and that of the dataset may not"),
+        ("n STRING NOT NULL, city STRING", "column n: expected int64 as in the dataset, found string"),
+        ("n BIGINT NOT NULL", "missing: city"),
+        ("n BIGINT NOT NULL, city STRING, more INT", "new: more"),
+        ("city STRING, n BIGINT NOT NULL", "another order"),
+        ("event_time DATE, n BIGINT NOT NULL, city STRING", "column event_time: expected timestamp"),
+    ],
+)
+def test_source_whose_rows_the_dataset_cannot_hold_is_refused_ing_20(empty: Home, columns: str, why: str) -> None:
+    """ING-20: at once, whichever way it comes, and not by the first file with a null."""
+    text = FITTED.format(header="true", columns=FITS)
+    assert empty.run("add", empty.write(text))[0] == 0
+    before = empty.blocks()
+    other = FITTED.format(header="true", columns=columns)
+    for code, _, err in (
+        empty.change(other),
+        empty.change(other, "--dry-run"),
+        empty.change(EVENT.format(name="default", columns=columns)),
+        empty.change(EVENT.format(name="second", columns=columns)),
+        empty.run("add", "--replace", empty.write(other)),
+    ):
+        assert (code, why in err, "(ING-20)" in err) == (2, True, True), err
+    assert empty.blocks() == before
+
+
+def test_source_whose_rows_fit_is_changed_ing_20(empty: Home) -> None:
+    assert empty.run("add", empty.write(FITTED.format(header="true", columns=FITS)))[0] == 0
+    before = empty.blocks()
+    for text in (
+        FITTED.format(header="false", columns=FITS),
+        FITTED.format(header="true", columns="event_time TIMESTAMP, n BIGINT NOT NULL, city STRING NOT NULL"),
+        EVENT.format(name="second", columns=FITS),
+    ):
+        code, _, err = empty.change(text)
+        assert (code, err) == (0, "")
+    assert empty.blocks() == [*before, *["AddPushSource"] * 3]
+
+
+def test_change_beside_a_source_that_did_not_fit_before_is_free_ing_20(empty: Home) -> None:
+    """What was so from the beginning is not what is changed."""
+    text = FITTED.format(header="true", columns="n BIGINT, city STRING")
+    assert empty.run("add", empty.write(text))[0] == 0
+    licence = LICENCE.replace("    - kind", "    - kind", 1)
+    assert empty.change(text + licence)[0] == 0
+    assert empty.blocks()[-1] == "SetLicense"

@@ -134,6 +134,7 @@ def test_status_is_a_table_for_people_and_json_for_programs(
 def test_rows_and_batches_count_while_they_wait_whatever_came_after_them(
     node: Node, judge: Judge, tmp_path: Path
 ) -> None:
+    """QUAR-7: whichever ingest set it aside, until it is settled."""
     record = PublisherHome(judge).keep(root_chain(tmp_path))
     early, late = record.head.sequence_number - 1, record.head.sequence_number
     batch = WaitingBatch(file=Multihash.of_sha3_256(b"file"), why="too many bad rows", event_time=NOW)

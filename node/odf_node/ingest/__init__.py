@@ -6,6 +6,7 @@ from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
     from odf_node.ingest import batch as batch
+    from odf_node.ingest import changed_sources as changed_sources
     from odf_node.ingest import correcting as correcting
     from odf_node.ingest import ingest_rules as ingest_rules
     from odf_node.ingest import ingestion as ingestion

@@ -46,7 +46,7 @@ from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_node.ingest.drafts.drafting import Drafting
-    from odf_protocol.events import FetchStep, PrepStep
+    from odf_protocol.events import Event, FetchStep, PrepStep
     from odf_protocol.manifest import DatasetSnapshot
 
 MAX_BATCHES: Final = 10_000
@@ -108,6 +108,19 @@ class Ingestor:
         engine = self.engines.get_ingest_engine()
         ingest.manifest_check.ManifestCheck(self.sources, engine, find_columns).check(snapshot)
         self._followed.check(snapshot)
+
+    def check_changes(self, record: DatasetRecord, events: Sequence["Event"]) -> None:
+        """Refuse to change sources so that their rows would not fit the dataset (ING-20); ``check_manifest`` is first.
+
+        Raises:
+            UsageError: They would not.
+        """
+
+        def find_columns(name: str) -> ReferencedRows | None:
+            return self._references.find_columns(name, of=record.name)
+
+        view = load_view(self.chains, record.id)
+        ingest.changed_sources.check_changed_sources(record.name, view, events, find_columns)
 
     @property
     def _followed(self) -> FollowedRows:

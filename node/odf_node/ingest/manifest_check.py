@@ -14,7 +14,7 @@ from odf_engines.contract import ReferencedRows
 from odf_engines.conversion.contract import ColumnsUnknownError, Converter, ConverterContext
 from odf_engines.conversion.converted_rows import make_converters
 from odf_engines.engine import IngestEngine
-from odf_engines.ingest.columns import columns_of, rename_reserved
+from odf_engines.ingest.columns import Columns, columns_of, rename_reserved
 from odf_engines.ingest.declared import check_hashed, check_merge_columns
 from odf_engines.ingest.plug_in_records import NEEDED_STEP
 from odf_engines.ingest.source_schema import find_declared
@@ -56,13 +56,14 @@ def list_converters(events: Iterable[object]) -> tuple[DeclaredConverter, ...]:
     return converters
 
 
-def find_row_schema(
+def find_row_columns(
     source: SetPollingSource | AddPushSource,
     vocabulary: Vocabulary,
     converters: Sequence[DeclaredConverter],
     at: At,
     find_columns: FindColumns,
-) -> pa.Schema | None:
+    known: pa.Schema | None = None,
+) -> Columns | None:
     """Find the columns of the rows that a source's validators see; None where only a file or a query will tell.
 
     Args:
@@ -71,6 +72,7 @@ def find_row_schema(
         converters: That its rows go through.
         at: Its place.
         find_columns: Of the datasets that converters look into.
+        known: Columns that the dataset has.
 
     Raises:
         SnapshotError: What converters make of its columns cannot be merged.
@@ -86,9 +88,9 @@ def find_row_schema(
         check_merge_columns(made[-1].schema, source.merge, vocabulary, at)
         for field in made[-1].schema:
             check_hashed(field, at / "read")
-        return columns_of(made[-1].schema, source.merge, vocabulary, None).schema
+        return columns_of(made[-1].schema, source.merge, vocabulary, known)
     found = declared if source.read.schema is not None else rename_reserved(declared, source.merge, vocabulary)
-    return columns_of(found, source.merge, vocabulary, None).schema
+    return columns_of(found, source.merge, vocabulary, known)
 
 
 def check_rules(
@@ -232,8 +234,8 @@ class ManifestCheck:
                     replace(event, read=as_utf8(event.read)), vocabulary, at, has_converters=bool(converters)
                 )
                 reads.append(event.read)
-                schema = find_row_schema(event, vocabulary, converters, at, self.find_columns)
-                schemas += [] if schema is None else [schema]
+                columns = find_row_columns(event, vocabulary, converters, at, self.find_columns)
+                schemas += [] if columns is None else [columns.schema]
         for index, event in enumerate(snapshot.metadata):
             if isinstance(event, SetAttachments):
                 check_schedule(event, At() / "metadata" / index)

@@ -64,6 +64,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     translated = _translate(context, snapshots) if arguments.as_spark else {}
     node.sweeper.clean_up()
     node.creator.check_all(snapshots, replaces=arguments.replace)
+    for snapshot in snapshots if arguments.replace else ():
+        if (record := node.creator.redefiner.find(snapshot)) is not None:
+            node.ingestor.check_changes(record, snapshot.metadata)
     with context.console.progress("looking at the queries"):
         graded = {each.dataset: each for each in node.grader.grade_all(snapshots)}
     added = node.creator.add_all(

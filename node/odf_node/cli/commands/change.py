@@ -105,6 +105,7 @@ def _read(context: Context, record: "DatasetRecord", name: str) -> tuple[Dataset
             events = tuple(normalize_added_event(each, record.kind) for each in found)  # type: ignore[arg-type]
             wanted = DatasetSnapshot(name=record.name, kind=record.kind, metadata=events)
         context.node.ingestor.check_manifest(replace(wanted, name=record.name))
+        context.node.ingestor.check_changes(record, wanted.metadata)
     except SnapshotError as error:
         where = f"{shown_as}: {'.'.join(map(str, error.path))}"
         raise MalformedError("manifest", where=where, expected=error.expected, found=error.found) from error
