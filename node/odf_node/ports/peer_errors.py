@@ -92,7 +92,7 @@ class PeerForbidsError(RejectedError):
 
 
 class PushRefusedError(RejectedError):
-    """The receiver checked what was pushed and refused it; its records are unchanged.
+    """The other node checked what it was asked or offered and refused; its records are unchanged.
 
     Attributes:
         reason: The receiver's sentence for people.
@@ -109,7 +109,7 @@ class PushRefusedError(RejectedError):
         report: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(rule or "EX-18 push", sequence_number=sequence_number)
-        self.args = (f"{url} refused the push: {reason}",)
+        self.args = (f"{url} refused: {reason}",)
         self.url = url
         self.reason = reason
         self.report = dict(report or {})
