@@ -73,3 +73,17 @@ class RestoredBackupError(RejectedError):
     def __init__(self, reason: str) -> None:
         super().__init__("HEAD-9 no-fork-of-oneself")
         self.args = (reason,)
+
+
+class ForeignKeyError(RejectedError):
+    """Somebody shows that an own dataset was handed to a key which is not in this home; nothing was changed."""
+
+    def __init__(self, dataset: str, index: int, explanation: str) -> None:
+        super().__init__("KEY-20 own-keys-are-here")
+        reason = (
+            f"'{dataset}': its key log there goes on with event {index}, which {explanation}; that key is not in this "
+            "home. If you changed the key: put the newer keys back ('odf-node restore --keys'), or, if they are lost, "
+            "repeat this with --lost-keys, then 'odf-node key recover'. If you did not, the key is stolen: "
+            "'odf-node key recover' now"
+        )
+        self.args = (reason,)

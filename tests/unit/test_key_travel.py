@@ -9,18 +9,23 @@ from typing import Any
 import pytest
 
 from odf_node.adapters.clocks import FixedClock
+from odf_node.adapters.home_backup import back_up_keys, restore_keys
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
+from odf_node.adapters.key_files import FOLDER_VARIABLE
 from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.daemon.late_receivers import LatePushJudge
+from odf_node.errors import ForeignKeyError, RefusedError
 from odf_node.exchange.taking import Errand
 from odf_node.gossip.gossiping import HomeReader
 from odf_node.gossip.hearsay import Hearsay
 from odf_node.home import Home
 from odf_node.keys.changing import KeyChanging
+from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
+from odf_node.ports import PrivateKey, SigningKeyLostError
 from odf_node.ports.datasets import Subscription
 from odf_node.ports.progress import Silence
 from odf_node.ports.pushes import PushedHead
@@ -67,6 +72,14 @@ def served(node: Node) -> TestNode:
 async def pull(node: Node, url: str) -> Any:
     async with await open_peer(url, ClientSettings()) as peer:
         return await node.taking.take(peer, Errand(url=url, name="cities"))
+
+
+def pull_from(source: Node, reader: Node) -> Any:
+    async def run() -> Any:
+        async with served(source).serving() as address:
+            return await pull(reader, f"{address}/cities")
+
+    return asyncio.run(run())
 
 
 def keys_of(node: Node, chain: PeerChain) -> Any:
@@ -160,25 +173,112 @@ def test_key_log_outlives_the_dataset_that_is_deleted_and_taken_again(
     assert keys_of(reader, chain) == keys_of(owner, chain)
 
 
-def test_restored_backup_takes_key_events_back_from_a_peer(
-    owner: Node, reader: Node, chain: PeerChain, tmp_path: Path
-) -> None:
+@pytest.fixture
+def restored(tmp_path: Path, chain: PeerChain) -> Iterator[Node]:
+    """A backup of the owner's home and keys from before the rotation, on a machine without its memory."""
     old = Judge.create(tmp_path / "restored")
     PublisherHome(old).keep(chain)
     node = Node(Home(old.home.path), FixedClock(NOW))
+    yield node
+    node.close()
 
+
+def recover_from(owner: Node, node: Node, *, lost_keys: bool = False) -> None:
     async def run() -> None:
         async with (
             served(owner).serving() as address,
             await open_peer(f"{address}/cities", ClientSettings()) as peer,
         ):
             await Recovery(node.store, node.store, node.store, node.objects, node.keys).recover(
-                record_of(node), peer, now=NOW
+                record_of(node), peer, now=NOW, lost_keys=lost_keys
             )
 
     asyncio.run(run())
-    assert (record_of(node).head, keys_of(node, chain)) == (record_of(owner).head, keys_of(owner, chain))
-    node.close()
+
+
+def test_restored_backup_learns_no_change_to_a_key_that_is_not_here_key_20(
+    owner: Node, restored: Node, chain: PeerChain
+) -> None:
+    """KEY-20: a thief's rotation, and his blocks behind it, were taken for the owner's from whoever showed them."""
+    before = record_of(restored)
+    with pytest.raises(ForeignKeyError, match="event 1, which handed the dataset to did:key") as caught:
+        recover_from(owner, restored)
+    for advice in ("restore --keys", "--lost-keys", "key recover"):
+        assert advice in str(caught.value)
+    assert (record_of(restored), keys_of(restored, chain).events) == (before, ())
+
+
+def test_restored_backup_takes_key_events_back_whose_keys_are_here_key_20(
+    owner: Node, restored: Node, reader: Node, chain: PeerChain, tmp_path: Path
+) -> None:
+    """KEY-20: who has the key made what leads to it; the identity goes on, on another machine."""
+    back_up_keys(owner.home, tmp_path / "keys.tar")
+    assert restore_keys(restored.home, tmp_path / "keys.tar") == 1
+    recover_from(owner, restored)
+    assert (record_of(restored).head, keys_of(restored, chain)) == (record_of(owner).head, keys_of(owner, chain))
+    write(restored, "on another machine")
+    pull_from(restored, reader)
+    assert record_of(reader).head == record_of(restored).head
+
+
+def test_machine_that_made_the_change_takes_it_back_without_its_key_key_20(
+    owner: Node, restored: Node, chain: PeerChain, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """KEY-19, KEY-20: what this machine remembers to have made needs nobody's word."""
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "marks"))
+    last = keys_of(owner, chain).events[-1]
+    restored.keys.note_key_event(chain.id, last.index, last.hash)
+    recover_from(owner, restored)
+    assert keys_of(restored, chain) == keys_of(owner, chain)
+
+
+def test_owner_whose_newer_key_is_lost_goes_on_by_the_recovery_key_key_20(
+    owner: Node, restored: Node, reader: Node, chain: PeerChain
+) -> None:
+    """KEY-20: by the owner's word; the recovery stands behind the change of key, without which no reader could verify
+    the block that the lost key signed."""
+    pull_from(owner, reader)
+    recover_from(owner, restored, lost_keys=True)
+    with pytest.raises(SigningKeyLostError, match="key recover"):
+        write(restored, "without its key")
+    KeyChanging(restored.store, restored.store, restored.keys).recover(
+        record_of(restored), PrivateKey(RECOVERY_KEY), stolen_from=3, next_recovery_key=None, now=NOW
+    )
+    write(restored, "by a new key")
+    assert restored.verifier.verify(record_of(restored), say=print).problem == ""
+    pull_from(restored, reader)
+    assert record_of(reader).head == record_of(restored).head
+    assert reader.verifier.verify(record_of(reader), say=print).problem == ""
+
+
+def test_thief_who_rotated_is_still_outranked_where_no_block_of_his_is_held(
+    restored: Node, reader: Node, chain: PeerChain
+) -> None:
+    """KEY-9: the owner's recovery begins where the thief's rotation did, also if the home was made to learn it."""
+    use = KeyChanging(restored.store, restored.store, restored.keys)
+    use.prepare(record_of(restored), did_key_of(RECOVERY_KEY), signed_with=None, now=NOW)
+    logs = KeyLogs(restored.store, restored.store)
+    stolen = KeyLog(chain.key, raws=logs.documents_about(chain.id)).rotate(NEW_KEY, len(chain.blocks))
+    logs.learn(chain.id, stolen.raws, now=NOW)
+    event = use.recover(record_of(restored), PrivateKey(RECOVERY_KEY), stolen_from=2, next_recovery_key=None, now=NOW)
+    assert (event.index, did_key_of(NEW_KEY) in {p.key for p in keys_of(restored, chain).periods}) == (1, False)
+    write(restored, "by the owner")
+    pull_from(restored, reader)
+    assert record_of(reader).head == record_of(restored).head
+
+
+def test_old_backup_that_signs_by_a_key_that_was_changed_is_refused_by_readers(
+    owner: Node, restored: Node, reader: Node, chain: PeerChain
+) -> None:
+    """HEAD-8, KEY-5: first the peer went back, then its key is not in force; what readers hold stays."""
+    pull_from(owner, reader)
+    held = record_of(reader).head
+    assert any("HEAD-8" in doubt for doubt in pull_from(restored, reader).warnings)
+    write(restored, "by the old key")
+    with pytest.raises(RefusedError, match="KEY-5 head-is-by-the-key-in-force"):
+        pull_from(restored, reader)
+    assert record_of(reader).head == held
+    assert Disputes(reader.store, reader.store).find_obstacle(chain.id) is None
 
 
 def test_gossip_teaches_keys_of_what_matters_here_and_nothing_to_the_owner(

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from odf_node.adapters.key_files import put_key_file
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.plain_tar import is_plain, iter_members, opened_tar
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
@@ -164,13 +165,17 @@ def back_up_keys(home: Home, target: Path) -> int:
         except FileExistsError:
             raise UsageError(f"{target}: exists already; name a new file for the keys") from None
         count = 0
-        with os.fdopen(descriptor, "wb") as file:
-            with tarfile.open(fileobj=file, mode="w") as archive:
-                for path in sorted(home.keys.rglob("*.pem")):
-                    archive.add(path, str(path.relative_to(home.keys)), recursive=False)
-                    count += 1
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                with tarfile.open(fileobj=file, mode="w") as archive:
+                    for path in sorted(home.keys.rglob("*.pem")):
+                        archive.add(path, str(path.relative_to(home.keys)), recursive=False)
+                        count += 1
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            target.unlink(missing_ok=True)  # half of the keys would be taken for all of them
+            raise
     return count
 
 
@@ -191,15 +196,8 @@ def restore_keys(home: Home, source: Path) -> int:
                     raise MalformedError("file of keys", where=member.name, expected="keys", found="something else")
                 stream = archive.extractfile(member)
                 path = home.keys.joinpath(*parts)
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if stream is not None and not path.exists():
-                    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-                    with os.fdopen(descriptor, "wb") as file:
-                        file.write(stream.read(_MAX_KEY_BYTES))
-                        file.flush()
-                        os.fsync(file.fileno())
+                if stream is not None and put_key_file(home, path, stream.read(_MAX_KEY_BYTES)):
                     count += 1
-                    fsync_folder(path.parent)
     except (tarfile.TarError, ValueError, RecursionError) as error:
         raise MalformedError("file of keys", where=str(source), expected="a tar file", found=str(error)) from error
     return count

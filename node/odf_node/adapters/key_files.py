@@ -117,22 +117,32 @@ class KeyFiles:
             raise HomeCorruptError(path, f"the key cannot be read: {error.strerror}") from error
 
     def _store(self, path: Path, key: PrivateKey) -> PrivateKey:
-        # The lease keeps a sweep from taking the draft, and a sweep takes what a crash leaves of it.
-        with shared_lease(self._home), mapped_os_errors(path):
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            fsync_folder(self._home.keys)
-            draft = self._home.staging / f"key-{secrets.token_hex(8)}"
-            try:
-                write_private(draft, encode_pem(key))
-                # A link does not replace: of several first calls one key stays, and all return that one.
-                with suppress(FileExistsError):
-                    os.link(draft, path)
-                fsync_folder(path.parent)
-            finally:
-                draft.unlink(missing_ok=True)
+        put_key_file(self._home, path, encode_pem(key))
         stored = self._find(path)
         assert stored is not None
         return stored
+
+
+def put_key_file(home: Home, path: Path, content: bytes) -> bool:
+    """Write a file of keys whole or not at all; one that is there stays as it is. Returns whether it is new."""
+    # The lease keeps a sweep from taking the draft, and a sweep takes what a crash leaves of it.
+    with shared_lease(home), mapped_os_errors(path):
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        fsync_folder(home.keys)
+        draft = home.staging / f"key-{secrets.token_hex(8)}"
+        is_new = True
+        try:
+            write_private(draft, content)
+            # A link does not replace: of several first calls one key stays, and all return that one.
+            try:
+                os.link(draft, path)
+            except FileExistsError:
+                is_new = False
+            fsync_folder(path.parent)
+        finally:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+    return is_new
 
 
 def encode_pem(key: PrivateKey) -> bytes:

@@ -17,10 +17,12 @@ from odf_node.ports import DatasetRecord, Head, KeyStore, Origin, PrivateKey
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import DocumentStore
 from odf_protocol.did import DidKey
+from odf_protocol.errors import OdfError
 from odf_protocol.heads import sign_head
 from odf_protocol.key_events import KeyEvent, decode_key_event
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.key_logs import sign_recovery, sign_recovery_key, sign_rotation
+from odf_protocol.signatures import verify_block_signature
 from odf_protocol.timestamp import Timestamp
 
 
@@ -92,7 +94,8 @@ class KeyChanging:
     ) -> KeyEvent:
         """Take a dataset back: the history held here goes on with a new key, whatever the stolen one signs elsewhere.
 
-        Rotations to keys that are not in this home are the thief's; the recovery outranks them. Where the last event is
+        Rotations to keys that are not in this home, and signed no block held here, are the thief's; the recovery
+        outranks them. Where the last event is
         the recovery that is asked for, nothing is left to do.
 
         Args:
@@ -169,10 +172,33 @@ class KeyChanging:
         return found
 
     def _without_foreign_rotations(self, history: KeyHistory) -> KeyHistory:
+        """Return what a recovery follows: no rotation to a key that neither is here nor signed what is held here.
+
+        A key that is lost, and signed blocks of this chain, stays in the log: nobody could verify them without it.
+        """
+        grounded = -1
         for event in history.events:
-            if event.new_key is not None and self.keys.find_signing_key(event.new_key) is None:
+            if event.new_key is not None and (self._is_here(event.new_key) or self._signed_here(event)):
+                grounded = event.index
+        for event in history.events[grounded + 1 :]:
+            if event.new_key is not None:
                 return history.up_to(event.index)
         return history
+
+    def _is_here(self, key: DidKey) -> bool:
+        return self.keys.find_signing_key(key) is not None
+
+    def _signed_here(self, event: KeyEvent) -> bool:
+        number, key = event.first_sequence_number, event.new_key
+        block = None if number is None else self.chains.find_block_by_number(event.dataset_id, number)
+        if block is None or block.signature is None or key is None:
+            return False
+        signature, number = block.signature, block.sequence_number
+        try:
+            verify_block_signature(signature, event.dataset_id, number, block.hash, public_key=key.public_key)
+        except OdfError:
+            return False
+        return True
 
     def _find_done(
         self,

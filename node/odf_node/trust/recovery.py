@@ -1,11 +1,12 @@
-"""Bringing a restored backup of a publisher up to what it published before it was lost (HEAD-9)."""
+"""Bringing a restored backup of a publisher up to what it published before it was lost (HEAD-9, KEY-20)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from odf_node.acceptance.verification import check_chain, check_rows
 from odf_node.commit_point import commit_with_objects
 from odf_node.datasets.chains import load_view
-from odf_node.errors import UsageError
+from odf_node.errors import ForeignKeyError, UsageError
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import Commit, DatasetRecord, KeyStore, ObjectStore, Origin
 from odf_node.ports.block_stage import OfferedBlock
@@ -20,6 +21,7 @@ from odf_protocol.chain.stored_state import decode_state, encode_state
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.heads import verify_head
+from odf_protocol.key_events import KeyEvent, decode_key_event
 from odf_protocol.timestamp import Timestamp
 
 
@@ -33,17 +35,28 @@ class Recovery:
     objects: ObjectStore
     keys: KeyStore
 
-    async def recover(self, record: DatasetRecord, peer: PeerDataset, *, now: Timestamp) -> DatasetRecord:
+    async def recover(
+        self, record: DatasetRecord, peer: PeerDataset, *, now: Timestamp, lost_keys: bool = False
+    ) -> DatasetRecord:
         """Take the key events that the peer holds, then the blocks above our head; each is signed by our own keys.
+
+        Args:
+            record: An own dataset.
+            peer: Whoever kept what is missing.
+            now: The time.
+            lost_keys: Take changes to keys that are not in this home, too: the operator says that they were his own.
 
         Raises:
             UsageError: The dataset is not our own, or the peer holds nothing newer.
+            ForeignKeyError: The peer's log hands the dataset to a key that is not here; nothing was changed.
             RejectedError: What the peer holds does not continue our chain, or was not signed by our key.
         """
         if record.origin is not Origin.OWN:
             raise UsageError(f"'{record.name}' is not this node's own; pull it")
         had = KeyLogs(self.chains, self.documents).read(record.id).kept
         key_events = await peer.list_key_events()
+        if not lost_keys:
+            self._require_own(record, key_events)
         await finish_in_thread(lambda: KeyLogs(self.chains, self.documents).learn(record.id, key_events, now=now))
         known = KeyLogs(self.chains, self.documents).read(record.id)
         offered = await peer.get_head()
@@ -84,3 +97,19 @@ class Recovery:
             recovered = await finish_in_thread(lambda: commit_with_objects(self.commits, self.objects, commit, {}))
         self.keys.note_signed(record.id, recovered.head.sequence_number, recovered.head.hash)
         return recovered
+
+    def _require_own(self, record: DatasetRecord, raws: Sequence[bytes]) -> None:
+        """Check that the key to which a log hands the dataset last is ours: who has that one made what leads to it.
+
+        Ours is a key that is in this home, and any that this machine remembers to have made an event for (KEY-19).
+        """
+        known = {event.hash for event in KeyLogs(self.chains, self.documents).get_history(record.id).events}
+        remembered = self.keys.find_last_key_event(record.id)
+        foreign: KeyEvent | None = None
+        for event in map(decode_key_event, raws):
+            if event.hash in known or (event.index, event.hash) == remembered:
+                foreign = None
+            elif event.new_key is not None:
+                foreign = None if self.keys.find_signing_key(event.new_key) is not None else event
+        if foreign is not None:
+            raise ForeignKeyError(record.name, foreign.index, foreign.explain())

@@ -50,6 +50,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             child.add_argument("--to", required=True, metavar="FILE", help="where to write it")
         if name == "recover":
             child.add_argument("--from", dest="source", required=True, metavar="URL", help="who holds them")
+            child.add_argument(
+                "--lost-keys",
+                action="store_true",
+                help="also changes to keys that are not in this home: you made them, and the keys are lost",
+            )
         if name == "renew":
             child.add_argument(
                 "--valid-days",
@@ -74,7 +79,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         case "recover":
             async with await node.outgoing.open_peer(arguments.source) as peer:
                 recovered = await Recovery(node.chains, node.commits, node.documents, node.objects, node.keys).recover(
-                    record, peer, now=node.now()
+                    record, peer, now=node.now(), lost_keys=arguments.lost_keys
                 )
             node.record("evidence recover", record.name, f"block {recovered.head.sequence_number}")
             context.console.text(f"{record.name}: recovered up to block {recovered.head.sequence_number}")

@@ -7,12 +7,21 @@ from pathlib import Path
 from odf_node.adapters.home_backup import restore, restore_keys
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.errors import RestoredBackupError, UsageError
+from odf_node.keys.freshness import require_newest
+from odf_node.ports import Origin
 from odf_node.wording import count_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("source", type=Path, metavar="FOLDER|FILE.tar", help="what 'odf-node backup' wrote")
+    parser.add_argument(
+        "source",
+        nargs="?",
+        type=Path,
+        metavar="FOLDER|FILE.tar",
+        help="what 'odf-node backup' wrote; without, --keys are put into the node that is there",
+    )
     parser.add_argument("--keys", type=Path, metavar="FILE", help="take the private keys from there")
     add_output_format(parser, "text", "json")
 
@@ -20,15 +29,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Fill an empty home; every object is compared with its name."""
     home, console = context.node.home, context.console
-    with console.progress(f"{home.path}: restoring") as progress:
-        report = restore(home, arguments.source, progress.advance)
+    if arguments.source is None and (arguments.keys is None or not home.exists()):
+        raise UsageError("name the backup; without one, --keys FILE puts keys into a node that is there")
+    report = None
+    if arguments.source is not None:
+        with console.progress(f"{home.path}: restoring") as progress:
+            report = restore(home, arguments.source, progress.advance)
     keys = None if arguments.keys is None else restore_keys(home, arguments.keys)
     if arguments.output_format == "json":
-        console.json(asdict(report) | {"keys": keys})
-        return 0
-    console.text(
-        f"{home.path}: {count_of(report.datasets, 'dataset')} and {count_of(report.objects, 'object')} are back"
-    )
+        console.json(({} if report is None else asdict(report)) | {"keys": keys})
+    else:
+        if report is not None:
+            what = f"{count_of(report.datasets, 'dataset')} and {count_of(report.objects, 'object')}"
+            console.text(f"{home.path}: {what} are back")
+        if keys is not None:
+            console.text(f"{home.path}: {count_of(keys, 'private key')} put back; those that were there stay")
     if keys is None:
         console.note("without --keys FILE this node cannot continue its own datasets")
+    elif report is not None:
+        _warn(context)
     return 0
+
+
+def _warn(context: Context) -> None:
+    """Tell the operator before an old state signs anything (HOME-55)."""
+    node, console = context.node, context.console
+    own = [record for record in node.chains.list_datasets() if record.origin is Origin.OWN]
+    for record in own:
+        try:
+            require_newest(node.chains, node.documents, node.keys, record.id, record.head)
+        except RestoredBackupError as behind:
+            console.note(f"{record.name}: {behind}")
+    if own:
+        console.note(
+            f"{count_of(len(own), 'dataset')} of this node's own may be older than what was published: before anything "
+            "is written, 'odf-node evidence recover NAME --from URL' takes newer blocks and changes of keys back from "
+            "whoever pulled them. To write on without them is to sign a second history, which readers refuse and can "
+            "prove"
+        )
