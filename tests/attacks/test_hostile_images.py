@@ -7,17 +7,20 @@ import gzip
 import io
 import tarfile
 import tracemalloc
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import odf_engines.archive.root_folder
 import odf_engines.archive.root_tree
 from odf_engines.archive import TakenEngine, take_engine
+from odf_node.adapters import image_folder
 from odf_node.adapters.image_folder import ImageFolder
 from odf_node.home import Home
 from odf_node.ports.images import AddedImage
-from odf_protocol.errors import MalformedError
+from odf_protocol.errors import MalformedError, NotFoundError
 from odf_protocol.timestamp import Timestamp
 from support.engine_archives import Entry, docker_archive, folder, hard_link, link, oci_archive, program, tar_of, write
 
@@ -134,6 +137,40 @@ def added(place: Path, file: Path) -> AddedImage:
     found = images.find("x")
     assert isinstance(found, AddedImage)
     return found
+
+
+def test_image_that_is_removed_while_it_is_looked_at_is_not_damaged_but_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added(tmp_path, write(tmp_path / "file", docker_archive([tar_of([program("run")])], START)))
+    images, really_open = ImageFolder(Home(tmp_path / "home")), Path.open
+
+    def remove_first(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path.name == "image.json":
+            monkeypatch.undo()
+            ImageFolder(Home(tmp_path / "home")).remove("x")
+        return really_open(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", remove_first)
+    assert images.list() == ()
+    with pytest.raises(NotFoundError, match="there is no image 'x'"):
+        images.remove("x")
+
+
+def test_image_that_another_command_removes_first_is_told_as_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added(tmp_path, write(tmp_path / "file", docker_archive([tar_of([program("run")])], START)))
+    images, held_alone = ImageFolder(Home(tmp_path / "home")), image_folder.held_alone
+
+    def wait_for_another(folder: Path, lock: str) -> AbstractContextManager[None]:
+        monkeypatch.undo()
+        ImageFolder(Home(tmp_path / "home")).remove("x")
+        return held_alone(folder, lock)
+
+    monkeypatch.setattr(image_folder, "held_alone", wait_for_another)
+    with pytest.raises(NotFoundError, match="there is no image 'x'"):
+        images.remove("x")
 
 
 def test_environment_is_taken_only_where_it_can_be_kept_and_given(tmp_path: Path) -> None:

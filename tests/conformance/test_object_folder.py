@@ -1,3 +1,5 @@
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,24 @@ class TestObjectFolder(ObjectStoreSuite):
         put(store, DATA)
         assert not place.is_symlink()
         assert elsewhere.read_bytes() == DATA
+
+    def test_room_is_measured_while_transfers_end(self, store: ObjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+        put(store, DATA)
+        for name in ("one", "other"):
+            (self.home.downloads / name).mkdir(parents=True)
+            (self.home.downloads / name / "part").write_bytes(DATA)
+        really_look = Path.lstat
+
+        def look(path: Path) -> os.stat_result:
+            found = really_look(path)
+            if path.name == "part":
+                for transfer in self.home.downloads.iterdir():
+                    if transfer != path.parent:
+                        shutil.rmtree(transfer)
+            return found
+
+        monkeypatch.setattr(Path, "lstat", look)
+        assert store.measure().used_bytes == 2 * len(DATA)
 
     def test_flipped_byte_is_found_and_mended_by_putting_again(self, store: ObjectFolder) -> None:
         put(store, DATA)

@@ -3,6 +3,7 @@
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -155,6 +156,23 @@ def test_transform_cannot_name_a_digest(tmp_path: Path, name: str) -> None:
     name = name.replace("DIGEST", str(get_engine("datafusion").digest()))
     with pytest.raises(EngineMissingError):
         choose_build(TransformSql(engine=name), None, EngineFolder(Home(node.home)))
+
+
+def test_engine_that_is_removed_while_it_is_looked_at_is_not_damaged_but_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = RealNode(tmp_path / "home")
+    shelve(node, write_engine(tmp_path / "added", "fewer-rows"))
+    shelf, really_open = EngineFolder(Home(node.home)), Path.open
+    (engine,) = shelf.list()
+
+    def remove_first(path: Path, *arguments: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        EngineFolder(Home(node.home)).remove(engine)
+        return really_open(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", remove_first)
+    assert shelf.list() == ()
 
 
 def test_record_of_another_engine_chooses_no_build(tmp_path: Path) -> None:

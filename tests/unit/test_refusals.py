@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import tarfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -169,6 +170,22 @@ def test_what_is_unfinished_or_foreign_in_the_folder_is_passed_over(refusals: Re
     (refusals.folder / "unfinished").mkdir()
     (refusals.folder / "a file").write_bytes(b"")
 
+    assert len(list(refusals.iter_reports())) == 1
+
+
+def test_refusal_that_is_given_up_while_they_are_listed_is_passed_over(
+    refusals: Refusals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(refusals)
+    keep(refusals, rule="CHAIN-8 other")
+    really_read = Path.read_bytes
+
+    def give_up_first(path: Path) -> bytes:
+        monkeypatch.undo()
+        shutil.rmtree(path.parent)
+        return really_read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", give_up_first)
     assert len(list(refusals.iter_reports())) == 1
 
 

@@ -1,6 +1,7 @@
 """What ``odf-node status`` finds, and the command that it names for it."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,19 @@ def test_lost_file_is_unsound_and_comes_before_what_waits(node: Node, judge: Jud
     assert first[0] is Condition.UNSOUND
     assert first[3] == "odf-node repair"
     assert (Condition.WAITING, "cities", rows, "odf-node quarantine show cities") in others
+
+
+def test_file_of_what_is_deleted_during_the_look_is_not_lost(
+    node: Node, judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = PublisherHome(judge).keep(root_chain(tmp_path))
+
+    def list_after_it_was_deleted() -> Iterator[Multihash]:
+        node.store.delete_dataset(record.id)
+        return iter(())
+
+    monkeypatch.setattr(node.objects, "iter_hashes", list_after_it_was_deleted)
+    assert not [each for each in found(node) if each[0] is Condition.UNSOUND]
 
 
 def test_files_that_nothing_needs_are_named_with_what_frees_them(node: Node, judge: Judge, tmp_path: Path) -> None:

@@ -174,7 +174,10 @@ class Refusals:
         """Yield the reports, newest first, each with its ``id`` and ``folder``."""
         if not self.folder.is_dir():
             return
-        found = [self._read(path) for path in sorted(self.folder.iterdir()) if (path / REPORT).is_file()]
+        found = []
+        for path in sorted(self.folder.iterdir()):
+            with suppress(FileNotFoundError, NotADirectoryError):  # unfinished, or given up just now for a newer one
+                found.append(self._read(path))
         yield from sorted(found, key=lambda report: str(report["refusedAt"]), reverse=True)
 
     def get_report(self, refusal_id: str) -> dict[str, Any]:

@@ -70,7 +70,8 @@ class EngineFolder:
         if not self._folder.is_dir():
             return ()
         places = [path for path in self._folder.iterdir() if not path.name.startswith(".") and path.is_dir()]
-        return tuple(self._read(place) for place in sorted(places))
+        found = [self._read(place) for place in sorted(places)]
+        return tuple(each for each in found if not isinstance(each, DamagedEngine) or each.place.is_dir())  # still
 
     def add(
         self, name: str, file: Path, wanted: WantedStart, *, now: Timestamp, examine: Callable[[Engine], None]

@@ -57,6 +57,8 @@ class ImageFolder:
             with path.open("rb") as file:
                 return msgspec.json.decode(file.read(_MAX_DESCRIPTION_BYTES), type=AddedImage)
         except (OSError, msgspec.MsgspecError) as error:
+            if not place.is_dir():
+                return None  # it was removed just now
             return DamagedImage(name=name, found=f"{path} is not what is known of an added image ({error})")
 
     def list(self) -> Sequence[AddedImage | DamagedImage]:
@@ -103,12 +105,16 @@ class ImageFolder:
 
     def remove(self, name: str) -> None:
         """See ``ImageShelf``."""
-        if self.find(name) is None:
-            raise NotFoundError(f"there is no image '{name}' in this node; 'odf-node image list' shows them")
+        self._require(name)
         folder = self._home.images
         with held_alone(folder, _LOCK), mapped_os_errors(folder):
+            self._require(name)  # somebody else may have removed it meanwhile
             # Gone at once, also for those who look while its files are removed.
             remove_tree(self._place_of(name).rename(folder / f".{os.getpid()}"))
+
+    def _require(self, name: str) -> None:
+        if self.find(name) is None:
+            raise NotFoundError(f"there is no image '{name}' in this node; 'odf-node image list' shows them")
 
     def _place_of(self, name: str) -> Path:
         return self._home.images / quote(name, safe="")

@@ -194,7 +194,7 @@ class ObjectFolder:
     def measure(self) -> Room:
         count = used_bytes = 0
         # Parts take room as well, also where nobody goes on with them; they are no objects yet.
-        for path in chain(self._iter_files(), self._home.downloads.glob("*/*")):
+        for path in chain(self._iter_files(), self._iter_parts()):
             with suppress(FileNotFoundError):
                 used_bytes += path.lstat().st_size
                 count += path.suffix != PART_SUFFIX
@@ -260,6 +260,13 @@ class ObjectFolder:
             for path in sorted(self._home.downloads.iterdir()):
                 if path.lstat().st_mtime < kept_since_s:
                     yield path
+
+    def _iter_parts(self) -> Iterator[Path]:
+        with suppress(FileNotFoundError):
+            for entry in self._home.downloads.iterdir():
+                # A transfer that ends takes its folder with it.
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    yield from entry.iterdir()
 
     def _iter_files(self) -> Iterator[Path]:
         with suppress(FileNotFoundError):

@@ -167,7 +167,10 @@ class NodeStatus:
             yield Finding(Condition.SCHEDULED, None, what, "odf-node schedule")
 
     def _of_node(self) -> Iterator[Finding]:
-        lost = self.object_names.list_expected_objects() - set(self.objects.iter_hashes())
+        missing = self.object_names.list_expected_objects() - set(self.objects.iter_hashes())
+        # A second look, for what another command dropped between the two lists.
+        expected = self.object_names.list_expected_objects() if missing else missing
+        lost = [each for each in missing & expected if not self.objects.has(each)]
         if lost:
             what = f"{count_of(len(lost), 'file')} that should be here {'is' if len(lost) == 1 else 'are'} not"
             yield Finding(Condition.UNSOUND, None, what, "odf-node repair")
