@@ -14,6 +14,7 @@ from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RefusedError, UsageError
 from odf_node.exchange.taking import Errand
 from odf_node.keys.disputes import MAX_PROOFS, Disputes
+from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DocumentKind
 from odf_node.ports.progress import Silence
 from odf_node.trust.bundles import Bundles
@@ -25,9 +26,10 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.settlements import decode_settlement, find_kept_history, sign_settlement
 from odf_protocol.timestamp import Timestamp
 from support.exchange_nodes import TestNode
+from support.key_logs import KeyLog
 from support.offering_peer import OfferingPeer
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
-from support.signing import DATASET_KEY, OTHER_KEY, did_key_of
+from support.signing import DATASET_KEY, NEW_KEY, OTHER_KEY, did_key_of
 
 Served = TestNode
 
@@ -113,6 +115,69 @@ def test_flood_of_proofs_is_bounded(node: Node, chain: PeerChain) -> None:
     proofs = [prove_equivocation(EquivocationKind.HEADS, chain.signed_head(), head).raw for head in heads]
 
     assert Disputes(node.store, node.store).learn(proofs, chain.id, now=NOW) == MAX_PROOFS
+
+
+def _settled_lies(chain: PeerChain) -> tuple[bytes, ...]:
+    """As many contradictions as are kept, each at a place of its own or with another hash, and all settled."""
+    number, truth = chain.head.sequence_number, chain.signed_head()
+    heads = [chain.signed_head(block_hash=Multihash.of_sha3_256(bytes([n]))) for n in range(MAX_PROOFS)]
+    proofs = [prove_equivocation(EquivocationKind.HEADS, truth, head) for head in heads]
+    settlement = sign_settlement(chain.key, proofs[0], keeps=chain.blocks[number].hash, reason="a lost disk", time=NOW)
+    return (*(each.raw for each in proofs), settlement)
+
+
+@pytest.mark.parametrize("by_refusal", [True, False])
+def test_key_that_settled_as_many_lies_as_are_kept_is_not_free_to_lie_again_equiv_10(
+    node: Node, chain: PeerChain, by_refusal: bool
+) -> None:
+    truth, lie = (chain.copy().add_rows([(city, 1)]) for city in ("Oslo", "Atlantis"))
+    pull(node, OfferingPeer(truth, disputes=_settled_lies(chain)))
+    disputes = Disputes(node.store, node.store)
+    assert (len(disputes.list_disputes(chain.id)), disputes.find_obstacle(chain.id)) == (MAX_PROOFS, None)
+
+    if by_refusal:
+        with pytest.raises(RefusedError):
+            pull(node, lie)
+    else:
+        new = prove_equivocation(EquivocationKind.HEADS, truth.signed_head(), lie.signed_head())
+        assert disputes.learn([new.raw], chain.id, now=NOW) == 1
+
+    assert "frozen" in (disputes.find_obstacle(chain.id) or "")
+    heads = [lie.signed_head(block_hash=Multihash.of_sha3_256(b"again" + bytes([n]))) for n in range(9)]
+    more = [prove_equivocation(EquivocationKind.HEADS, truth.signed_head(), head).raw for head in heads]
+    assert disputes.learn(more, chain.id, now=NOW) == 0  # it is frozen, and one proof is enough
+
+
+def test_reader_who_hears_all_at_once_keeps_the_proof_that_nobody_settled_equiv_10(
+    node: Node, chain: PeerChain
+) -> None:
+    truth, lie = (chain.copy().add_rows([(city, 1)]) for city in ("Oslo", "Atlantis"))
+    new = prove_equivocation(EquivocationKind.HEADS, truth.signed_head(), lie.signed_head())
+    *proofs, settlement = _settled_lies(chain)
+
+    with pytest.raises(RefusedError, match="frozen"):
+        pull(node, OfferingPeer(truth, disputes=(*proofs, new.raw, settlement)))
+
+
+def test_thief_who_filled_the_room_for_proofs_does_not_shield_the_next_key_equiv_10(
+    node: Node, chain: PeerChain
+) -> None:
+    """What a stolen key said is void after the recovery; what the owner's new key says twice is not."""
+    pull(node, chain)
+    *proofs, _ = _settled_lies(chain)
+    disputes, logs = Disputes(node.store, node.store), KeyLogs(node.store, node.store)
+    assert disputes.learn(proofs, chain.id, now=NOW) == MAX_PROOFS
+    log = KeyLog(chain.key).prepare()
+    logs.learn(chain.id, log.recover(NEW_KEY, 4, stolen_from=3, keeps=chain.head.hash).raws, now=NOW)
+    assert disputes.find_obstacle(chain.id) is None
+
+    twice = [
+        chain.signed_head(key=NEW_KEY, sequence_number=4, block_hash=Multihash.of_sha3_256(text))
+        for text in (b"a", b"b")
+    ]
+    disputes.learn([prove_equivocation(EquivocationKind.HEADS, *twice).raw], chain.id, now=NOW)
+
+    assert "frozen" in (disputes.find_obstacle(chain.id) or "")
 
 
 def test_settlement_of_the_owner_lets_the_kept_history_go_on(

@@ -47,7 +47,8 @@ class Disputes:
 
         Each is checked by itself; what proves nothing, or is about another dataset, is passed over.
         """
-        return sum(self._learn_one(raw, dataset_id, now) for raw in raws)
+        # Settlements first: what is settled makes room for the proof of something else.
+        return sum(self._learn_one(raw, dataset_id, now) for raw in sorted(raws, key=_is_proof))
 
     def list_disputes(self, dataset_id: DatasetId) -> list[Dispute]:
         """List what is proved about a dataset; everything is checked again."""
@@ -142,7 +143,7 @@ class Disputes:
         return settled
 
     def _learn_one(self, raw: bytes, dataset_id: DatasetId, now: Timestamp) -> bool:
-        kind = DocumentKind.EQUIVOCATION if raw.startswith(b"{") else DocumentKind.SETTLEMENT
+        kind = DocumentKind.EQUIVOCATION if _is_proof(raw) else DocumentKind.SETTLEMENT
         known = list(self.documents.iter_documents(dataset_id, kind))
         if any(item.raw == raw for item in known):
             return False
@@ -160,15 +161,33 @@ class Disputes:
             about.shows_the_same(check_equivocation(item.raw)) for item in known
         ):
             return False  # other documents, the same two histories
-        if len(known) >= (MAX_PROOFS if kind is DocumentKind.EQUIVOCATION else MAX_SETTLEMENTS):
+        if isinstance(about, Settlement):
+            has_room = len(known) < MAX_SETTLEMENTS
+        else:
+            has_room = len(known) < MAX_PROOFS or self._freezes_anew(about)
+        if not has_room:
             return False
         return self.documents.put_document(EvidenceDocument(kind, dataset_id, raw, now))
+
+    def _freezes_anew(self, proof: EquivocationProof) -> bool:
+        """Say whether a dataset that is followed would be frozen by a proof (EQUIV-10).
+
+        So who has lied as often as there is room for is not free to lie again; and there is no more to keep than the
+        owner settles or takes back.
+        """
+        is_open = find_kept_history(proof, self.list_settlements(proof.dataset_id)) is None
+        known = self.list_disputes(proof.dataset_id)
+        return is_open and all(dispute.is_void or dispute.kept is not None for dispute in known)
 
     def _held_at(self, dataset_id: DatasetId, position: int) -> Multihash | None:
         if self.chains.find_dataset(dataset_id) is None:
             return None
         stored = self.chains.find_block_by_number(dataset_id, position)
         return None if stored is None else stored.hash
+
+
+def _is_proof(raw: bytes) -> bool:
+    return raw.startswith(b"{")
 
 
 def _concerns(keys: KeyHistory, about: EquivocationProof | Settlement) -> bool:

@@ -22,6 +22,7 @@ from odf_node.ports import (
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import DocumentStore
 from odf_protocol.did import DatasetId
+from odf_protocol.equivocation import EquivocationKind, check_equivocation
 from odf_protocol.errors import OdfError, RejectedError
 from odf_protocol.heads import verify_head
 from odf_protocol.key_events import KeyEvent, decode_key_event
@@ -172,12 +173,23 @@ class KeyLogs:
         return None
 
     def _keep_proofs(self, dataset_id: DatasetId, found: KeyLogComparison, now: Timestamp) -> None:
-        kept = list(self.documents.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)) if found.proofs else []
-        for proof in found.proofs[: max(0, MAX_PROOFS - len(kept))]:
+        if not found.proofs:
+            return
+        kept = [each.raw for each in self.documents.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)]
+        for proof in found.proofs:
+            if proof.raw in kept or (len(kept) >= MAX_PROOFS and _has_open_log(kept, found.history)):
+                continue
             self.documents.put_document(EvidenceDocument(DocumentKind.EQUIVOCATION, dataset_id, proof.raw, now))
+            kept.append(proof.raw)
 
     def _raws(self, dataset_id: DatasetId) -> list[bytes]:
         return [item.raw for item in self.documents.iter_documents(dataset_id, DocumentKind.KEY_EVENT)]
+
+
+def _has_open_log(proofs: Sequence[bytes], history: KeyHistory) -> bool:
+    """Say whether a contradiction in the key log is among proofs that no recovery has ended: nothing settles it."""
+    checked = map(check_equivocation, proofs)
+    return any(proof.kind is EquivocationKind.KEY_EVENTS and not excuses(history, proof) for proof in checked)
 
 
 def _counts(signed_head: bytes, history: KeyHistory) -> bool:
