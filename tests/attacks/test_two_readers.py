@@ -12,9 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from odf_node.adapters.clocks import FixedClock
+from odf_node.composition import Node
+from odf_node.home import Home
+from odf_node.keys.changing import KeyChanging
 from support.gossip_processes import Daemon, stop_all, wait_until
 from support.nodes import RealNode
-from support.offers import Judge, PeerChain, PublisherHome, root_chain
+from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
+from support.own_datasets import record_of, write
 from support.signing import did_key_of
 
 LIMIT_S = 120.0
@@ -96,3 +101,32 @@ def test_follower_takes_the_proof_from_another_reader_when_the_publisher_is_gone
     wait_until(lambda: is_frozen(alice) and is_frozen(bob), LIMIT_S, "both know that two histories are signed")
     (dispute,) = alice.node.must("evidence", "show", "cities", "-o", "json").json()
     assert dispute["position"] == truth.head.sequence_number
+
+
+def test_lie_that_its_publisher_hid_behind_a_new_key_is_proved_from_another_readers_copy_equiv_9(
+    tmp_path: Path, readers: list[Daemon]
+) -> None:
+    """No two heads are by one key. The reader who was never shown the rotation learns of it from the other one."""
+    truth = root_chain(tmp_path)
+    lie = truth.up_to(2).add_rows([("Atlantis", 1)])
+    alice, bob, _ = readers
+    show(truth, tmp_path / "to alice", alice.node)
+    liar = tmp_path / "to bob"
+    PublisherHome(Judge.create(liar)).keep(lie)
+    node = Node(Home(liar), FixedClock(NOW))
+    KeyChanging(node.store, node.store, node.keys).rotate(record_of(node), now=NOW)
+    write(node, "by the new key")
+    node.close()
+    with RealNode(liar).serving() as url:
+        bob.node.must("pull", f"{url}/cities")
+    bob.start()
+    alice.node.must("peer", "add", bob.url())
+    alice.node.must("subscribe", str(truth.id), "--as", "cities")
+
+    alice.start()
+
+    wait_until(lambda: is_frozen(alice) and is_frozen(bob), LIMIT_S, "both know that two histories are signed")
+    for reader in (alice, bob):
+        (dispute,) = reader.node.must("evidence", "show", "cities", "-o", "json").json()
+        assert dispute["position"] == truth.head.sequence_number
+        assert str(did_key_of(truth.key)) in dispute["explanation"]

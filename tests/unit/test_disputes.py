@@ -1,7 +1,7 @@
 """What a proof of two histories does to a node, how it travels, and how an owner ends it."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,37 @@ def test_signed_blocks_of_another_history_freeze_without_a_signed_head(
     (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
     kind = EquivocationKind.HEAD_AND_BLOCK if is_longer else EquivocationKind.BLOCKS
     assert (dispute.proof.kind, dispute.proof.position) == (kind, chain.head.sequence_number)
+
+
+@dataclass
+class AskedPeer(OfferingPeer):
+    """One that says single hashes too."""
+
+    async def find_hash(self, sequence_number: int) -> Multihash | None:
+        return self.chain.blocks[sequence_number].hash
+
+
+@pytest.mark.parametrize("lengths", [(3, 5), (5, 4), (4, 7)], ids=["longer", "shorter", "much longer"])
+def test_lie_behind_a_new_key_is_proved_by_the_blocks_where_the_histories_part_equiv_9(
+    node: Node, chain: PeerChain, fork: PeerChain, lengths: tuple[int, int]
+) -> None:
+    """The heads are by two keys; the first block that differs is signed by the old key in both histories."""
+    ours, theirs = lengths
+    for number in range(3, ours):
+        chain.add(SetInfo(description=f"true {number}"))
+    log = KeyLog(fork.key).rotate(NEW_KEY, 4)
+    lie = fork.copy(key=NEW_KEY, identity=fork.id)
+    for number in range(3, theirs):
+        lie.add(SetInfo(description=f"false {number}"))
+    pull(node, chain)
+
+    with pytest.raises(RefusedError) as caught:
+        pull(node, AskedPeer(lie, key_events=log.raws))
+
+    assert "equivocation" in caught.value.report
+    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
+    assert (dispute.proof.kind, dispute.proof.position) == (EquivocationKind.BLOCKS, 3)
+    assert "frozen" in (Disputes(node.store, node.store).find_obstacle(chain.id) or "")
 
 
 def test_proof_that_a_peer_passes_on_freezes_before_anything_else(

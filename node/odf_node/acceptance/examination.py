@@ -67,12 +67,12 @@ class Examination:
         self._signed_head: SignedHead | None = None
         self._error: OdfError | None = None
 
-    def note_fork(self, parts_after: int | None) -> None:
+    def note_fork(self, parts_after: int | None, parting: OfferedBlock | None = None) -> None:
         """Say which block was found to be the last one that the offer has in common with what is held here (ACCEPT-12).
 
-        -1: none; None: nobody could say.
+        -1: none; None: nobody could say. ``parting`` is the one behind it, where it is not in the offer.
         """
-        self._offer = replace(self._offer, parts_after=parts_after)
+        self._offer = replace(self._offer, parts_after=parts_after, parting=parting)
 
     def take(self, blocks: Iterable[OfferedBlock]) -> None:
         """Check the next blocks; what is wrong with them is said by ``finish``.

@@ -1,9 +1,10 @@
 """Two histories of one dataset: where they part, and proving that its key vouched for both (ACCEPT-9)."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from odf_node.acceptance.refusals import Refusals
 from odf_node.keys.disputes import Dispute
@@ -37,6 +38,9 @@ from odf_protocol.history_search import HistorySearch
 from odf_protocol.key_events import decode_key_event
 from odf_protocol.multihash import Multihash
 
+LIGHT_BYTES: Final = 256 * 1024
+"""Source: GOSSIP-1: what a proof may weigh to travel by gossip."""
+
 
 def find_equivocation(
     chains: ChainStore,
@@ -45,6 +49,7 @@ def find_equivocation(
     blocks: Sequence[OfferedBlock],
     *,
     name: str,
+    parting: OfferedBlock | None = None,
 ) -> EquivocationProof | None:
     """Prove that what is offered contradicts what is held here, where it does and one key signed both.
 
@@ -54,10 +59,15 @@ def find_equivocation(
         signed_head: As offered, untrusted.
         blocks: As offered, up to that head, oldest first.
         name: What the dataset is called here, for blocks without a head that continue it.
+        parting: The first offered block that differs, where it is not among those.
     """
-    return _compare_heads(chains, documents, signed_head, blocks) or _compare_signatures(
+    proof = _compare_heads(chains, documents, signed_head, blocks) or _compare_signatures(
         chains, documents, blocks, name
     )
+    if proof is not None and len(proof.raw) <= LIGHT_BYTES:
+        return proof
+    # A new key behind the fork, or heavy blocks, hide nothing: where two histories part, one key signed in both.
+    return _compare_parting(chains, documents, blocks, name, parting) or proof
 
 
 def _compare_heads(
@@ -100,6 +110,51 @@ def _compare_signatures(
         return prove_equivocation(EquivocationKind.HEAD_AND_BLOCK, said, head.raw, path=path)
     except (MalformedError, RejectedError, UnsupportedError):
         return None
+
+
+def _compare_parting(
+    chains: ChainStore,
+    documents: DocumentStore,
+    blocks: Sequence[OfferedBlock],
+    name: str,
+    parting: OfferedBlock | None,
+) -> EquivocationProof | None:
+    """Hold the signatures of the first block that differs against each other."""
+    try:
+        record = _find_offered(chains, blocks, name)
+        if record is None:
+            return None
+        offered = parting or _find_parting(chains, record, blocks)
+        if offered is None or offered.signature is None:
+            return None
+        block = decode_block(offered.raw, expected_hash=None)
+        held = chains.find_block_by_number(record.id, block.sequence_number)
+        if held is None or held.signature is None:
+            return None
+        keys = KeyLogs(chains, documents).get_history(record.id)
+        signer = keys.find_signer(held.signature, held.sequence_number, held.hash)
+        if signer is None:
+            return None
+        statements = [
+            block_statement(record.id, block.sequence_number, each, signer, signature)
+            for each, signature in ((block.hash, offered.signature), (held.hash, held.signature))
+        ]
+        return prove_equivocation(EquivocationKind.BLOCKS, *statements)
+    except (MalformedError, RejectedError, UnsupportedError):
+        return None  # signed by two keys, or not at all
+
+
+def _find_parting(chains: ChainStore, record: DatasetRecord, blocks: Sequence[OfferedBlock]) -> OfferedBlock | None:
+    """Find the first block that differs, where a history is offered from its Seed on."""
+    if not blocks or not isinstance(decode_block(blocks[0].raw, expected_hash=None).event, Seed):
+        return None
+
+    def differs(number: int) -> bool:
+        held = chains.find_block_by_number(record.id, number)
+        return held is None or held.hash != Multihash.of_sha3_256(blocks[number].raw)
+
+    number = bisect_left(range(len(blocks)), True, key=differs)
+    return blocks[number] if number < len(blocks) else None
 
 
 def _find_offered(chains: ChainStore, blocks: Sequence[OfferedBlock], name: str) -> DatasetRecord | None:

@@ -73,6 +73,8 @@ class Offer:
     ``published`` says whether a dataset that is new here is shown to others, ``replaces_history`` whether another
     history than the one held here may take its place (ACCEPT-10), ``portion`` how much of it is wanted, ``reads``
     what of this node the peer may know, ``kept_as`` what the dataset is called here, where that is something else.
+    Of another history than the one held here ``parts_after`` is the last common block, and ``parting`` the one behind
+    it, where that is known and not among ``blocks``.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Offer:
     portion: Portion = Portion.EVERYTHING
     reads: ReadGrants = READS_EVERYTHING
     parts_after: int | None = None
+    parting: OfferedBlock | None = None
     kept_as: str | None = None
 
     @property

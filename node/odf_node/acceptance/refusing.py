@@ -64,7 +64,12 @@ class Refuser:
             if error.mismatch.recomputed:
                 files["recomputed.parquet"] = error.mismatch.recomputed
         if proof := find_equivocation(
-            self.chains, self.documents, offer.signed_head, offer.blocks, name=offer.local_name
+            self.chains,
+            self.documents,
+            offer.signed_head,
+            offer.blocks,
+            name=offer.local_name,
+            parting=offer.parting,
         ):
             documents["equivocation.json"] = proof.raw
             report["equivocation"] = proof.explain()

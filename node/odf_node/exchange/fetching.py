@@ -23,7 +23,13 @@ from odf_node.ports.progress import Count, ProgressLine
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
 from odf_protocol.block_traits import CHECKPOINT, ROWS
-from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.errors import (
+    MalformedError,
+    NotFoundError,
+    RejectedError,
+    UnavailableError,
+    UnsupportedError,
+)
 from odf_protocol.events import Seed
 from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
 
@@ -87,7 +93,8 @@ class ChainFetching:
                     base, search = None, False
                     continue
                 if is_fork and record is not None and isinstance(peer, SearchableHistory):
-                    examination.note_fork(await ask_last_common(self.chains, record, peer, offered.head))
+                    last_common = await ask_last_common(self.chains, record, peer, offered.head)
+                    examination.note_fork(last_common, await self._fetch_parting(peer, record, last_common))
                 taken, expected = 0, offered.head.sequence_number - (-1 if base is None else base.sequence_number)
                 while batch:
                     await finish_in_thread(partial(examination.take, batch))
@@ -99,6 +106,28 @@ class ChainFetching:
             finally:
                 await close_source(batches)
                 await close_source(blocks)
+
+    async def _fetch_parting(
+        self, peer: PeerDataset, record: DatasetRecord, last_common: int | None
+    ) -> OfferedBlock | None:
+        """Bring the first block of the peer's that differs from ours: its signature may be all that proves a lie."""
+        if record.pinned_key is None or last_common is None or last_common < 0:
+            return None  # nobody signed, or nobody knows
+        assert isinstance(peer, SearchableHistory)
+        common = await finish_in_thread(partial(self.chains.find_block_by_number, record.id, last_common))
+        try:
+            theirs = await peer.find_hash(last_common + 1)
+            if common is None or theirs is None:
+                return None
+            upto = Head(last_common + 1, theirs)
+            blocks = peer.iter_blocks(after=Head(last_common, common.hash), upto=upto)
+            try:
+                block = await anext(blocks, None)
+            finally:
+                await close_source(blocks)
+        except (RejectedError, MalformedError, NotFoundError, UnavailableError, UnsupportedError):
+            return None  # it is refused either way
+        return None if block is None else OfferedBlock(block.raw, block.signature, block.replay_record)
 
     def _find_held(self, first: Block | None) -> DatasetRecord | None:
         if first is None or not isinstance(first.event, Seed):
