@@ -85,7 +85,7 @@ class OpenNode:
     def sql(
         self, query: str, *, as_of: Moment | None = None, engine: str | None = None, max_rows: int | None = None
     ) -> Rows:
-        """Ask a question; datasets are tables under their names, ``NAME__state`` the newest row of each primary key.
+        """Ask a question; datasets are tables under their names, ``NAME__state`` has the rows in force.
 
         ``NAME__quarantine`` has the rows that ingests did not take, with all their errors.
 

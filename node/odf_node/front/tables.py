@@ -124,7 +124,7 @@ class Table:
         return type(self)(self.inner, self.record, self.as_of, max(after, self.after))
 
     def state(self) -> Rows:
-        """Give the newest row of each primary key, as ``NAME__state`` of ``sql``; of a derivative, the rows in force.
+        """Give the rows in force, as ``NAME__state`` of ``sql``.
 
         Raises:
             InvalidQueryError: The dataset has no such state.

@@ -42,6 +42,9 @@ MOST_WAITING: Final = 8  # guess: half of them of one viewer
 LIMITS: Final = Limits(wall_s=60.0, output_bytes=64 * 1024 * 1024, decoded_bytes=64 * 1024 * 1024)
 """What one question may cost.  # guess: what people wait for, and what the daemon can hold"""
 
+_FIGURES: Final = ("int", "uint", "float", "double", "decimal")
+"""Beginnings of the names that Arrow gives to types of numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
@@ -62,6 +65,11 @@ class ShownAnswer:
     engine: str
     is_cut: bool
     column_count: int
+
+    @property
+    def looks(self) -> tuple[str, ...]:
+        """How each column is drawn, heading and cells alike: figures end where the column does."""
+        return tuple("figure" if kind.startswith(_FIGURES) else "words" for kind in self.kinds)
 
 
 @dataclass(slots=True)

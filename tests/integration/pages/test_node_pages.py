@@ -96,6 +96,15 @@ async def test_proofs_against_datasets_are_shown_pages_15(made: SecretiveNode) -
 
 
 @in_loop
+async def test_heading_of_figures_stands_over_them_pages_13(made: SecretiveNode) -> None:
+    async with reading(made) as reader:
+        await reader.sign_in(INSPECTOR)
+        page = await ask(reader, "SELECT 'a' AS word, 1 AS figure, CAST(1.5 AS DECIMAL(3, 1)) AS other")
+        looks = [attributes["class"] for tag, attributes in page.tags.tags if tag in {"th", "td"}]
+        assert looks == ["words", "figure", "figure"] * 2
+
+
+@in_loop
 async def test_input_that_is_not_for_the_viewer_is_drawn_as_absent_pages_12(made: SecretiveNode) -> None:
     publisher_of(made).keep(derived(made.hidden, DERIVED_KEY, "derived.data"))
     async with reading(made, "everyone") as reader:
