@@ -1,5 +1,6 @@
 """How much of a source is taken, how long it is waited for, and what every fetch is told."""
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -58,6 +59,18 @@ class FetchContext:
     folder: Path
     limits: SourceLimits
     rate: ByteRate
+
+
+async def wait_held_back(rate: ByteRate, deadline: asyncio.Timeout) -> None:
+    """Wait until more bytes may move; what this node holds back is not held against the server (DAEMON-13).
+
+    Where no deadline stood while a rate is set, a server that sends a byte now and then would be read for ever.
+    """
+    clock, ends_at = asyncio.get_running_loop().time, deadline.when()
+    began = clock()
+    deadline.reschedule(None)
+    await rate.wait()
+    deadline.reschedule(None if ends_at is None else ends_at + clock() - began)
 
 
 class BoundedFile:

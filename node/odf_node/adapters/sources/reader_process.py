@@ -17,8 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits
-from odf_node.byte_rate import ByteRate
+from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits, wait_held_back
 from odf_node.ports.sources import SourceNotFoundError, SourceTooLargeError, SourceUnavailableError
 from odf_protocol.errors import MalformedError, OdfError
 
@@ -36,8 +35,7 @@ async def run_reader(
         SourceNotFoundError, SourceUnavailableError, SourceTooLargeError, MalformedError: It brought nothing; ``target``
             is removed.
     """
-    limits, rate = context.limits, context.rate
-    total_s = None if rate.is_limited else limits.total_s
+    limits = context.limits
     environment = {each: value for each, value in os.environ.items() if not each.startswith(_NOT_FOR_READERS)}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "odf_node.adapters.source_readers", module,
@@ -48,12 +46,12 @@ async def run_reader(
     # From the beginning: who writes more than a pipe holds waits for somebody to read it.
     told = asyncio.create_task(_read_end(process.stderr))
     try:
-        async with asyncio.timeout(total_s):
+        async with asyncio.timeout(limits.total_s) as deadline:
             assert process.stdin is not None
             process.stdin.write(json.dumps(request).encode())
             process.stdin.close()
             with BoundedFile(target, name, limits) as file:
-                await _take_bytes(process, file, name, limits, rate)
+                await _take_bytes(process, file, name, context, deadline)
                 return await _take_answer(process, told, name, limits)
     except TimeoutError as error:
         raise SourceUnavailableError(name, f"no complete answer within {limits.total_s:g} s") from error
@@ -65,7 +63,10 @@ async def run_reader(
         await asyncio.gather(told, return_exceptions=True)
 
 
-async def _take_bytes(process: Process, file: BoundedFile, name: str, limits: SourceLimits, rate: ByteRate) -> None:
+async def _take_bytes(
+    process: Process, file: BoundedFile, name: str, context: FetchContext, deadline: asyncio.Timeout
+) -> None:
+    limits, rate = context.limits, context.rate
     assert process.stdout is not None
     while True:
         try:
@@ -75,7 +76,7 @@ async def _take_bytes(process: Process, file: BoundedFile, name: str, limits: So
         if not chunk:
             return
         rate.take(len(chunk))
-        await rate.wait()
+        await wait_held_back(rate, deadline)
         file.write(chunk)
 
 

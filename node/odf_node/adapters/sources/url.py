@@ -21,7 +21,7 @@ from yarl import URL
 
 from odf_node import __version__
 from odf_node.adapters.public_resolver import OneWayResolver
-from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits
+from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits, wait_held_back
 from odf_node.adapters.sources.source_state import (
     etag_state,
     find_etag,
@@ -29,7 +29,6 @@ from odf_node.adapters.sources.source_state import (
     is_same_version,
     last_modified_state,
 )
-from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import (
     Fetched,
     SourceNotFoundError,
@@ -67,18 +66,21 @@ async def fetch_url(
     if isinstance(step.event_time, EventTimeSourceFromPath):
         raise UnsupportedError("event time of a URL source", found="FromPath", supported="FromMetadata, FromSystemTime")
     try:
-        # Who asks for it to be slow does not want it cut off for being slow.
-        total_s = None if context.rate.is_limited else context.limits.total_s
         onward = resolver or OneWayResolver()
-        async with asyncio.timeout(total_s), open_response(step, context.state, context.limits, onward) as response:
-            return await _receive(step, response, context)
+        async with (
+            asyncio.timeout(context.limits.total_s) as deadline,
+            open_response(step, context.state, context.limits, onward) as response,
+        ):
+            return await _receive(step, response, context, deadline)
     except TimeoutError as error:
         raise SourceUnavailableError(
             show_url(step.url), f"no complete answer within {context.limits.total_s:g} s"
         ) from error
 
 
-async def _receive(step: FetchStepUrl, response: "aiohttp.ClientResponse", context: FetchContext) -> Fetched | UpToDate:
+async def _receive(
+    step: FetchStepUrl, response: "aiohttp.ClientResponse", context: FetchContext, deadline: asyncio.Timeout
+) -> Fetched | UpToDate:
     name = show_url(step.url)
     if response.status == _NOT_MODIFIED and context.state is not None:
         return UpToDate()
@@ -95,19 +97,20 @@ async def _receive(step: FetchStepUrl, response: "aiohttp.ClientResponse", conte
     if response.content_length is not None and response.content_length > context.limits.size_bytes:
         raise SourceTooLargeError(name, "size_bytes", context.limits.size_bytes)
     path = context.folder / f"fetched-{secrets.token_hex(8)}"
-    await _save(name, response, path, context.limits, context.rate)
+    await _save(name, response, path, context, deadline)
     event_time = context.now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at
     return Fetched(path=path, name=name, source_state=new_state, event_time=event_time)
 
 
 async def _save(
-    name: str, response: "aiohttp.ClientResponse", path: Path, limits: SourceLimits, rate: ByteRate
+    name: str, response: "aiohttp.ClientResponse", path: Path, context: FetchContext, deadline: asyncio.Timeout
 ) -> None:
-    with BoundedFile(path, name, limits) as file:
+    rate = context.rate
+    with BoundedFile(path, name, context.limits) as file:
         try:
             async for chunk in response.content.iter_chunked(rate.piece_bytes):
                 rate.take(len(chunk))
-                await rate.wait()
+                await wait_held_back(rate, deadline)
                 # Not in a thread: a cancelled fetch closes the file, and a thread could still be writing to it.
                 file.write(chunk)
         except ClientError as error:
