@@ -28,6 +28,7 @@ from odf_protocol.did import DidKey
 from odf_protocol.events import AddData
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
+from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
 from odf_protocol.verification_statements import VerificationStatement, decode_verification
 from support.forged_derivatives import FORGERS
 from support.honest_derivatives import KINDS, Published, judge_with_engines
@@ -184,3 +185,23 @@ def test_damaged_input_of_the_auditor_is_no_word_against_the_derivative_verify_9
     finding, said = verify_and_attest(auditor, "derived")
 
     assert (finding.is_valid, finding.is_damage, said) == (False, True, None)
+
+
+def test_step_of_another_build_is_told_and_not_signed_against_verify_9(published: Published, tmp_path: Path) -> None:
+    """An honest publisher with another version gives other rows; a liar who says so is vouched for by nobody."""
+    random = Random(7)
+    forgery = next(filter(None, (FORGERS["another-cell"](published, random) for _ in range(5))))
+    chain = forgery.chain
+    raw = published.chain.replay_records[forgery.block]
+    assert raw is not None
+    record = decode_replay_record(raw).record
+    elsewhere = replace(record, engine=replace(record.engine, digest=Multihash.of_sha3_256(b"another build")))
+    records = list(chain.replay_records)
+    records[forgery.block] = sign_replay_record(chain.key, elsewhere)
+    auditor = auditor_of(published, tmp_path / "auditor")
+    auditor.accept(chain.copy(replay_records=records), policy=Policy.INTEGRITY)
+
+    finding, said = verify_and_attest(auditor, "derived")
+
+    assert (finding.is_valid, finding.by_other_build, said) == (False, True, None)
+    assert "proves nothing" in finding.describe()[1]

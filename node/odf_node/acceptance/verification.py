@@ -40,13 +40,25 @@ from odf_protocol.transform_plan import input_ids
 
 
 class ReplayMismatchError(RejectedError):
-    """Re-execution of a step gave other data than was published; ``mismatch`` is the evidence."""
+    """Re-execution of a step gave other data than was published; ``mismatch`` is the evidence.
 
-    def __init__(self, mismatch: StepMismatch) -> None:
+    ``by_other_build`` says that its record names another build of the engine, of which nothing is known (REPLAY-9).
+    """
+
+    def __init__(self, mismatch: StepMismatch, *, by_other_build: bool) -> None:
         super().__init__("PLAN-7 step-is-reproduced", sequence_number=mismatch.block.sequence_number)
         number, difference = mismatch.block.sequence_number, mismatch.divergence.explain()
         self.args = (f"block {number} is not what its declared query gives: {difference}",)
         self.mismatch = mismatch
+        self.by_other_build = by_other_build
+
+
+class UnrepeatableQueryError(RejectedError):
+    """The query of a step is one that the engine here does not take; ``by_other_build`` as above."""
+
+    def __init__(self, sequence_number: int, found: object, *, by_other_build: bool) -> None:
+        super().__init__("PLAN-7 query-can-be-repeated", sequence_number=sequence_number, found=found)
+        self.by_other_build = by_other_build
 
 
 def check_chain(
@@ -221,8 +233,9 @@ def replay_steps(
             else:
                 say("re-executing", Count(whole.done + replayed, whole.total, "steps"))
             engine = engines.get_engine(name)
-            if record is not None:
-                check_record_engine(record, engine, engines.get_digest(name), block.sequence_number)
+            is_other = record is not None and not check_record_engine(
+                record, engine, engines.get_digest(name), block.sequence_number
+            )
             try:
                 with engines.observer.observing(_run_of(chain, chains, block, name)):
                     mismatch = replayer.replay(
@@ -236,14 +249,12 @@ def replay_steps(
                         evidence=engines.workspace,
                     )
                     if mismatch is not None:
-                        raise ReplayMismatchError(mismatch)
+                        raise ReplayMismatchError(mismatch, by_other_build=is_other)
             except LimitExceededError as error:
                 where = f"{f'{error.where}, ' if error.where else ''}block {block.sequence_number}"
                 raise LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=where) from error
             except (InvalidQueryError, NotReplayableError) as error:
-                raise RejectedError(
-                    "PLAN-7 query-can-be-repeated", sequence_number=block.sequence_number, found=error
-                ) from error
+                raise UnrepeatableQueryError(block.sequence_number, error, by_other_build=is_other) from error
             replayed += block.sequence_number >= chain.first.sequence_number
     return replayed
 

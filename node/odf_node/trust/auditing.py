@@ -62,9 +62,10 @@ def publish_finding(
     Blocks that were verified before without a statement are stated now, from memory (VERIFY-7).
 
     Returns:
-        The statement, None where everything that this run found is stated already, or is damage here (VERIFY-9).
+        The statement, None where everything that this run found is stated already, or says nothing of the publisher
+        (VERIFY-9).
     """
-    if finding.dataset_id is None or finding.is_damage:
+    if finding.dataset_id is None or finding.is_damage or finding.by_other_build:
         return None
     key = keys.get_or_create_node_key()
     first, last = finding.first, finding.last

@@ -18,6 +18,7 @@ from odf_node.acceptance.checked_chain import CheckedChain
 from odf_node.acceptance.proofs import describe_missing_engines
 from odf_node.acceptance.verification import (
     ReplayMismatchError,
+    UnrepeatableQueryError,
     check_records,
     check_rows,
     check_stored,
@@ -74,7 +75,8 @@ class Finding:
     """What a verification found: what was checked, what could not be, and the first thing that is wrong.
 
     ``first`` and ``last`` are the blocks that this run looked at, those with the problem included, None where it got to
-    none; ``is_damage`` says that the problem is what this node keeps, and no word of the publisher's (VERIFY-9).
+    none; ``is_damage`` says that the problem is what this node keeps, and no word of the publisher's,
+    ``by_other_build`` that another build of the engine made the step (VERIFY-9).
     ``remembered`` is the number of blocks that were verified before and not again, ``remembered_head`` the last of
     them, where all of it was verified that can be, re-execution included. ``partial`` says what makes the dataset less
     than its declared query over the whole input (PLAN-10).
@@ -96,6 +98,7 @@ class Finding:
     not_checked: str = ""
     problem: str = ""
     is_damage: bool = False
+    by_other_build: bool = False
     rule: str = ""
     problem_block: int | None = None
     divergence: dict[str, Any] | None = None
@@ -109,11 +112,15 @@ class Finding:
 
     def describe(self) -> list[str]:
         """Say it in lines for people."""
-        if self.is_damage:
-            told = "the fault is in what is kept here, and says nothing of its publisher"
-            return [f"{self.name}: NOT VALID: {self.problem}", f"{self.name}: {told} ('odf-node repair' mends files)"]
         if self.problem:
-            return [f"{self.name}: NOT VALID: {self.problem}"]
+            lines = [f"{self.name}: NOT VALID: {self.problem}"]
+            if self.is_damage:
+                told = "the fault is in what is kept here, and says nothing of its publisher"
+                lines.append(f"{self.name}: {told} ('odf-node repair' mends files)")
+            if self.by_other_build:
+                told = "another build of the engine made this step; that the one here differs proves nothing"
+                lines.append(f"{self.name}: {told}")
+            return lines
         checked = [count_of(self.blocks, "block")]
         if self.remembered == self.blocks > 0:
             checked.append("verified before ('--all' reads them again)")
@@ -150,6 +157,7 @@ class Finding:
             "problem": self.problem or None,
             "problemBlock": self.problem_block,
             "damage": self.is_damage,
+            "otherBuild": self.by_other_build,
             "rule": self.rule or None,
             "divergence": self.divergence,
             "warnings": list(self.warnings),
@@ -250,6 +258,7 @@ class Verifier:
                 problem=str(error),
                 # Blocks that are no chain were one when they were taken; what a file lacks, its hash says.
                 is_damage=chain is None or isinstance(error, CorruptError | NotFoundError),
+                by_other_build=isinstance(error, ReplayMismatchError | UnrepeatableQueryError) and error.by_other_build,
                 rule=getattr(error, "rule", type(error).__name__),
                 problem_block=getattr(error, "sequence_number", None),
                 divergence=_divergence_of(error),
