@@ -71,6 +71,14 @@ class Renewal:
         if not 0 < self.every_s < self.valid_s:
             raise ValueError(f"expected heads that hold longer than {self.every_s} s, found {self.valid_s} s")
 
+    def is_due(self, head: SignedHead, now: Timestamp) -> bool:
+        """Say whether a head is to be signed again.
+
+        One that is dated ahead by more than it would hold was signed by a clock that was wrong then, or is now: until
+        its time comes nobody else would take it for anything, and readers who have it would miss nothing newer.
+        """
+        return head.time.seconds - now.seconds > self.valid_s or self.find_due_time(head) <= now
+
     def find_due_time(self, head: SignedHead) -> Timestamp:
         """Say from when on a head is to be signed again: never at its own time or before, so that order is kept."""
         due_s = head.time.seconds + 1

@@ -525,6 +525,30 @@ def test_old_key_does_not_renew_a_head_that_a_later_key_has_signed_head_10(
     assert reader.store.find_signed_head(record.id) == honest
 
 
+def test_head_of_a_clock_that_was_far_ahead_gives_way_to_one_by_the_right_clock_head_10(
+    owner: Node, reader: Node, chain: PeerChain
+) -> None:
+    """HEAD-10: the head of ten years ahead stayed the newest word, and nobody would have missed newer blocks."""
+    pull(reader, Publisher.of(owner, chain))
+    record, freshness = record_of(reader), Freshness(reader.store, reader.store)
+
+    def hear(time: Timestamp, *, now: Timestamp) -> Timestamp:
+        renew_head(owner.store, owner.store, owner.keys, record_of(owner), now=time, valid_s=60)
+        told = owner.store.find_signed_head(record.id)
+        assert told is not None
+        freshness.learn(told.raw, record.id, source="owner", now=now)
+        kept = reader.store.find_signed_head(record.id)
+        assert kept is not None
+        return decode_signed_head(kept.raw).time
+
+    ahead = Timestamp(NOW.seconds + 10 * 365 * 86_400)
+    assert hear(ahead, now=ahead) == ahead
+    assert hear(SOON, now=SOON) == SOON
+    assert hear(LATER, now=LATER) == LATER
+    assert hear(SOON, now=LATER) == LATER
+    assert hear(ahead, now=LATER) == LATER
+
+
 def test_recovery_key_is_written_once_privately_and_never_in_the_home(owner: Node, tmp_path: Path) -> None:
     key, place = owner.keys.generate(), tmp_path / "recovery.pem"
     keep = partial(keep_recovery_key, owner.home, dataset_id=record_of(owner).id, generate=lambda: key)

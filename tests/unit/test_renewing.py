@@ -77,9 +77,35 @@ def test_restarted_daemon_does_not_sign_what_is_fresh(publishing: Publishing) ->
     assert HeadRenewal(node.store, node.store, node.objects, node.keys).renew_due(RULE, later(120)) == []
 
 
-def test_head_that_is_dated_ahead_is_left_alone(publishing: Publishing) -> None:
+def test_head_that_is_dated_ahead_a_little_is_left_alone(publishing: Publishing) -> None:
+    """HEAD-11: a clock that was set back, and a head that still holds."""
     publishing.names_renewed(60)
-    assert publishing.names_renewed(-86_400, Renewal(every_s=1, valid_s=2)) == []
+    assert publishing.names_renewed(60 - 36_000) == []
+
+
+@pytest.mark.parametrize("ahead_s", [86_400, 10 * 365 * 86_400])
+def test_head_that_a_clock_far_ahead_has_signed_is_signed_again_when_it_is_right_head_11(
+    publishing: Publishing, ahead_s: int
+) -> None:
+    """HEAD-11: for as long as the clock had been ahead no head was signed, and nobody took the one there was."""
+    assert publishing.names_renewed(ahead_s) == ["cities"]
+    assert publishing.names_renewed(120) == ["cities"]
+    assert publishing.head().time == later(120)
+    assert publishing.names_renewed(180) == []
+
+
+@pytest.mark.parametrize("back_s", [3_600, 86_400, NOW.seconds])
+def test_renewal_that_failed_waits_no_longer_where_the_clock_is_set_back(
+    publishing: Publishing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back_s: int
+) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "marks"))
+    chain, ahead_s = publishing.chain, 7_200
+    write_mark(chain.id, chain.head.sequence_number + 1, Multihash.of_sha3_256(b"lost"))
+    for at_s in (ahead_s, ahead_s + back_s):  # a clock that is ahead, or is right, when it fails
+        (done,) = publishing.renewal.renew_due(RULE, later(at_s))
+        assert done.problem is not None
+    write_mark(chain.id, chain.head.sequence_number, chain.head.hash)
+    assert publishing.names_renewed(ahead_s) == ["cities"]
 
 
 def test_dataset_that_nobody_sees_is_left_alone(publishing: Publishing) -> None:

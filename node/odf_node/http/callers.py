@@ -9,6 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from ipaddress import ip_address
+from itertools import pairwise
 from typing import Final
 
 from aiohttp import web
@@ -26,6 +27,7 @@ from odf_protocol.signatures import verify_bytes
 
 MAX_SIGNATURE_AGE_S: Final = 300
 """How far the clocks of two nodes may be apart.  # guess: RFC 9421 section 7.2.2 asks for short"""
+MAX_SPANS: Final = 64  # guess: gaps between requests count as leaps of the clock, of which there are few
 MAX_NONCES: Final = 100_000  # guess: 300 signed requests a second, remembered as long as they can be repeated
 
 _MAX_TOKEN_CHARACTERS: Final = 512  # guess: ours have below 100
@@ -184,13 +186,14 @@ class Nonces:
     """Words that were used, for as long as their signatures are young enough to be used again.
 
     Nothing that was forgotten is taken again, also where the clock is set back, there were too many words, or the node
-    was started anew: a signature that is not newer than the newest one whose word is gone counts as used.
+    was started anew: of words that are gone, the times are kept at which their signatures were made, as spans. A clock
+    that was far ahead leaves a span there, and what comes when it is right again is before it.
     """
 
     def __init__(self, since_s: int = 0) -> None:
         self._used: OrderedDict[str, int] = OrderedDict()
-        self._forgotten_s = since_s - 1
-        """When the newest signature was made whose word is gone."""
+        self._forgotten: list[range] = [range(since_s)]
+        """In ascending order, without overlaps."""
 
     def add(self, word: str, created_s: int, now_s: int) -> bool:
         """Note a word of a signature made at ``created_s``; False: it was used before, or may have been."""
@@ -198,11 +201,22 @@ class Nonces:
             oldest = next(iter(self._used))
             if len(self._used) < MAX_NONCES and now_s - self._used[oldest] <= 2 * MAX_SIGNATURE_AGE_S:
                 break
-            self._forgotten_s = max(self._forgotten_s, self._used.pop(oldest))
-        if word in self._used or created_s <= self._forgotten_s:
+            self._forget(self._used.pop(oldest))
+        if word in self._used or any(created_s in span for span in self._forgotten):
             return False
         self._used[word] = created_s
         return True
+
+    def _forget(self, created_s: int) -> None:
+        """Put a time into the span beside it, or into one of its own; of too many the two closest become one."""
+        spans = sorted((*self._forgotten, range(created_s, created_s + 1)), key=lambda span: span.start)
+        gaps = [after.start - before.stop for before, after in pairwise(spans)]
+        while gaps and (min(gaps) <= 2 * MAX_SIGNATURE_AGE_S or len(spans) > MAX_SPANS):
+            place = gaps.index(min(gaps))
+            joined = range(spans[place].start, max(spans[place].stop, spans[place + 1].stop))
+            spans[place : place + 2] = [joined]
+            gaps = [after.start - before.stop for before, after in pairwise(spans)]
+        self._forgotten = spans
 
 
 NONCES: Final = web.AppKey("nonces", Nonces)

@@ -48,7 +48,7 @@ class Freshness:
             # It may have come before the block of its number did.
             self._compare_with_held(decode_signed_head(seen.raw), now)
         self._compare_with_held(head, now)
-        self._keep_renewal(head)
+        self._keep_renewal(head, now)
         return self.documents.put_seen_head(
             SeenHead(
                 dataset_id=dataset_id,
@@ -110,7 +110,7 @@ class Freshness:
             return  # of different numbers: whether they contradict is known when the blocks are
         Disputes(self.chains, self.documents).learn([proof.raw], head.dataset_id, now=now)
 
-    def _keep_renewal(self, head: HeadDocument) -> None:
+    def _keep_renewal(self, head: HeadDocument, now: Timestamp) -> None:
         """Keep a newer document about the block that is the head here: its expiry counts from now on."""
         held = self.chains.find_dataset(head.dataset_id)
         if held is None or held.head != Head(head.sequence_number, head.block_hash):
@@ -120,15 +120,16 @@ class Freshness:
             return
         log, known = KeyLogs(self.chains, self.documents).read(head.dataset_id), decode_signed_head(kept.raw)
         # A key that another one has followed takes no word back from that one, whatever time it says.
-        if _rank(known, log.history) >= _rank(head, log.history):
+        if _rank(known, log.history, now) >= _rank(head, log.history, now):
             return
         with suppress(KeyLogMovedError):
             self.documents.put_signed_head(SignedHead(head.dataset_id, held.head, head.raw), known_key_events=log.kept)
 
 
-def _rank(head: HeadDocument, history: KeyHistory) -> tuple[int, Timestamp]:
+def _rank(head: HeadDocument, history: KeyHistory, now: Timestamp) -> tuple[int, bool, Timestamp]:
     places = [place for place, period in enumerate(history.periods) if period.key == head.signer]
-    return max(places, default=-1), head.time
+    # What a clock that was far ahead has signed would else be the newest word until its time comes.
+    return max(places, default=-1), head.time <= Timestamp(now.seconds + MAX_SKEW_S), head.time
 
 
 MAX_SKEW_S = 300

@@ -16,6 +16,7 @@ from odf_node.ports.evidence import DocumentStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.heads import Renewal, sign_head, verify_head
+from odf_protocol.heads import SignedHead as HeadDocument
 from odf_protocol.timestamp import Timestamp
 
 AFTER_FAILURE_S: Final = 60  # guess: what forbids it is mended by people
@@ -57,7 +58,7 @@ class Renewed:
 
 @dataclass(slots=True)
 class HeadRenewal:
-    """Finds the heads of own published datasets that are due; remembers when the others will be.
+    """Finds the heads of own published datasets that are due; remembers the others, and what failed.
 
     Used by one thread at a time.
     """
@@ -66,13 +67,11 @@ class HeadRenewal:
     documents: DocumentStore
     objects: ObjectStore
     keys: KeyStore
-    _due: dict[DatasetId, tuple[int, Timestamp]] = field(default_factory=dict)
-    _rule: Renewal | None = None
+    _heads: dict[DatasetId, tuple[int, HeadDocument]] = field(default_factory=dict)
+    _failed: dict[DatasetId, tuple[int, Timestamp]] = field(default_factory=dict)
 
     def renew_due(self, rule: Renewal, now: Timestamp) -> list[Renewed]:
         """Sign what is due by ``rule`` at ``now``; a head that must not be signed is tried again after a minute."""
-        if rule != self._rule:
-            self._rule, self._due = rule, {}
         documents = self.documents.list_head_documents()
         own = [one for one in self.chains.list_datasets() if one.published and one.origin is Origin.OWN]
         due = [record for record in own if self._is_due(record, documents.get(record.id), rule, now)]
@@ -81,7 +80,10 @@ class HeadRenewal:
     def _is_due(self, record: DatasetRecord, document: int | None, rule: Renewal, now: Timestamp) -> bool:
         if document is None:
             return False
-        known = self._due.get(record.id)
+        failed = self._failed.get(record.id)
+        if failed is not None and failed[0] == document and 0 <= now.seconds - failed[1].seconds < AFTER_FAILURE_S:
+            return False  # a clock that is set back makes nobody wait longer
+        known = self._heads.get(record.id)
         if known is None or known[0] != document:
             signed = self.documents.find_signed_head(record.id)
             if signed is None:
@@ -92,8 +94,8 @@ class HeadRenewal:
                 )
             except OdfError:
                 return False  # signed by a key that another one has followed: who writes next signs anew
-            known = self._due[record.id] = (document, rule.find_due_time(head))
-        return known[1] <= now
+            known = self._heads[record.id] = (document, head)
+        return rule.is_due(known[1], now)
 
     def _renew(
         self, due: Iterable[DatasetRecord], documents: dict[DatasetId, int], rule: Renewal, now: Timestamp
@@ -106,6 +108,6 @@ class HeadRenewal:
                     renew_head(self.chains, self.documents, self.keys, record, now=now, valid_s=rule.valid_s)
                 except OdfError as error:
                     problem = str(error)
-                    self._due[record.id] = (documents[record.id], Timestamp(now.seconds + AFTER_FAILURE_S))
+                    self._failed[record.id] = (documents[record.id], now)
                 done.append(Renewed(record.name, problem))
         return done

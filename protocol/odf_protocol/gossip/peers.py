@@ -47,7 +47,8 @@ class KnownPeer:
         record: Its own word about itself; None until it was heard.
         failures: Attempts in a row without an answer.
         last_answer_ms: When it answered last; None: never.
-        retry_at_ms: Not to be tried before.
+        failed_ms: When it failed last.
+        retry_at_ms: Not to be tried from then until here.
     """
 
     address: PeerAddress
@@ -56,7 +57,12 @@ class KnownPeer:
     record: PeerRecord | None = None
     failures: int = 0
     last_answer_ms: int | None = None
+    failed_ms: int = 0
     retry_at_ms: int = 0
+
+    def is_ready(self, now_ms: int) -> bool:
+        """Say whether it may be tried; a clock that was set back behind its failure makes it wait no longer."""
+        return not self.failed_ms <= now_ms < self.retry_at_ms
 
     @property
     def node(self) -> DidKey | None:
@@ -153,6 +159,7 @@ class PeerBook:
             return
         peer.failures += 1
         rounds = min(self._settings.max_backoff_rounds, 2 ** min(peer.failures, 16))
+        peer.failed_ms = now_ms
         peer.retry_at_ms = now_ms + rounds * self._settings.round_ms
         if address in self._fresh and peer.failures >= self._settings.fresh_failures:
             self._remove(address)
@@ -187,7 +194,7 @@ class PeerBook:
             ready = [
                 peer
                 for address, peer in table.items()
-                if address not in avoid and peer.retry_at_ms <= now_ms and peer.address.bucket not in buckets
+                if address not in avoid and peer.is_ready(now_ms) and peer.address.bucket not in buckets
             ]
             if ready:
                 return ready[source.randrange(len(ready))]
@@ -195,7 +202,7 @@ class PeerBook:
 
     def pick_pinned(self, source: Randomness, now_ms: int, *, avoid: Container[str]) -> KnownPeer | None:
         """Choose a pinned peer that is due."""
-        ready = [p for a, p in self._pinned.items() if a not in avoid and p.retry_at_ms <= now_ms]
+        ready = [p for a, p in self._pinned.items() if a not in avoid and p.is_ready(now_ms)]
         return ready[source.randrange(len(ready))] if ready else None
 
     def sample(self, source: Randomness, now_ms: int, *, links: Sequence[str]) -> tuple[bytes, ...]:

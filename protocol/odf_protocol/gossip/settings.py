@@ -119,6 +119,8 @@ class Strikes(Generic[K]):
     def is_banned(self, key: K, now_ms: int) -> bool:
         """Say whether a key is shut out now; afterwards it starts anew."""
         count, at_ms = self._counts.get(key, (0, now_ms))
+        if now_ms < at_ms:  # the clock was set back: nobody is shut out for longer than the time from now
+            self._counts[key] = (count, now_ms)
         if now_ms - at_ms >= self._ban_ms:
             self._counts.pop(key, None)
             return False

@@ -34,6 +34,8 @@ OWN: Final = ""
 _MAX_DISPUTES: Final = 16
 """Proofs, and settlements, of one key about one dataset (GOSSIP-11): who lies more often is known well enough."""
 _OF_DISPUTES: Final = frozenset({ItemKind.EQUIVOCATION, ItemKind.SETTLEMENT})
+_DATED: Final = frozenset({ItemKind.HEAD, ItemKind.ATTESTATION})
+"""Kinds of which the later one counts, by the clock of whoever signed."""
 _HEADS_REMEMBERED: Final = 8  # guess: heads below the newest that a contradiction can still be found with
 
 
@@ -138,6 +140,7 @@ class ItemStore:
         self._passing_items = 0
         self._ends: list[tuple[int, bytes]] = []
         self._forgotten: OrderedDict[bytes, None] = OrderedDict()
+        self._expired_ms = 0
         self._logs: dict[DatasetId, _KeyLog] = {}
         self._disputes: dict[tuple[ItemKind, DatasetId, DidKey], int] = {}
         self._of_signer: dict[DidKey, int] = {}
@@ -194,7 +197,7 @@ class ItemStore:
         if not self._may_say(item):
             return Verdict.FOREIGN
         held = self._find_in_slot(item)
-        if held is not None and item.rank <= held.item.rank:
+        if held is not None and item.rank <= held.item.rank and not self._gives_way(held.item, item, now_ms):
             return Verdict.STALE
         if self._disputes.get((item.kind, item.dataset_id, item.signer), 0) >= _MAX_DISPUTES:
             return Verdict.STALE
@@ -231,12 +234,20 @@ class ItemStore:
 
     def expire(self, now_ms: int) -> list[bytes]:
         """Drop what has expired and return the ids."""
+        if now_ms < self._expired_ms - self._settings.future_ms:
+            self._forgotten.clear()  # the clock was ahead: what ran out by it may be asked for again
+        self._expired_ms = now_ms
         removed = []
         while self._ends and self._ends[0][0] <= now_ms:
             _, id_ = heapq.heappop(self._ends)
             if id_ in self._kept:
                 removed.append(self._remove(id_))
         return removed
+
+    def _gives_way(self, held: Item, item: Item, now_ms: int) -> bool:
+        """Say whether what is kept was dated by a clock that was ahead, and says the same as what comes now."""
+        is_ahead = held.time_ms is not None and held.time_ms > now_ms + self._settings.future_ms
+        return is_ahead and held.kind in _DATED and held.rank[:-1] == item.rank[:-1]
 
     def _may_say(self, item: Item) -> bool:
         """Say whether an item's signer has any business to say it, as far as is known here (GOSSIP-12)."""

@@ -234,6 +234,31 @@ def test_nonce_that_was_forgotten_is_not_taken_again_when_the_clock_is_set_back(
     assert nonces.add("c", 1001, 1001)
 
 
+@pytest.mark.parametrize("ahead_s", [3_600, 86_400, 10 * 365 * 86_400])
+def test_clock_that_was_ahead_and_is_right_again_refuses_no_new_signature(ahead_s: int) -> None:
+    """DAEMON-15: it refused every signed request for as long as it had been ahead, up to a restart."""
+    now_s = 1_700_000_000
+    nonces = Nonces(now_s)
+    for step_s in range(0, 4_000, 400):
+        assert nonces.add(f"ahead {step_s}", now_s + ahead_s + step_s, now_s + ahead_s + step_s)
+    assert nonces.add("right", now_s + 60, now_s + 60)
+    for step_s in range(0, 4_000, 400):
+        assert not nonces.add(f"ahead {step_s}", now_s + ahead_s + step_s, now_s + 61)
+        assert not nonces.add(f"ahead {step_s}", now_s + ahead_s + step_s, now_s + ahead_s + step_s)
+    assert not nonces.add("right", now_s + 60, now_s + 62)
+
+
+def test_many_leaps_of_the_clock_are_remembered_as_few_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DAEMON-15: what is forgotten is never taken again, however often the clock leaps."""
+    monkeypatch.setattr("odf_node.http.callers.MAX_SPANS", 4)
+    nonces, times = Nonces(), [leap * leap * 100_000 for leap in range(1, 40)]
+    for time_s in times:
+        assert nonces.add(str(time_s), time_s, time_s)
+    for time_s in times:
+        assert not nonces.add(str(time_s), time_s, time_s)
+    assert len(nonces._forgotten) <= 4
+
+
 @in_loop
 async def test_client_signs_when_it_is_shown_nothing_otherwise(tmp_path: Path) -> None:
     async with serving(tmp_path) as (node, url, _):
