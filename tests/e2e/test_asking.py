@@ -132,6 +132,8 @@ def test_shell_answers_on_a_terminal_query_10(home: Path, tmp_path: Path) -> Non
         shell.wait_for(ASKED)
         assert "my.cities" in shell.ask(".tables", "offset, op, system_time, event_time, city, people", ASKED)
         assert "Option<String>" in shell.ask(".schema my.cities", "people", ASKED)
+        # A line that is wider than the terminal is one all the same.
+        assert "...>" not in shell.ask(f"SELECT {'1 + ' * 40}1 AS n;", "\n41\n", ASKED)
         # Over several lines, with a name that Tab completes.
         shell.type("SELECT city, people\r")
         shell.wait_for("...>")

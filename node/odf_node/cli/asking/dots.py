@@ -96,7 +96,7 @@ class DotCommands:
         inspections.definition.show_schema(context, get_dataset(context.node.chains, name.strip("`")), as_json=False)
 
     def _set_time(self, text: str) -> None:
-        self._asker.as_of = None if text == OFF else parse_time(text, option=f".as-of (or {OFF})")
+        self._asker.as_of = None if text == OFF else parse_time(text, option=".as-of")
 
     def _set_engine(self, name: str) -> None:
         if name != USUAL:

@@ -149,6 +149,11 @@ ENDS: Final = frozenset({"exit", "quit"})
 """What people type to leave other shells; no statement of SQL begins so."""
 
 
+def _continue(prompt_width: int, line_number: int, wrap_count: int) -> str:  # noqa: ARG001 - prompt_toolkit gives them
+    """Begin a further line; what goes on below because the terminal is too narrow is none."""
+    return " " * len(CONTINUED) if wrap_count else CONTINUED
+
+
 class Shell:
     """Reads statements and dot commands, one after the other; errors are one line, and the next may be asked."""
 
@@ -167,7 +172,7 @@ class Shell:
             complete_while_typing=False,
             key_bindings=self._keys(),
             multiline=True,
-            prompt_continuation=CONTINUED,
+            prompt_continuation=_continue,
             enable_history_search=False,
         )
         self._console.note(".help explains the shell, Ctrl-D ends it")
