@@ -42,6 +42,7 @@ from odf_protocol.step_statistics import NO_STATE, RowsByOperation, StateSize, S
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.offers import NOON, Judge, PeerChain, PublisherHome, root_chain, select
+from support.sandboxes import stop_before_it_is_asked
 from support.signing import NEW_KEY, OTHER_KEY, dataset_of
 
 pytestmark = pytest.mark.spark
@@ -575,13 +576,16 @@ def test_verify_names_missing_inputs_for_machines(published: Published, tmp_path
     assert str(published.root.id) in finding.divergence["detail"]
 
 
-def test_step_that_reaches_a_limit_is_named(judge: Judge, published: Published) -> None:
+def test_step_that_reaches_a_limit_is_named(
+    judge: Judge, published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judge.engines.limits = Limits(output_rows=2)
 
     told = f"output_rows reached at writing its rows, block {FIRST_STEP}: allowed 2, found 3"
     with pytest.raises(LimitExceededError, match=told):
         judge.accept(published.derivative)
 
+    stop_before_it_is_asked(monkeypatch)
     judge.engines.limits = Limits(wall_s=0.001)
     with pytest.raises(LimitExceededError, match=f"wall_s reached at (.*, )?block {FIRST_STEP}: allowed 0.001"):
         judge.accept(published.derivative)

@@ -1,6 +1,8 @@
 """Clauses SANDBOX-7 to SANDBOX-10: a process that uses too much is stopped, all of it, and the reason is told."""
 
 import json
+import os
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +10,7 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.sandbox import process as sandbox_process
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.resources import kernel_limits, usage_of
 from support.sandboxes import MIB, PYTHON, run_inside, small_profile
@@ -133,13 +136,24 @@ def test_everything_dies_with_the_outermost_process(start):
     assert usage_of(process.process_id).processes == 0
 
 
-def test_memory_that_a_fork_shares_for_a_moment_is_counted_once(start):
+def test_memory_that_a_fork_shares_for_a_moment_is_counted_once(start, monkeypatch):
+    shown = []
+
+    def look(process_id):
+        usage = usage_of(process_id)
+        if usage.memory_bytes > 160 * MIB:
+            shown.append(usage.memory_bytes)
+            os.kill(usage.process_ids[-1], signal.SIGKILL)  # the fork, which was looked at as it stood
+        return usage
+
+    monkeypatch.setattr(sandbox_process, "usage_of", look)
     code = (
-        "import os, time\nheld = b'x' * (96 * 2**20)\n"
-        "if not os.fork():\n    time.sleep(0.6)\n    os._exit(0)\n"
+        "import os, signal\nheld = b'x' * (96 * 2**20)\n"
+        "if not os.fork():\n    signal.pause()\n"
         "os.wait()\nprint('done', flush=True)\ninput()"
     )
     assert start(code, memory_bytes=160 * MIB).receive(WALL_S) == b"done"
+    assert shown
 
 
 @pytest.mark.parametrize(

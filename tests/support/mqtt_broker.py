@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import paho.mqtt.client as mqtt
@@ -22,8 +22,11 @@ def mqtt_broker(folder: Path) -> Iterator[int]:
     """Serve until left whoever knows the password; give the port."""
     passwords, quick = folder / "passwords", PasswordHash((Argon2Hasher(time_cost=1, memory_cost=8, parallelism=1),))
     passwords.write_text(f"{USER}:{quick.hash(PASSWORD)}\n")
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
+    # Held until the broker listens there, so that nobody else gets it: of several that are bound one may listen.
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    port = held.getsockname()[1]
     config = {
         "listeners": {"default": {"type": "tcp", "bind": f"127.0.0.1:{port}"}},
         "plugins": {"amqtt.plugins.authentication.FileAuthPlugin": {"password_file": str(passwords)}},
@@ -42,7 +45,8 @@ def mqtt_broker(folder: Path) -> Iterator[int]:
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
-        assert started.wait(START_S)
+        with held:
+            assert started.wait(START_S)
         yield port
     finally:
         loops[0].call_soon_threadsafe(stop.set)

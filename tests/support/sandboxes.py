@@ -1,13 +1,18 @@
 """Running a few lines of Python inside a sandbox like that of an engine, or with one layer of it missing."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
+
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
+from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, build_command, write_accounts
+from odf_engines.sandbox.resources import usage_of
 from odf_engines.sandbox.system_calls import open_filter
 from odf_engines.spark.runtime import find_runtime
 
@@ -50,6 +55,18 @@ def run_inside(
         )
     finally:
         os.close(descriptor)
+
+
+def stop_before_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a process that is asked for an answer at once be stopped before: it has none, whoever waits how slowly."""
+    send = SandboxedProcess.send
+
+    def stop_and_send(process: SandboxedProcess, line: bytes, wall_s: float) -> None:
+        for each in usage_of(process.process_id).process_ids if wall_s < 1 else ():
+            os.kill(each, signal.SIGSTOP)
+        send(process, line, wall_s)
+
+    monkeypatch.setattr(SandboxedProcess, "send", stop_and_send)
 
 
 def run_outside(code: str) -> subprocess.CompletedProcess[str]:

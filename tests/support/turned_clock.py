@@ -3,7 +3,16 @@
 import asyncio
 import threading
 
+import pytest
+
 from odf_node.byte_rate import ByteRate
+
+
+def put_loop_ahead(monkeypatch: pytest.MonkeyPatch, by_s: float) -> None:
+    """Let so much time have passed for the loop that runs: what is due until then happens, however busy the machine."""
+    loop = asyncio.get_running_loop()
+    now_s = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now_s() + by_s)
 
 
 class TurnedClock:

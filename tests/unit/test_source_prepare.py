@@ -16,7 +16,7 @@ from odf_protocol.events import CompressionFormat, PrepStep, PrepStepDecompress,
 GZIP = PrepStepDecompress(format=CompressionFormat.GZIP)
 ZIP = PrepStepDecompress(format=CompressionFormat.ZIP)
 ROWS = b"a,b\n" + b"".join(b"%d,%d\n" % (n, n * n) for n in range(20_000))
-LIMITS = SourceLimits(size_bytes=10_000_000, unpack_free_bytes=1_000_000, unpack_ratio=50, command_s=5)
+LIMITS = SourceLimits(size_bytes=10_000_000, unpack_free_bytes=1_000_000, unpack_ratio=50, command_s=240)
 
 
 def _prepare(packed: bytes, folder: Path, *steps: PrepStep, commands: Commands = Commands.NOBODY) -> bytes:

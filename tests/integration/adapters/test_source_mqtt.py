@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+import select
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from odf_node.adapters.source_readers import mqtt as mqtt_reader
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.adapters.sources.mqtt import MESSAGES
 from odf_node.ingest.source_variables import fill_in
@@ -142,6 +146,42 @@ def send_one_endless_message(connection: socket.socket) -> None:
 
 def send_noise(connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 100)
+
+
+def test_reader_that_was_stopped_after_a_look_takes_what_came_meanwhile(
+    broker: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = {
+        "host": "127.0.0.1",
+        "port": broker,
+        "username": USER,
+        "password": PASSWORD,
+        "session": "stopped",
+        "topics": {"stopped": 1},
+        "known_topics": {},
+        "messages": 10,
+        "size_bytes": 1000,
+        "most_s": 600.0,
+        "quiet_s": 0.05,
+        "wait_s": 60.0,
+    }
+    with (tmp_path / "got").open("ab") as file:
+        session, ahead_s = mqtt_reader._Session(request, file), 0.0
+        really_look, clock = session._look, time.monotonic
+
+        def look() -> None:
+            nonlocal ahead_s
+            has_subscribed = session._is_known is not None and not session._awaited
+            really_look()
+            if has_subscribed and not ahead_s:
+                publish(broker, "late", topic="stopped")
+                assert select.select([session._client.socket()], [], [], 60)[0]
+                ahead_s = 60.0
+
+        monkeypatch.setattr(session, "_look", look)
+        monkeypatch.setattr(mqtt_reader, "time", SimpleNamespace(monotonic=lambda: clock() + ahead_s))
+        session.read()
+    assert (tmp_path / "got").read_text() == "late\n"
 
 
 @pytest.mark.parametrize("serve", [say_nothing, send_one_endless_message, send_noise])

@@ -78,11 +78,11 @@ class _Session:
     def _receive(self) -> bool:
         began = heard = time.monotonic()
         while True:
-            before = self._messages
+            # Before the look: who was stopped behind it has not seen what came meanwhile.
+            before, now = self._messages, time.monotonic()
             self._look()
-            now = time.monotonic()
             if self._messages > before:
-                heard = now
+                heard = time.monotonic()
             if self._messages == before or self._pending_bytes > _MOST_PENDING_BYTES:
                 self._keep()
             is_enough = self._messages >= self._request["messages"] or self._read_bytes >= self._request["size_bytes"]
@@ -113,8 +113,9 @@ class _Session:
     def _wait(self, is_done: Callable[[], bool]) -> None:
         give_up_at = time.monotonic() + self._request["wait_s"]
         while not is_done():
+            is_late = time.monotonic() > give_up_at
             self._look()
-            if time.monotonic() > give_up_at:
+            if is_late and not is_done():
                 raise SourceError("unavailable", f"no answer within {self._request['wait_s']:g} s")
 
     def _look(self) -> None:
