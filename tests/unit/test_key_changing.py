@@ -25,6 +25,7 @@ from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RefusedError, RestoredBackupError, UsageError
 from odf_node.exchange.taking import Errand
+from odf_node.gossip.hearsay import Hearsay
 from odf_node.home import Home
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.freshness import Freshness
@@ -36,6 +37,7 @@ from odf_node.ports.errors import UnsafeKeyFileError
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.events import SetInfo
+from odf_protocol.gossip.item import ItemKind, read_item
 from odf_protocol.heads import decode_signed_head, sign_head
 from odf_protocol.signatures import sign_block
 from odf_protocol.timestamp import Timestamp
@@ -158,6 +160,31 @@ def test_rotation_alone_is_learned_without_a_new_block(owner: Node, reader: Node
 
     assert pull(reader, Publisher.of(owner, chain)).new_blocks == 0
     assert record_of(reader).pinned_key == event.new_key
+
+
+def test_change_of_key_that_reaches_back_over_signed_blocks_is_refused_key_23(reader: Node, chain: PeerChain) -> None:
+    """A liar's second history, or a thief's: no key signs two blocks of one number, so that nothing would be proved."""
+    pull(reader, OfferingPeer(chain))
+    log = KeyLog(chain.key).rotate(NEW_KEY, 3)
+    lie = chain.up_to(2).copy(key=NEW_KEY, identity=chain.id)
+    for text in ("one", "two", "three"):
+        lie.add(SetInfo(description=text))
+    before = record_of(reader)
+
+    with pytest.raises(RefusedError, match="KEY-23 change-is-ahead-of-what-is-signed"):
+        pull(reader, OfferingPeer(lie, key_events=log.raws))
+    Hearsay(*[reader.store] * 5, reader.clock).accept(read_item(ItemKind.KEY_EVENT, log.raws[0]))
+
+    assert record_of(reader) == before
+    assert KeyLogs(reader.store, reader.store).read(chain.id).kept == 0
+    assert reader.verifier.verify(before, say=print).is_valid
+    longer = chain.copy().add(SetInfo(description="goes on"))
+    assert pull(reader, OfferingPeer(longer)).new_blocks == 1
+    # A recovery behind it says what becomes of such blocks.
+    rotated = KeyLog(chain.key).prepare().rotate(NEW_KEY, 3)
+    taken_back = rotated.recover(OTHER_KEY, 5, stolen_from=3, keeps=longer.head.hash)
+    KeyLogs(reader.store, reader.store).learn(chain.id, taken_back.raws, now=NOW)
+    assert record_of(reader).pinned_key == did_key_of(OTHER_KEY)
 
 
 def test_old_key_signs_nothing_new_and_a_peer_that_hides_the_rotation_is_doubted(

@@ -92,9 +92,8 @@ class ChainFetching:
                 if is_fork and offer.replaces_history:
                     base, search = None, False
                     continue
-                if is_fork and record is not None and isinstance(peer, SearchableHistory):
-                    last_common = await ask_last_common(self.chains, record, peer, offered.head)
-                    examination.note_fork(last_common, await self._fetch_parting(peer, record, last_common))
+                if is_fork and record is not None:
+                    examination.note_fork(*await self.find_parting(peer, record, offered))
                 taken, expected = 0, offered.head.sequence_number - (-1 if base is None else base.sequence_number)
                 while batch:
                     await finish_in_thread(partial(examination.take, batch))
@@ -107,12 +106,24 @@ class ChainFetching:
                 await close_source(batches)
                 await close_source(blocks)
 
-    async def _fetch_parting(
-        self, peer: PeerDataset, record: DatasetRecord, last_common: int | None
-    ) -> OfferedBlock | None:
-        """Bring the first block of the peer's that differs from ours: its signature may be all that proves a lie."""
+    async def find_parting(
+        self, peer: PeerDataset, record: DatasetRecord, offered: PeerHead
+    ) -> tuple[int | None, OfferedBlock | None]:
+        """Find where a peer's history parts from the one held here, as far as the peer answers.
+
+        Returns:
+            The last common block, -1: none; and the peer's next one, whose signature may be all that proves a lie.
+        """
+        if not isinstance(peer, SearchableHistory):
+            return None, None
+        last_common = await ask_last_common(self.chains, record, peer, offered.head)
+        if last_common == min(record.head.sequence_number, offered.head.sequence_number):
+            return None, None  # one is the beginning of the other
         if record.pinned_key is None or last_common is None or last_common < 0:
-            return None  # nobody signed, or nobody knows
+            return last_common, None  # nobody signed, or nobody knows
+        return last_common, await self._fetch_parting(peer, record, last_common)
+
+    async def _fetch_parting(self, peer: PeerDataset, record: DatasetRecord, last_common: int) -> OfferedBlock | None:
         assert isinstance(peer, SearchableHistory)
         common = await finish_in_thread(partial(self.chains.find_block_by_number, record.id, last_common))
         try:

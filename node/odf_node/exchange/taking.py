@@ -155,6 +155,11 @@ class Taking:
             doubts = await finish_in_thread(partial(hearing.learn_keys, record, heard, replaces=wishes.force))
         except (MalformedError, RejectedError) as error:
             nothing = Offer.of_head(offered, errand.name, url, heard.key_events)
+            if record is not None:
+                # Whatever is wrong with the log, two signed blocks of one number prove more.
+                fetching = ChainFetching(self.chains, acceptor)
+                parts_after, parting = await fetching.find_parting(peer, record, offered)
+                nothing = replace(nothing, parts_after=parts_after, parting=parting, kept_as=record.name)
             raise acceptor.refuser.refuse(nothing, error) from error
         if dataset_id is not None:
             doubts += await finish_in_thread(partial(hearing.learn, dataset_id, heard, offered))

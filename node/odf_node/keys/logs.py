@@ -25,7 +25,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, check_equivocation
 from odf_protocol.errors import OdfError, RejectedError
 from odf_protocol.heads import verify_head
-from odf_protocol.key_events import KeyEvent, decode_key_event
+from odf_protocol.key_events import KeyChange, KeyEvent, decode_key_event
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.key_logs import KeyLogComparison, compare_key_log, excuses, fold_kept_events
 from odf_protocol.timestamp import Timestamp
@@ -102,6 +102,7 @@ class KeyLogs:
             known = self.read(dataset_id)
             found = compare_key_log(known.history, raws)
             self._keep_proofs(dataset_id, found, now)
+            self._require_ahead(known.history, found.new)
             if not found.new or known.kept + len(found.new) > MAX_KEPT_EVENTS:
                 return found
             try:
@@ -171,6 +172,28 @@ class KeyLogs:
                 except OdfError:
                     return after.sequence_number
         return None
+
+    def _require_ahead(self, before: KeyHistory, new: Sequence[bytes]) -> None:
+        """Stop a change of key that reaches back over blocks which are held, signed by the key before it (KEY-23)."""
+        events = [decode_key_event(raw) for raw in new]
+        if any(event.change is KeyChange.RECOVERY for event in events):
+            return  # says itself what becomes of such blocks (KEY-12)
+        record = self.chains.find_dataset(before.dataset_id) if events else None
+        for event in events:
+            number = event.first_sequence_number
+            if record is None or number is None or number > record.head.sequence_number:
+                continue
+            held = self.chains.find_block_by_number(record.id, number)
+            if held is None or held.signature is None:
+                continue
+            signer = before.find_signer(held.signature, number, held.hash)
+            if signer is not None and signer != event.new_key:
+                raise RejectedError(
+                    "KEY-23 change-is-ahead-of-what-is-signed",
+                    sequence_number=number,
+                    expected=f"a change of key behind block {record.head.sequence_number}, which is held here",
+                    found=f"event {event.index}, by which {signer} did not speak for the block that it signed",
+                )
 
     def _keep_proofs(self, dataset_id: DatasetId, found: KeyLogComparison, now: Timestamp) -> None:
         if not found.proofs:
