@@ -2,7 +2,9 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -59,3 +61,30 @@ def test_change_is_told_of_every_commit_by_whomever_and_of_nothing_else(tmp_path
             seen.append(store.read_change())
         assert len(set(seen)) == 3
     assert store.read_change() != store.read_change()  # closed
+
+
+@pytest.mark.parametrize("still_writes", [True, False])
+def test_reader_without_write_access_sees_what_somebody_else_commits_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, still_writes: bool
+) -> None:
+    """HOME-4; as where the owner of a home works in it while another user, or a read-only mount, reads."""
+    home = Home(tmp_path / "home")
+    with closing(SqliteMetadataStore(home)) as first:
+        record = first.commit(creation())
+    changed = replace(record, published=not record.published)
+    with closing(SqliteMetadataStore(home)) as reader:
+
+        def read() -> tuple[object, object]:
+            with monkeypatch.context() as without_access:
+                without_access.setattr("os.access", lambda *_: False)
+                return reader.list_datasets(), reader.read_change()
+
+        before = read()
+        assert before == read() == ((record,), before[1])
+        with closing(SqliteMetadataStore(home)) as writer:
+            writer.set_published(record.id, changed.published)
+            if still_writes:
+                assert read() == ((changed,), ANY)
+        after = read()
+        assert after == ((changed,), ANY)
+        assert after[1] != before[1]

@@ -98,6 +98,9 @@ class Database:
                     if self._is_closed or not os.path.exists(self._path):  # noqa: PTH110 - as above
                         return object()
                     self._looking = self._open(is_alone=False)
+                if _is_outdated(self._looking, self._home.database):
+                    self._stop_looking()
+                    return object()
                 return self._looking.execute("PRAGMA data_version").fetchone()[0]
             except (sqlite3.DatabaseError, OdfError):
                 self._stop_looking()
@@ -164,7 +167,10 @@ class Database:
 
     def _take(self) -> sqlite3.Connection:
         with suppress(Empty):
-            return self._idle.get_nowait()
+            connection = self._idle.get_nowait()
+            if not _is_outdated(connection, self._home.database):
+                return connection
+            connection.close()
         return self._open(is_alone=False)
 
     def _open(self, *, is_alone: bool) -> sqlite3.Connection:
@@ -272,17 +278,43 @@ def _primary_code(error: sqlite3.DatabaseError) -> int | None:
     return None if code is None else code & _PRIMARY_CODE
 
 
+class _Frozen(sqlite3.Connection):
+    """Takes the file for one that nobody writes (HOME-4), and so does not see when somebody else does after all."""
+
+    seen: object = None
+
+
+def _is_outdated(connection: sqlite3.Connection, path: Path) -> bool:
+    return isinstance(connection, _Frozen) and connection.seen != _look_at(path)
+
+
+def _look_at(path: Path) -> object:
+    """Return a tuple that changes when anybody writes; something else while there is a log, or nothing at all."""
+    if path.with_name(f"{path.name}-wal").exists():
+        return object()
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     # Without write access SQLite cannot make its shared index. With no log there is nothing it would be needed for.
-    mode = "mode=rw" if writable else "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
-    return sqlite3.connect(
+    seen = None if writable else _look_at(path)
+    mode = "mode=rw" if writable else "immutable=1" if isinstance(seen, tuple) else "mode=ro"
+    connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?{mode}",
         uri=True,
         timeout=busy_timeout_s,
         isolation_level=None,
         check_same_thread=False,  # lent to one thread at a time
+        factory=_Frozen if mode == "immutable=1" else sqlite3.Connection,
     )
+    if isinstance(connection, _Frozen):
+        connection.seen = seen
+    return connection
 
 
 def _set_up(connection: sqlite3.Connection, *, is_alone: bool) -> None:
