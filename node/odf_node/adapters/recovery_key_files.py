@@ -8,8 +8,8 @@ The same command takes that file up again. A file that somebody else laid there 
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -57,7 +57,7 @@ def keep_recovery_key(
         HomeFullError, HomeReadOnlyError: It cannot be written.
     """
     _require_outside(home, path)
-    with _errors_of(path):
+    with mapped_os_errors(path):
         if _is_empty_rest(path, dataset_id):
             path.unlink()
         elif os.path.lexists(path):
@@ -113,17 +113,6 @@ def read_recovery_key(path: Path) -> PrivateKey:
         return decode_pem(data, path)
     except HomeCorruptError as error:
         raise MalformedError("recovery key", where=str(path), expected="an Ed25519 private key in PEM") from error
-
-
-@contextmanager
-def _errors_of(path: Path) -> Iterator[None]:
-    """Map errors as those of a home, and say of a file outside of it what it is."""
-    try:
-        with mapped_os_errors(path):
-            yield
-    except HomeReadOnlyError as error:
-        error.args = (f"{error.path}: cannot be written: {error.reason}",)
-        raise
 
 
 def _is_empty_rest(path: Path, dataset_id: DatasetId) -> bool:

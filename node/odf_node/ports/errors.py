@@ -170,7 +170,7 @@ class HomeReadOnlyError(UnavailableError):
     """This user cannot write to the home."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path}: this node's folder cannot be written: {reason}")
+        super().__init__(f"{path}: cannot be written: {reason}")
         self.path = path
         self.reason = reason
 
