@@ -72,21 +72,23 @@ class Disputes:
         kinds = (DocumentKind.EQUIVOCATION, DocumentKind.SETTLEMENT)
         return tuple(item.raw for kind in kinds for item in self.documents.iter_documents(dataset_id, kind))
 
-    def find_obstacle(self, dataset_id: DatasetId, hashes: Mapping[int, Multihash] | None = None) -> str | None:
+    def find_obstacle(
+        self, dataset_id: DatasetId, hashes: Mapping[int, Multihash] | None = None, *, name: str | None = None
+    ) -> str | None:
         """Say why a dataset must not be followed, or None.
 
         Args:
             dataset_id: Which.
             hashes: Blocks that somebody offers, by number; the blocks held here are looked up.
+            name: What whoever reads this calls the dataset; others must not learn what it is called here (EX-85).
         """
         for dispute in self.list_disputes(dataset_id):
             proof = dispute.proof
             if dispute.is_void:
                 continue
             if dispute.kept is None:
-                held = self.chains.find_dataset(dataset_id)
-                shown = f"'odf-node evidence show {held.name}' lays both out; " if held is not None else ""
-                return f"it is frozen: {proof.explain()}; {shown}only its owner can {_remedy(proof)}"
+                shown = f"; 'odf-node evidence show {name}' lays both out" if name is not None else ""
+                return f"it is frozen: {_in_short(proof)}{shown}; only its owner can {_remedy(proof)}"
             offered = (hashes or {}).get(proof.position)
             if offered is not None and offered != dispute.kept:
                 return f"what is offered is the history that its owner gave up, with block {proof.position} {offered}"
@@ -106,7 +108,7 @@ class Disputes:
         Raises:
             FrozenDatasetError: It is.
         """
-        obstacle = self.find_obstacle(dataset_id, hashes)
+        obstacle = self.find_obstacle(dataset_id, hashes, name=name)
         if obstacle is not None:
             rule = "EQUIV-9 dataset-is-frozen" if "frozen" in obstacle else "EQUIV-11 history-is-the-settled-one"
             raise FrozenDatasetError(rule, f"'{name}' is not followed: {obstacle}")
@@ -195,6 +197,13 @@ def _concerns(keys: KeyHistory, about: EquivocationProof | Settlement) -> bool:
     if isinstance(about, EquivocationProof):
         return not excuses(keys, about)
     return keys.speaks(about.signer, about.position)
+
+
+def _in_short(proof: EquivocationProof) -> str:
+    """Say what was proved, without the long names that ``evidence show`` has."""
+    what = "key event" if proof.kind is EquivocationKind.KEY_EVENTS else "block"
+    here, there = proof.first.short, proof.second.short
+    return f"one of its keys signed two histories, with {what} {proof.position} {here} in one and {there} in the other"
 
 
 def _remedy(proof: EquivocationProof) -> str:

@@ -63,7 +63,7 @@ class GroundsReader:
     def read(self, record: DatasetRecord) -> TrustGrounds:
         """Collect what is known."""
         unchecked = find_unchecked(self.commits, record)
-        obstacle = Disputes(self.chains, self.documents).find_obstacle(record.id)
+        obstacle = Disputes(self.chains, self.documents).find_obstacle(record.id, name=record.name)
         doubts = KeyReports(self.chains, self.documents).list_doubts(record)
         return TrustGrounds(
             record,

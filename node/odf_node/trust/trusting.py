@@ -89,7 +89,7 @@ class TrustReport:
         return Standing(record, rule, decision, find_partial(self.chains, record))
 
     def _judge(self, record: DatasetRecord, policies: PolicySet) -> tuple[AcceptRule, Decision]:
-        obstacle = Disputes(self.chains, self.documents).find_obstacle(record.id)
+        obstacle = Disputes(self.chains, self.documents).find_obstacle(record.id, name=record.name)
         if obstacle is not None:
             return AcceptRule(name="EQUIV-9"), Decision(False, None, False, obstacle)
         if record.origin is Origin.OWN:
