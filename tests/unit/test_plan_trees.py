@@ -56,6 +56,7 @@ class Node:
 
 
 def test_second_walk_over_a_tree_asks_nothing_and_sees_the_same() -> None:
+    ASKED.clear()  # what the others asked
     left, right, inner = Node("Left"), Node("Right"), Node("Inner")
     top = Node("Top", left, right, inner=(inner,))
     first = list(iter_plan(top))
