@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from odf_node.http.server import ListeningAddress
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import Attestation, SignedHead
 from odf_node.ports.datasets import Subscription
+from odf_node.ports.errors import HomeBusyError
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
@@ -119,6 +121,30 @@ async def test_items_that_arrive_are_kept_then_told_and_there_after_a_restart() 
     again = make_gossip(store, sinks=[ears])
     await run_until(again, lambda: len(again.machine.store) == 3)
     assert len(ears.heard) == 3
+
+
+class BusyEars(Ears):
+    """Hears nothing at first, as a home does that somebody else keeps busy."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self.left = calls
+
+    def accept(self, item: Item) -> None:
+        self.left -= 1
+        if self.left >= 0:
+            raise HomeBusyError(Path("home"), 1.0)
+        self.heard.append(item)
+
+
+@in_loop
+async def test_who_could_not_hear_just_now_is_told_again_gossip_55() -> None:
+    busy = BusyEars(calls=3)
+    gossip = make_gossip(make_store(), sinks=[busy])
+    items = [head(DATASET_KEY, 1), head(OTHER_KEY, 1)]
+    assert _push(gossip, items)
+    await run_until(gossip, lambda: len(busy.heard) == 2)
+    assert {item.id for item in busy.heard} == {item.id for item in items}
 
 
 def _push(gossip: Gossip, items: list[Item]) -> bool:

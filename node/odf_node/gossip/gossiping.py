@@ -17,7 +17,7 @@ from odf_node.ports.datasets import Subscription
 from odf_node.ports.gossip import GossipItems, GossipSink, GossipTransport, KeptItem
 from odf_node.ports.peers import PeerStore
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import MalformedError, OdfError
+from odf_protocol.errors import MalformedError, OdfError, UnavailableError
 from odf_protocol.gossip import (
     Accept,
     Effect,
@@ -255,25 +255,28 @@ class Gossip:
         if not (kept or forgotten or accepted):
             return
 
-        def write() -> None:
+        def write() -> list[Item]:
             if kept or forgotten:
                 rows = [KeptItem(item.id, item.kind.value, item.raw) for item in kept]
                 self._gossip.change_gossip_items(rows, forgotten)
-            for item in accepted:
-                self._tell_sinks(item)
+            return [item for item in accepted if not self._tell_sinks(item)]
 
         try:
-            await asyncio.to_thread(write)
+            self._accepted = await asyncio.to_thread(write) + self._accepted
         except OdfError as error:
             self._log("gossip-store", text=str(error))
             self._kept, self._forgotten, self._accepted = kept, forgotten, accepted + self._accepted
 
-    def _tell_sinks(self, item: Item) -> None:
+    def _tell_sinks(self, item: Item) -> bool:
+        """Tell all; whether none of them has to be told again, since it could not hear just now (GOSSIP-55)."""
+        is_heard = True
         for sink in self._sinks:
             try:
                 sink.accept(item)
             except Exception as error:  # noqa: BLE001 - one who cannot hear does not make the others deaf
                 self._log("gossip-sink", sink=type(sink).__name__, text=f"{type(error).__name__}: {error}")
+                is_heard = is_heard and not isinstance(error, UnavailableError)
+        return is_heard
 
     async def _save_peers(self) -> None:
         records = [
