@@ -9,6 +9,7 @@ import pytest
 from odf_engines.contract import Limits, TransformInput
 from odf_engines.errors import LimitExceededError
 from odf_engines.host.session import HostSession
+from odf_engines.sandbox.resources import LastingExcess
 from odf_engines.validation.running_name import read_running
 from odf_protocol.events import TransformSql
 from support.transforms import orders_input, output_rows, transform_request, transform_sql, write_orders
@@ -87,6 +88,7 @@ def test_limit_that_is_watched_is_told_with_the_part(session, orders, limit, tra
         # From here on the limit is less than what is used; the next process has the session's own.
         process = session._process
         process._limits = replace(process._limits, **{limit: 1})
+        process._memory = LastingExcess(process._limits.memory_bytes)
         with pytest.raises(LimitExceededError) as caught:
             asked.result()
     assert (caught.value.limit, caught.value.where) == (limit, where)
