@@ -157,7 +157,9 @@ def test_key_belongs_to_a_token_and_a_dataset(served: Served) -> None:
         ({"odf_event_time": "yesterday"}, 400),
         ({"Idempotency_Key": ""}, 400),
         ({"Idempotency_Key": "k" * 256}, 400),
-        ({"Idempotency_Key": "k" * 1_000_000}, 400),
+        # More than a line of a head may have; of one that does not arrive at once the connection is cut (the attacks on
+        # the framing), whether or not the answer is read before.
+        ({"Idempotency_Key": "k" * 9_000}, 400),
         ({"Idempotency_Key": '"a\x07b"'}, 400),
         ({"Content_Digest": "sha-256=:AAAA:"}, 400),
         ({"body": b""}, 200),
