@@ -42,6 +42,7 @@ class Purpose(StrEnum):
     REPLAY_RECORD = "replay-record"
     PEER_RECORD = "peer-record"
     SETTLEMENT = "settlement"
+    BACKUP = "backup"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.adapters.home_backup import back_up, restore, restore_keys
+from odf_node.adapters.home_backup import back_up, restore
+from odf_node.adapters.key_backup import restore_keys
 from odf_node.home import Home
 from odf_protocol.errors import MalformedError, OdfError
 from support.exchange_nodes import Chain, TestNode
@@ -29,7 +30,7 @@ def nobody_hears(_: object) -> None:
 
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
-    node, chain = TestNode.create(tmp_path / "home"), Chain("demo.data")
+    node, chain = TestNode.create(tmp_path / "home"), Chain("demo.data", has_schema=True)
     chain.add(b"slice" * 1000, b"checkpoint")
     node.keep(chain)
     back_up(node.home, tmp_path / "backup", nobody_hears)

@@ -30,6 +30,7 @@ from odf_protocol.events import AddData, Checkpoint, DatasetKind, DataSlice, Off
 from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
+from support.chains import schema
 from support.open_stores import open_store
 
 NOON = Timestamp.parse("2020-01-01T12:00:00Z")
@@ -52,10 +53,14 @@ class Chain:
     objects: dict[Multihash, bytes] = field(default_factory=dict)
     signatures: dict[int, bytes] = field(default_factory=dict)
     replay_records: dict[int, bytes] = field(default_factory=dict)
+    has_schema: bool = False
+    """Keeps the rules of chains; where nothing judges them, numbers are simpler without."""
 
     def __post_init__(self) -> None:
         if not self.blocks:
             self._append(Seed(dataset_id=dataset_id(self.name), dataset_kind=DatasetKind.ROOT))
+            if self.has_schema:
+                self._append(schema())
 
     @property
     def id(self) -> DatasetId:
@@ -69,13 +74,14 @@ class Chain:
 
     def add(self, data: bytes, checkpoint: bytes | None = None, *, said_size: int | None = None) -> "Chain":
         """Add a block with a slice of these bytes, and a checkpoint."""
-        number = len(self.blocks)
+        number = len(self.blocks) - self.has_schema
         self.objects[Multihash.of_sha3_256(data)] = data
         if checkpoint is not None:
             self.objects[Multihash.of_sha3_256(checkpoint)] = checkpoint
         self._append(
             AddData(
                 prev_offset=number - 2 if number > 1 else None,
+                prev_checkpoint=self._last_checkpoint() if self.has_schema else None,
                 new_data=DataSlice(
                     logical_hash=Multihash(ARROW0_SHA3_256, bytes([number % 256]) * 32),
                     physical_hash=Multihash.of_sha3_256(data),
@@ -88,6 +94,10 @@ class Chain:
             )
         )
         return self
+
+    def _last_checkpoint(self) -> Multihash | None:
+        checkpoint = getattr(self.blocks[-1].event, "new_checkpoint", None)
+        return None if checkpoint is None else checkpoint.physical_hash
 
     def _append(self, event: Any) -> None:
         raw = encode_block(

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from odf_node.adapters.clocks import FixedClock
-from odf_node.adapters.home_backup import back_up_keys, restore_keys
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
+from odf_node.adapters.key_backup import back_up_keys, restore_keys
 from odf_node.adapters.key_files import FOLDER_VARIABLE
 from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.peer_addresses import open_peer

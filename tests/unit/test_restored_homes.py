@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.adapters.home_backup import back_up, back_up_keys, restore_keys
+from odf_node.adapters.home_backup import back_up
+from odf_node.adapters.key_backup import back_up_keys, restore_keys
 from odf_node.adapters.key_files import FOLDER_VARIABLE
 from odf_node.cli.main import main
 from odf_node.home import Home

@@ -1,4 +1,4 @@
-"""A copy of a home that is in use, and a home made of such a copy (HOME-40 to HOME-44).
+"""A copy of a home that is in use, and a home made of such a copy (HOME-40 to HOME-43, HOME-56).
 
 A backup is a folder, or one tar file with the same in it: ``odf-node.sqlite``, ``objects/...`` as in a home, and
 ``backup.json``, which is written last and says how many there are. Keys are never among them; they have a file of their
@@ -9,7 +9,6 @@ import fcntl
 import glob
 import hashlib
 import io
-import json
 import os
 import secrets
 import shutil
@@ -17,29 +16,28 @@ import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
-from odf_node.adapters.key_files import put_key_file
+from odf_node.adapters.backup_manifest import MANIFEST, find_signer, make_manifest, read_manifest
+from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.plain_tar import is_plain, iter_members, opened_tar
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.adapters.sqlite_store.own_tables import require_own_tables
+from odf_node.adapters.sqlite_store.restored_rows import believe_nothing, check_rows
 from odf_node.errors import UsageError
 from odf_node.home import Home, fsync_folder
 from odf_node.ports.errors import HomeCorruptError, HomeVersionError, ObjectCorruptError, mapped_os_errors
+from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import SHA3_256, Multihash
 
-MANIFEST: Final = "backup.json"
-FORMAT: Final = 1
 _DATABASE: Final = "odf-node.sqlite"
 _UNDER_WAY: Final = f".{MANIFEST}"
 """Is in a folder from before the first file of a backup is until ``backup.json`` is: whoever finds it goes on."""
 _CHUNK_BYTES: Final = 1024 * 1024
-_MAX_MANIFEST_BYTES: Final = 64 * 1024
-_MAX_KEY_BYTES: Final = 64 * 1024
 
 OnBytes = Callable[[int], None]
 
@@ -52,6 +50,8 @@ class BackupReport:
     objects: int
     copied: int
     copied_bytes: int
+    signer: DidKey | None = None
+    """The node whose signature of the database holds; of a restore, only one that was named as its maker."""
 
 
 def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
@@ -90,12 +90,15 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
             wanted, more, datasets = _read_named(database, home.database)
             # Files that need not be here and are may be had nowhere else by the time of the restore (PART-4).
             wanted |= {item for item in more if objects.has(item)}
+            key = KeyFiles(home).find_node_key()
+            manifest = make_manifest(database, key, datasets=datasets, objects=len(wanted))
             if is_file:
                 part = draft / "archive"
-                report = _fill_archive(part, objects, database, wanted, datasets, on_bytes)
+                report = _fill_archive(part, objects, database, wanted, manifest, on_bytes)
                 part.replace(target)
             else:
-                report = _fill_folder(folder, objects, database, wanted, datasets, on_bytes)
+                report = _fill_folder(folder, objects, database, wanted, manifest, on_bytes)
+            report = replace(report, datasets=datasets, signer=None if key is None else DidKey(key.public_key()))
             fsync_folder(target.parent)
         finally:
             if is_file:
@@ -108,12 +111,20 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
     return report
 
 
-def restore(home: Home, source: Path, on_bytes: OnBytes) -> BackupReport:
-    """Make a home of a backup; every object is compared with its name on the way.
+def restore(home: Home, source: Path, on_bytes: OnBytes, *, makers: frozenset[DidKey] = frozenset()) -> BackupReport:
+    """Make a home of a backup; every object is compared with its name on the way, and every row with what it says.
+
+    Args:
+        home: Where to; holds nothing.
+        source: What ``back_up`` wrote.
+        on_bytes: Told how much was copied.
+        makers: The node that made the backup, as the caller knows it from elsewhere. What only that node's word stands
+            behind is left out of a database that none of them signed (HOME-56).
 
     Raises:
         UsageError: The home holds something already.
-        MalformedError: The source is no backup, or not a whole one.
+        MalformedError: The source is no backup, not a whole one, or has rows that no backup has.
+        RejectedError: What stands in the place of a signature is none of this database.
         ObjectCorruptError: An object of the backup is damaged.
     """
     if home.exists():
@@ -122,7 +133,7 @@ def restore(home: Home, source: Path, on_bytes: OnBytes) -> BackupReport:
     with mapped_os_errors(home.path), objects.writing(), _whole_archive(source):
         draft = home.staging / f"database-{secrets.token_hex(8)}"
         copied = copied_bytes = 0
-        found: dict[str, object] | None = None
+        found: dict[str, Any] | None = None
         for name, stream in _iter_members(source):
             if name == _DATABASE:
                 if draft.exists():
@@ -131,7 +142,7 @@ def restore(home: Home, source: Path, on_bytes: OnBytes) -> BackupReport:
                     shutil.copyfileobj(stream, file, _CHUNK_BYTES)
                     os.fsync(file.fileno())
             elif name == MANIFEST:
-                found = _read_manifest(stream, source)
+                found = read_manifest(stream, source)
             elif name.startswith("objects/"):
                 copied_bytes += _restore_object(objects, name, stream, on_bytes)
                 copied += 1
@@ -140,6 +151,11 @@ def restore(home: Home, source: Path, on_bytes: OnBytes) -> BackupReport:
                 "backup", where=str(source), expected=f"{_DATABASE} and {MANIFEST}", found="no whole one"
             )
         require_own_tables(draft, f"{source}: {_DATABASE}")
+        signer = find_signer(found, draft, source)
+        check_rows(draft, f"{source}: {_DATABASE}")
+        if signer not in makers:
+            signer = None
+            believe_nothing(draft)
         wanted, _, datasets = _read_named(draft, source)
         missing = [str(item) for item in wanted if not objects.has(item)]
         if missing:
@@ -150,57 +166,7 @@ def restore(home: Home, source: Path, on_bytes: OnBytes) -> BackupReport:
         os.link(draft, home.database)
         draft.unlink()
         home.make_durable()
-    return BackupReport(datasets, len(wanted), copied, copied_bytes)
-
-
-def back_up_keys(home: Home, target: Path) -> int:
-    """Write all private keys into one tar file that only this user can read; return how many.
-
-    Raises:
-        UsageError: The file exists: keys are never overwritten.
-    """
-    with mapped_os_errors(target):
-        try:
-            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        except FileExistsError:
-            raise UsageError(f"{target}: exists already; name a new file for the keys") from None
-        count = 0
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                with tarfile.open(fileobj=file, mode="w") as archive:
-                    for path in sorted(home.keys.rglob("*.pem")):
-                        archive.add(path, str(path.relative_to(home.keys)), recursive=False)
-                        count += 1
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            target.unlink(missing_ok=True)  # half of the keys would be taken for all of them
-            raise
-    return count
-
-
-def restore_keys(home: Home, source: Path) -> int:
-    """Put the keys of such a file into the home; one that is there stays as it is. Returns how many were put.
-
-    Raises:
-        MalformedError: The file is none of ours.
-    """
-    home.create()
-    count = 0
-    try:
-        with mapped_os_errors(home.keys), opened_tar(source) as archive:
-            for member in iter_members(archive):
-                parts = Path(member.name).parts
-                is_ours = parts == ("node.pem",) or (len(parts) == 2 and parts[0] == "datasets")
-                if not (is_plain(member) and is_ours and parts[-1].endswith(".pem") and member.size <= _MAX_KEY_BYTES):
-                    raise MalformedError("file of keys", where=member.name, expected="keys", found="something else")
-                stream = archive.extractfile(member)
-                path = home.keys.joinpath(*parts)
-                if stream is not None and put_key_file(home, path, stream.read(_MAX_KEY_BYTES)):
-                    count += 1
-    except (tarfile.TarError, ValueError, RecursionError) as error:
-        raise MalformedError("file of keys", where=str(source), expected="a tar file", found=str(error)) from error
-    return count
+    return BackupReport(datasets, len(wanted), copied, copied_bytes, signer)
 
 
 def _create_private(path: Path) -> int:
@@ -271,7 +237,7 @@ def _read_named(database: Path, origin: Path) -> tuple[set[Multihash], set[Multi
 
 
 def _fill_folder(
-    folder: Path, objects: ObjectFolder, database: Path, wanted: set[Multihash], datasets: int, on_bytes: OnBytes
+    folder: Path, objects: ObjectFolder, database: Path, wanted: set[Multihash], manifest: bytes, on_bytes: OnBytes
 ) -> BackupReport:
     copied = copied_bytes = 0
     for object_hash in sorted(wanted, key=str):
@@ -297,17 +263,17 @@ def _fill_folder(
             path.unlink()
     part = folder / f".{MANIFEST}.part"
     with os.fdopen(_create_private(part), "wb") as file:
-        file.write(_manifest(len(wanted), datasets))
+        file.write(manifest)
         file.flush()
         os.fsync(file.fileno())
     part.replace(folder / MANIFEST)
     fsync_folder(folder)
     (folder / _UNDER_WAY).unlink()
-    return BackupReport(datasets, len(wanted), copied, copied_bytes)
+    return BackupReport(0, len(wanted), copied, copied_bytes)
 
 
 def _fill_archive(
-    part: Path, objects: ObjectFolder, database: Path, wanted: set[Multihash], datasets: int, on_bytes: OnBytes
+    part: Path, objects: ObjectFolder, database: Path, wanted: set[Multihash], manifest: bytes, on_bytes: OnBytes
 ) -> BackupReport:
     copied_bytes = 0
     with part.open("xb") as file:
@@ -322,13 +288,12 @@ def _fill_archive(
                     archive.addfile(member, source)
                 copied_bytes += member.size
                 on_bytes(member.size)
-            raw = _manifest(len(wanted), datasets)
             member = tarfile.TarInfo(MANIFEST)
-            member.size = len(raw)
-            archive.addfile(member, io.BytesIO(raw))
+            member.size = len(manifest)
+            archive.addfile(member, io.BytesIO(manifest))
         file.flush()
         os.fsync(file.fileno())
-    return BackupReport(datasets, len(wanted), len(wanted), copied_bytes)
+    return BackupReport(0, len(wanted), len(wanted), copied_bytes)
 
 
 def _copy_object(objects: ObjectFolder, object_hash: Multihash, target: IO[bytes], on_bytes: OnBytes) -> None:
@@ -378,20 +343,6 @@ def _whole_archive(source: Path) -> Iterator[None]:
         yield
     except (tarfile.TarError, EOFError, ValueError, RecursionError) as error:  # one header after another for one member
         raise MalformedError("backup", where=str(source), expected="a whole tar file", found=str(error)) from error
-
-
-def _read_manifest(stream: IO[bytes], source: Path) -> dict[str, object]:
-    try:
-        found = json.loads(stream.read(_MAX_MANIFEST_BYTES))
-    except (ValueError, RecursionError) as error:
-        raise MalformedError("backup", where=str(source), expected="JSON", found=str(error)) from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise MalformedError("backup", where=str(source), expected=f"format {FORMAT}", found=repr(found)[:100])
-    return found
-
-
-def _manifest(objects: int, datasets: int) -> bytes:
-    return json.dumps({"format": FORMAT, "datasets": datasets, "objects": objects}).encode() + b"\n"
 
 
 def _object_name(object_hash: Multihash) -> str:

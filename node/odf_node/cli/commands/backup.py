@@ -4,7 +4,8 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from odf_node.adapters.home_backup import back_up, back_up_keys
+from odf_node.adapters.home_backup import back_up
+from odf_node.adapters.key_backup import back_up_keys
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.wording import count_of
@@ -29,13 +30,20 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         report = back_up(home, arguments.target, progress.advance)
     keys = None if arguments.keys is None else back_up_keys(home, arguments.keys)
     if arguments.output_format == "json":
-        console.json(asdict(report) | {"keys": keys})
+        signer = None if report.signer is None else str(report.signer)
+        console.json(asdict(report) | {"signer": signer, "keys": keys})
         return 0
     console.text(
         f"{arguments.target}: {count_of(report.datasets, 'dataset')}, {count_of(report.objects, 'object')}, "
         f"of which {report.copied:,} "
         f"({report.copied_bytes:,} bytes) were copied now"
     )
+    if report.signer is None:
+        console.note("this node has no key yet, so nothing shows later that it made the backup")
+    else:
+        console.note(
+            f"signed by this node, {report.signer}: a restore needs that name, or --keys, to believe what it says"
+        )
     if keys is None:
         console.note("private keys are not in it; --keys FILE writes them to a file of their own")
     else:

@@ -4,13 +4,17 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from odf_node.adapters.home_backup import restore, restore_keys
+from odf_node.adapters.home_backup import BackupReport, restore
+from odf_node.adapters.key_backup import find_node_key, restore_keys
+from odf_node.adapters.key_files import KeyFiles
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.errors import RestoredBackupError, UsageError
 from odf_node.keys.freshness import require_newest
 from odf_node.ports import Origin
 from odf_node.wording import count_of
+from odf_protocol.did import DidKey
+from odf_protocol.errors import MalformedError, RejectedError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what 'odf-node backup' wrote; without, --keys are put into the node that is there",
     )
     parser.add_argument("--keys", type=Path, metavar="FILE", help="take the private keys from there")
+    parser.add_argument(
+        "--signed-by",
+        metavar="did:key:…",
+        help="the node that made the backup, as 'backup' and 'inspect node' name it; with --keys it is known",
+    )
     add_output_format(parser, "text", "json")
 
 
@@ -33,22 +42,46 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         raise UsageError("name the backup; without one, --keys FILE puts keys into a node that is there")
     report = None
     if arguments.source is not None:
+        makers = _find_makers(context, arguments)
         with console.progress(f"{home.path}: restoring") as progress:
-            report = restore(home, arguments.source, progress.advance)
+            report = restore(home, arguments.source, progress.advance, makers=makers)
     keys = None if arguments.keys is None else restore_keys(home, arguments.keys)
     if arguments.output_format == "json":
-        console.json(({} if report is None else asdict(report)) | {"keys": keys})
+        console.json(({} if report is None else _to_json(report)) | {"keys": keys})
     else:
         if report is not None:
             what = f"{count_of(report.datasets, 'dataset')} and {count_of(report.objects, 'object')}"
             console.text(f"{home.path}: {what} are back")
         if keys is not None:
             console.text(f"{home.path}: {count_of(keys, 'private key')} put back; those that were there stay")
+    if report is not None and report.signer is None:
+        console.note(
+            "nothing shows that this node made the backup, so only what proves itself is back: chains, rows, signed "
+            "heads, evidence. Left out are trust in datasets of others ('odf-node pull NAME' verifies them), which "
+            "datasets are published, access tokens, repositories, subscriptions and peers. To keep them restore into "
+            "an empty --home with --keys FILE, or with --signed-by and the name that 'odf-node backup' printed"
+        )
     if keys is None:
         console.note("without --keys FILE this node cannot continue its own datasets")
     elif report is not None:
         _warn(context)
     return 0
+
+
+def _find_makers(context: Context, arguments: argparse.Namespace) -> frozenset[DidKey]:
+    """Find out who may have made the backup: whoever is named, or else the node whose keys come along or are here."""
+    if arguments.signed_by is not None:
+        try:
+            return frozenset({DidKey.parse(arguments.signed_by)})
+        except (MalformedError, RejectedError) as error:
+            raise UsageError(f"--signed-by: {error}") from error
+    here = KeyFiles(context.node.home).find_node_key()
+    brought = None if arguments.keys is None else find_node_key(arguments.keys)
+    return frozenset({*([] if here is None else [DidKey(here.public_key())]), *([] if brought is None else [brought])})
+
+
+def _to_json(report: BackupReport) -> dict[str, object]:
+    return asdict(report) | {"signer": None if report.signer is None else str(report.signer)}
 
 
 def _warn(context: Context) -> None:
