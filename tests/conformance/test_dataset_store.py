@@ -13,6 +13,7 @@ from odf_node.ports import (
 )
 from odf_node.ports.access import READS_EVERYTHING as ANYTHING
 from odf_node.ports.access import ReadGrants
+from odf_node.ports.errors import NameMovedError
 from odf_protocol.names import DatasetName
 from support.store_values import (
     attestation,
@@ -46,17 +47,25 @@ def test_deleted_dataset_leaves_only_evidence(store: Store) -> None:
 def test_renamed_dataset_is_found_under_its_new_name_alone(store: Store) -> None:
     store.commit(creation(name="old"))
     store.commit(creation(2, name="other"))
-    store.rename_dataset(dataset_id(), "new")
+    store.rename_dataset(dataset_id(), "old", "new")
     assert find_named(store, "old") is None
     found = find_named(store, "new")
     assert found is not None
     assert found.id == dataset_id()
     for taken in ("other", "OTHER"):
         with pytest.raises(NameTakenError):
-            store.rename_dataset(dataset_id(), taken)
+            store.rename_dataset(dataset_id(), "new", taken)
     with pytest.raises(DatasetNotFoundError):
-        store.rename_dataset(dataset_id(7), "x")
+        store.rename_dataset(dataset_id(7), "seven", "x")
     assert [record.name for record in store.list_datasets()] == ["new", "other"]
+
+
+def test_second_of_two_renames_at_once_changes_nothing(store: Store) -> None:
+    store.commit(creation(name="old"))
+    store.rename_dataset(dataset_id(), "old", "first")
+    with pytest.raises(NameMovedError, match="'old' was renamed to 'first' meanwhile; nothing was changed"):
+        store.rename_dataset(dataset_id(), "old", "second")
+    assert [record.name for record in store.list_datasets()] == ["first"]
 
 
 def test_deleted_dataset_can_come_back(store: Store) -> None:

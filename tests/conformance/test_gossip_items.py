@@ -27,5 +27,5 @@ def test_subscription_is_changed_and_ended(store: Store) -> None:
 def test_subscription_takes_the_new_name_of_its_dataset(store: Store) -> None:
     store.commit(creation(name="old"))
     store.put_subscription(Subscription(dataset_id=dataset_id(), name="old", url=None, since=NOON))
-    store.rename_dataset(dataset_id(), "new")
+    store.rename_dataset(dataset_id(), "old", "new")
     assert [each.name for each in store.list_subscriptions()] == ["new"]

@@ -1,7 +1,11 @@
 """Rows that are pushed under a key are taken once (``spec/pushed-rows.md``)."""
 
 import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -110,3 +114,42 @@ def test_key_is_for_one_file_that_is_taken_in(node: RealNode, tmp_path: Path) ->
         assert node.run("ingest", "readings", *paths, "--key", "k").code == 2
     assert state(node) == before
     assert json.loads(node.must("ingest", "readings", str(tmp_path / "rows.csv"), "--key", "k", "-o", "json").out)
+
+
+def send_at_once(node: RealNode, rows: str, *keys: str) -> list[dict]:
+    """Send the same rows by as many processes as there are keys."""
+    command = [
+        sys.executable,
+        "-m",
+        "odf_node",
+        "--home",
+        str(node.home),
+        "ingest",
+        "readings",
+        "--stdin",
+        "-o",
+        "json",
+    ]
+    senders = [
+        subprocess.Popen([*command, *(("--key", key) if key else ())], stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True)
+        for key in keys
+    ]
+    with ThreadPoolExecutor(len(senders)) as pool:
+        said = [*pool.map(lambda sender: sender.communicate(rows), senders)]
+    assert [sender.returncode for sender in senders] == [0] * len(senders), said
+    return [json.loads(out)[0] for out, _ in said]
+
+
+def test_senders_of_one_key_at_once_are_answered_alike(node: RealNode) -> None:
+    """FEED-2: one does it, the others are answered by what it did."""
+    reports = send_at_once(node, GOOD, *["monday"] * 4)
+    assert sorted(report["repeated"] for report in reports) == [False, True, True, True]
+    assert {report["head"] for report in reports} == {reports[0]["head"]}
+    assert json.loads(node.must("sql", "-c", "SELECT count(*) AS n FROM readings", "-o", "json").out) == [{"n": 1}]
+
+
+def test_senders_without_a_key_at_once_have_all_their_rows_in(node: RealNode) -> None:
+    """FEED-2: another writer was faster, and the rows are taken in behind its block; no rule of chains is broken."""
+    reports = send_at_once(node, GOOD, *[""] * 4)
+    assert len({report["head"] for report in reports}) == 4
+    assert json.loads(node.must("sql", "-c", "SELECT count(*) AS n FROM readings", "-o", "json").out) == [{"n": 4}]

@@ -101,7 +101,11 @@ class StoreHistories(RuleBasedStateMachine):
 
     @rule(number=NUMBERS, name=NAMES)
     def rename(self, number: int, name: str) -> None:
-        self._both(lambda store: store.rename_dataset(dataset_id(number), name))
+        def change(store: Store) -> None:
+            record = store.find_dataset(dataset_id(number))
+            store.rename_dataset(dataset_id(number), "none" if record is None else record.name, name)
+
+        self._both(change)
 
     @rule(number=NUMBERS, published=st.booleans())
     def publish(self, number: int, published: bool) -> None:

@@ -105,12 +105,13 @@ class Renaming:
         Raises:
             MalformedError: It is no name.
             NameTakenError: Another dataset has it.
+            NameMovedError: Another process renamed the dataset just now.
             UsageError: It is its name already.
         """
         wanted = str(DatasetName.parse(name))
         if wanted == record.name:
             raise UsageError(f"'{wanted}' is its name already")
-        self.datasets.rename_dataset(record.id, wanted)
+        self.datasets.rename_dataset(record.id, record.name, wanted)
         return Renamed(record, wanted, self._find_rule(record, record.name), self._find_rule(record, wanted))
 
     def _find_rule(self, record: DatasetRecord, name: str) -> str | None:

@@ -114,7 +114,9 @@ class Redefiner:
         events = [resolve(event) if isinstance(event, SetTransform) else event for event in metadata]
         if is_all:
             _require_sources(view, events, record.name)
-        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
+        writer = ChainWriter.continue_chain(
+            self.chains, self.commits, self.documents, self.keys, record.id, after=view.head
+        )
         changes: list[Change] = []
         try:
             for event in events:

@@ -17,6 +17,7 @@ from odf_node.ports import (
     Clock,
     Commit,
     DatasetRecord,
+    HeadMovedError,
     KeyStore,
     NewBlock,
     NewDataset,
@@ -95,11 +96,27 @@ class ChainWriter:
 
     @classmethod
     def continue_chain(
-        cls, chains: ChainStore, commits: CommitStore, documents: DocumentStore, keys: KeyStore, dataset_id: DatasetId
+        cls,
+        chains: ChainStore,
+        commits: CommitStore,
+        documents: DocumentStore,
+        keys: KeyStore,
+        dataset_id: DatasetId,
+        *,
+        after: Multihash | None = None,
     ) -> "ChainWriter":
         """Start where the chain ends now, and go on in the version of its last block.
 
+        Args:
+            chains: Where the chain is.
+            commits: Where the new blocks go.
+            documents: What was signed about the dataset.
+            keys: Where its key is.
+            dataset_id: Whose chain.
+            after: The head that what is to be written was computed from; None where it is computed from now on.
+
         Raises:
+            HeadMovedError: The chain does not end with ``after`` any more.
             KeyNotFoundError: The dataset is not ours to write.
             SigningKeyLostError: The key that speaks for it now is not in this home.
             FrozenDatasetError: Two histories of it are signed; settle first.
@@ -107,6 +124,8 @@ class ChainWriter:
         """
         key, known = KeyLogs(chains, documents).get_signing_key(dataset_id, keys)
         head, state = chains.get_chain_state(dataset_id)
+        if after is not None and after != head.hash:
+            raise HeadMovedError(dataset_id, after, head.hash)
         Disputes(chains, documents).require_undisputed(dataset_id, str(dataset_id))
         require_newest(chains, documents, keys, dataset_id, head)
         last = chains.find_block(dataset_id, head.hash)

@@ -153,7 +153,9 @@ class Transformer:
         notes_progress: bool,
     ) -> TransformReport:
         response = result.response
-        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
+        writer = ChainWriter.continue_chain(
+            self.chains, self.commits, self.documents, self.keys, record.id, after=view.head
+        )
         system_time = step.request.system_time
         schema = odf_protocol.schema_arrow.data_schema_of(response.schema)
         if view.schema is not None and not is_same(schema, view.schema):

@@ -27,8 +27,9 @@ from odf_node.ingest.taking import BatchTaker
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
+from odf_node.ports.errors import DatasetNotFoundError, HeadMovedError
 from odf_node.ports.evidence import DocumentStore
-from odf_node.ports.ingests import IngestStore, StageStore
+from odf_node.ports.ingests import IngestStore, KeyInUseError, StageStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.observing import Run
 from odf_node.ports.progress import UNHEARD, Say
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from odf_protocol.events import Event, FetchStep, PrepStep
     from odf_protocol.manifest import DatasetSnapshot
 
+ATTEMPTS: Final = 10  # guess: as many senders at once get their rows in
 MAX_BATCHES: Final = 10_000
 """Batches of one poll.  # guess: years of daily files; a source that always says that it has more comes to an end"""
 
@@ -300,10 +302,9 @@ class Ingestor:
             InvalidSourceError: The file cannot be read at all.
             BatchRefusedError: Too many of its rows cannot.
             KeyReusedError: Something else was asked under the key.
-            KeyInUseError: Somebody else does the same now.
+            HeadMovedError, KeyInUseError: Others wrote to the dataset all the time; nothing was taken.
         """
-        view = load_view(self.chains, record.id)
-        source = choose_push_source(record, view, source_name)
+        source = choose_push_source(record, load_view(self.chains, record.id), source_name)
         self.engines.require_ingest(source)
         self.scratch.mkdir(parents=True, exist_ok=True)
         with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
@@ -312,13 +313,31 @@ class Ingestor:
             if key is not None:
                 asked = {"source": source.source_name, "event_time": None if event_time is None else str(event_time)}
                 keyed = key_for(caller, key, path, asked)
-                repeated = find_repeated(self.ingests, self.chains, record, keyed)
-                if repeated is not None:
-                    return repeated
                 batch = replace(batch, key=keyed)
-            report = self.taker.take(Root(record, view, source), batch)
+            report = self._take_soon(record, batch, source_name)
         self._drop_superseded()
         return report
+
+    def _take_soon(self, record: DatasetRecord, batch: Batch, source_name: str | None) -> IngestReport:
+        """Take a batch in where the chain ends; again where another writer was faster (FEED-2)."""
+        for attempts_left in reversed(range(ATTEMPTS)):
+            if batch.key is not None:
+                repeated = find_repeated(self.ingests, self.chains, record, batch.key)
+                if repeated is not None:
+                    return repeated
+            view = load_view(self.chains, record.id)
+            root = Root(record, view, choose_push_source(record, view, source_name))
+            try:
+                # Whoever was faster may have a later time than the batch came with (CHAIN-8).
+                return self.taker.take(root, replace(batch, system_time=max(batch.system_time, view.system_time)))
+            except (HeadMovedError, KeyInUseError):
+                if not attempts_left:
+                    raise
+            current = self.chains.find_dataset(record.id)
+            if current is None:
+                raise DatasetNotFoundError(record.id)
+            record = current
+        raise AssertionError("the last attempt returns or raises")
 
     def _drop_superseded(self) -> None:
         """Remove the projected state before the ingest, as large as the dataset itself, which nothing names any more.
@@ -340,7 +359,9 @@ class Ingestor:
             return IngestReport(record, up_to_date=True)
         if view.watermark is not None and watermark < view.watermark:
             raise UsageError(f"the watermark of '{record.name}' is {view.watermark} already and cannot go back")
-        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
+        writer = ChainWriter.continue_chain(
+            self.chains, self.commits, self.documents, self.keys, record.id, after=view.head
+        )
         event = AddData(
             prev_checkpoint=view.prev_checkpoint,
             prev_offset=view.last_offset,

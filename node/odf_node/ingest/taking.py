@@ -198,7 +198,9 @@ class BatchTaker:
         Raises:
             SettledError: What it settles does not wait any more.
         """
-        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
+        writer = ChainWriter.continue_chain(
+            self.chains, self.commits, self.documents, self.keys, record.id, after=view.head
+        )
         writer.add(event, system_time=system_time)
         state = self.find_merge_state(view)
         return writer.commit(
@@ -231,7 +233,9 @@ class BatchTaker:
     ) -> IngestReport:
         record = root.record
         settled = self.waiting.list_files(record, batch.settlement)
-        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
+        writer = ChainWriter.continue_chain(
+            self.chains, self.commits, self.documents, self.keys, record.id, after=root.view.head
+        )
         with ExitStack() as stack:
             outputs = StagedOutputs(self.objects, stack)
             new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)

@@ -130,8 +130,14 @@ class DatasetStore(Protocol):
         """Say whether others are served the dataset."""
         ...
 
-    def rename_dataset(self, dataset_id: DatasetId, name: str) -> None:
-        """Give the dataset, and a subscription to it, another local name; raises NameTakenError."""
+    def rename_dataset(self, dataset_id: DatasetId, before: str, name: str) -> None:
+        """Give the dataset, and a subscription to it, another local name.
+
+        Raises:
+            NameTakenError: Another dataset has it.
+            NameMovedError: The dataset is not called ``before`` any more.
+            DatasetNotFoundError: It is not here.
+        """
         ...
 
     def delete_dataset(self, dataset_id: DatasetId) -> None:

@@ -122,6 +122,13 @@ class HeadMovedError(UnavailableError):
         self.found = found
 
 
+class NameMovedError(UnavailableError):
+    """The dataset was renamed since its name was read; nothing was changed."""
+
+    def __init__(self, expected: str, found: str) -> None:
+        super().__init__(f"'{expected}' was renamed to '{found}' meanwhile; nothing was changed")
+
+
 class KeyLogMovedError(UnavailableError):
     """The dataset's key log changed since it was read; nothing was written. Read it again and decide again."""
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.errors import NameTakenError
+from odf_node.ports.errors import NameMovedError, NameTakenError
 from odf_protocol.did import DatasetId
 from odf_protocol.names import DatasetName
 from support.memory_store.tables import KeptDataset, MemoryPort
@@ -18,8 +18,10 @@ class MemoryDatasets(MemoryPort):
             kept = self._tables.get(dataset_id)
             kept.record = replace(kept.record, published=published)
 
-    def rename_dataset(self, dataset_id: DatasetId, name: str) -> None:
+    def rename_dataset(self, dataset_id: DatasetId, before: str, name: str) -> None:
         with self._tables.lock:
+            if (held := self._tables.get(dataset_id).record.name) != before:
+                raise NameMovedError(before, held)
             for other in self._tables.datasets.values():
                 if other.record.name.lower() == name.lower() and other.record.id != dataset_id:
                     raise NameTakenError(name, other.record.id)

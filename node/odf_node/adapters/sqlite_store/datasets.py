@@ -9,7 +9,7 @@ from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, as_bytes, as_int, read_dataset
 from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import BlockRole, DatasetRecord
-from odf_node.ports.errors import DatasetNotFoundError, NameTakenError
+from odf_node.ports.errors import DatasetNotFoundError, NameMovedError, NameTakenError
 from odf_protocol.did import DatasetId
 from odf_protocol.names import DatasetName
 
@@ -24,17 +24,21 @@ class SqliteDatasets(SqlitePort):
         if not self._write("UPDATE datasets SET published = ? WHERE id = ?", int(published), dataset_id.to_bytes()):
             raise DatasetNotFoundError(dataset_id)
 
-    def rename_dataset(self, dataset_id: DatasetId, name: str) -> None:
+    def rename_dataset(self, dataset_id: DatasetId, before: str, name: str) -> None:
         key = dataset_id.to_bytes()
         with self._database.writing() as connection:
+            held = connection.execute("SELECT name FROM datasets WHERE id = ?", (key,)).fetchone()
+            if held is None:
+                raise DatasetNotFoundError(dataset_id)
+            if held[0] != before:
+                raise NameMovedError(before, str(held[0]))
             # Case does not make another name, and may be all that changes of this one (NAME-3).
             holder = connection.execute(
                 "SELECT id FROM datasets WHERE name = ? COLLATE NOCASE AND id <> ?", (name, key)
             ).fetchone()
             if holder is not None:
                 raise NameTakenError(name, DatasetId.decode(as_bytes(holder[0])))
-            if connection.execute("UPDATE datasets SET name = ? WHERE id = ?", (name, key)).rowcount == 0:
-                raise DatasetNotFoundError(dataset_id)
+            connection.execute("UPDATE datasets SET name = ? WHERE id = ?", (name, key))
             connection.execute("UPDATE subscriptions SET name = ? WHERE dataset_id = ?", (name, key))
 
     def delete_dataset(self, dataset_id: DatasetId) -> None:

@@ -135,7 +135,7 @@ def _show(context: Context, record: Any, *, as_json: bool) -> None:
     rows = [
         {
             "key": period["key"],
-            "blocks": f"{period['firstBlock']} to {'...' if period['lastBlock'] is None else period['lastBlock']}",
+            "blocks": _range_of(period["firstBlock"], period["lastBlock"]),
             "stolen": "" if period["stolenFrom"] is None else f"from block {period['stolenFrom']}",
             "here": "yes" if period["isHere"] else "no",
         }
@@ -160,3 +160,10 @@ def _show(context: Context, record: Any, *, as_json: bool) -> None:
             f"  block {found['disownedFrom']} held here is not of the history that the owner keeps (KEY-12): "
             "'odf-node pull --force' takes that"
         )
+
+
+def _range_of(first: int, last: int | None) -> str:
+    if last is None:
+        return f"{first} to ..."
+    # The next key came before any block was written.
+    return "no block" if last < first else f"{first} to {last}"
