@@ -77,6 +77,10 @@ class Home:
         """Content-addressed files: ``objects/<2 hex of the digest>/<base16 multihash>``."""
         return self.path / "objects"
 
+    def contains(self, path: Path) -> bool:
+        """Whether a path leads into this folder, links followed; it need not exist."""
+        return path.absolute().resolve().is_relative_to(self.path.absolute().resolve())
+
     @property
     def keys(self) -> Path:
         """Private keys: ``keys/node.pem`` and ``keys/datasets/<base16 of a public key>.pem``, first and later ones."""

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from odf_engines.sandbox.resources import Usage, usage_of
+from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits, commands
+from odf_node.home import Home
 from odf_node.ports.sources import Commands, SourceTooLargeError
 from odf_protocol.events import PrepStepPipe
 from support.command_line import list_kept, run_command
@@ -50,6 +52,22 @@ def test_file_of_the_home_is_no_source(tmp_path: Path, place: str, kind: str) ->
         fetch = f"{{kind: Url, url: 'file://{tmp_path / place.replace('keys/datasets/*.pem', 'writers.lock')}'}}"
     code, said = pull(tmp_path, fetch)
     assert (code, "secrets of this node" in said) == (4, True)
+
+
+@pytest.mark.parametrize("secret", ["keys/node.pem", "odf-node.sqlite"])
+def test_second_name_of_a_file_with_secrets_is_no_source(tmp_path: Path, secret: str) -> None:
+    """ING-23: a hard link leads nowhere, and has a path of its own."""
+    home, manifest, link = tmp_path / "home", tmp_path / "stolen.yaml", tmp_path / "innocent.csv"
+    manifest.write_text(MANIFEST.format(fetch=f"{{kind: Url, url: 'file://{link}'}}"))
+    assert run_command(home, "add", manifest).returncode == 0
+    KeyFiles(Home(home)).get_or_create_node_key()
+    link.hardlink_to(home / secret)
+    pulled = run_command(home, "pull", "stolen")
+    assert (pulled.returncode, "secrets of this node" in pulled.stderr) == (4, True)
+    link.unlink()
+    link.write_text("a row")
+    (tmp_path / "other.csv").hardlink_to(link)
+    assert run_command(home, "pull", "stolen").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,12 @@ TEXTS = {
     "eight-bit-control": "\x9b31m",
     "goes-back": "\rok\x08\x08",
     "turns-around": "\u202etxt.exe\u2069\u200f",
+    "looks-like-another": "pay\u200bpal\u2060.\U000e0041\U000e007f\ufeff\xad\u3164",
     "fakes-a-line": "\nAccepted: all is well\n",
 }
-STEERS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+STEERS = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 
 
 class Terminal(io.StringIO):

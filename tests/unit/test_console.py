@@ -75,6 +75,8 @@ def test_table_without_rows_says_why_beside_the_result(console: Console) -> None
         ("over\rwritten", r"over\rwritten"),
         ("c1 \x9b2J", r"c1 \x9b2J"),
         ("turned \u202eround", r"turned \u202eround"),
+        ("pay\u200bpal\U000e0041\u200d", r"pay\u200bpal\U000e0041\u200d"),
+        ("क्\u200dष 👩\u200d🔬 ☕\ufe0f", "क्\u200dष 👩\u200d🔬 ☕\ufe0f"),
         ("two\nlines\tand ümläute 漢字", "two\nlines\tand ümläute 漢字"),
     ],
 )
@@ -92,7 +94,7 @@ def test_cell_of_a_table_stays_on_its_line(console: Console) -> None:
 
 
 def test_json_keeps_every_text_and_holds_no_control_characters(console: Console) -> None:
-    value = {"text": "a\x1b\x7f\x9b\u202eb ü", "none": None}
+    value = {"text": "a\x1b\x7f\x9b\u202e\U000e0041\u200bb ü", "none": None}
     console.json(value)
     written = shown(console)[0]
     assert json.loads(written) == value

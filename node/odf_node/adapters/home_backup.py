@@ -72,6 +72,8 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
     """
     if not home.exists():
         raise UsageError(f"{home.path}: there is no node to back up")
+    if home.contains(target):
+        raise UsageError(f"{target} is in the node's own folder, and would be lost with it; name another place")
     is_file = target.suffix == ".tar"
     is_ours = any((target / name).is_file() for name in (MANIFEST, _UNDER_WAY))
     if not is_file and target.exists() and not is_ours and any(target.iterdir()):

@@ -12,6 +12,7 @@ from odf_node.adapters.layout_peer import LayoutPeer
 from odf_node.adapters.peer_urls import parse_peer_url
 from odf_node.byte_rate import ByteRate
 from odf_node.errors import UsageError
+from odf_node.home import Home
 from odf_node.ports.layouts import HEAD_PATH, LayoutTarget
 
 ARCHIVE_SUFFIX: Final = ".tar"
@@ -67,12 +68,15 @@ def find_layout_target(address: str, name: str) -> LayoutTarget | None:
     return LayoutArchiveWriter(place, name) if place.name.endswith(ARCHIVE_SUFFIX) else LayoutFolder(place)
 
 
-def make_export_target(place: str, name: str) -> LayoutTarget:
+def make_export_target(place: str, name: str, home: Home) -> LayoutTarget:
     """Make the place to which ``export`` writes a dataset: its own folder below ``place``, or an archive.
 
     Raises:
-        UsageError: ``place`` is the address of a server.
+        UsageError: ``place`` is the address of a server, or in the folder of the node itself.
     """
+    folder = None if is_bucket(place) else parse_peer_url(place)
+    if isinstance(folder, Path) and home.contains(folder):
+        raise UsageError(f"{place} is in the node's own folder, whose files are the node's alone; name another place")
     below = place if place.endswith(ARCHIVE_SUFFIX) else f"{place.rstrip('/')}/{name}"
     target = find_layout_target(below if "/" in below else f"./{below}", name)
     if target is None:

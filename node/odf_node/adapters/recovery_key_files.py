@@ -152,5 +152,5 @@ def _note(dataset_id: DatasetId, unfinished: UnfinishedKey) -> None:
 
 
 def _require_outside(home: Home, path: Path) -> None:
-    if path.absolute().resolve().is_relative_to(home.path.absolute().resolve()):
+    if home.contains(path):
         raise UsageError(f"{path} is in the node's own folder: whoever steals that has the recovery key as well")

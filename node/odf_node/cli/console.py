@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from odf_node import cli
 from odf_node.cli.widths import LEAST_WIDTH, cut_to, width_of
+from odf_node.wording import UNSEEN
 from odf_protocol.errors import UnavailableError
 
 if TYPE_CHECKING:
     from odf_node.cli.progress import Progress
-
-_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""What moves a terminal's cursor or turns text around; newline and tab apart (ECMA-48; Unicode "Bidirectional")."""
 
 _GAP: Final = "  "
 _LEAST_LINE: Final = 40  # guess: what is narrower is no terminal that somebody reads
@@ -74,7 +72,7 @@ class Console:
         is_unicode = (self.out.encoding or "utf-8").lower().startswith("utf")
         text = json.dumps(value, indent=indent, ensure_ascii=not is_unicode, default=str)
         # Control characters that JSON leaves alone stand inside its texts only, where they may be escaped.
-        self._print(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+        self._print(UNSEEN.sub(_json_escape, text))
 
     def raw(self, text: str) -> None:
         """Write a result byte for byte for other programs; only a terminal is kept from control characters."""
@@ -210,9 +208,14 @@ def _mapped_failures() -> Iterator[None]:
         raise ResultNotWrittenError(f"cannot write the result: {error.strerror or error}") from error
 
 
+def _json_escape(found: re.Match[str]) -> str:
+    pairs = found[0].encode("utf-16-be")  # RFC 8259 section 7: beyond the basic plane, a surrogate pair
+    return "".join(f"\\u{pairs[place : place + 2].hex()}" for place in range(0, len(pairs), 2))
+
+
 def printable(text: str) -> str:
     """Write control characters as escapes: what strangers wrote must not steer the terminal it is shown on."""
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def printable_lines(text: str) -> str:

@@ -16,6 +16,7 @@ __all__ = ["LocalSourceReader", "SourceLimits", "open_sources"]
 
 def open_sources(home: Home, rate: ByteRate, commands: Commands) -> LocalSourceReader:
     """Return the sources of a node, for which its own home is closed (ING-23)."""
-    limits = SourceLimits(closed=(home.path, *SourceLimits().closed))
+    secrets = (home.keys, home.logins, home.database)
+    limits = SourceLimits(closed=(home.path, *SourceLimits().closed), secrets=secrets)
     images = ImageFolder(home)
     return LocalSourceReader(limits=limits, rate=rate, commands=commands, images=images, messages=home.messages)

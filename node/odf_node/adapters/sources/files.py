@@ -190,13 +190,23 @@ def inspect_file(path: Path, source: str, limits: SourceLimits) -> os.stat_resul
         raise SourceNotFoundError(source, f"no such file{advise_on_pattern(str(path))}") from None
     except (OSError, ValueError) as error:
         raise SourceUnavailableError(source, f"the file cannot be read: {error}") from error
-    if any(place.is_relative_to(folder.resolve()) for folder in limits.closed):
+    is_inside = any(place.is_relative_to(folder.resolve()) for folder in limits.closed)
+    if is_inside or (entry.st_nlink > 1 and _is_secret(entry, limits)):
         raise SourceRefusedError(source, "closed-folder", "it holds secrets of this node, and is no source of rows")
     if not stat.S_ISREG(entry.st_mode):
         raise MalformedError("source", where=source, expected="a plain file", found="a folder or special file")
     if entry.st_size > limits.size_bytes:
         raise SourceTooLargeError(source, "size_bytes", limits.size_bytes)
     return entry
+
+
+def _is_secret(entry: os.stat_result, limits: SourceLimits) -> bool:
+    """Whether a file is one with secrets under another name (a hard link)."""
+    return any(
+        os.path.samestat(entry, secret.stat())
+        for folder in limits.secrets
+        for secret in (folder.rglob("*") if folder.is_dir() else [folder] if folder.exists() else [])
+    )
 
 
 def _dated(entry: os.stat_result) -> Timestamp:

@@ -33,6 +33,8 @@ class SourceLimits:
     unpack_free_bytes: int = 64 * 1024**2
     closed: tuple[Path, ...] = (Path("/proc"),)
     """Folders in which nothing is a manifest's source: processes with their environments, and the node's own home."""
+    secrets: tuple[Path, ...] = ()
+    """Files, and folders of files, that are no source under any name: the home's keys, logins and database."""
     command_s: float = 600.0  # guess
     command_memory_bytes: int = 2 * GIB
     """Of a sandboxed command and all its children.  # guess: as an engine; a command turns one stream into another"""

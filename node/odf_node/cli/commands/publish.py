@@ -1,9 +1,13 @@
 """``odf-node publish``: say whether a dataset is served to others."""
 
 import argparse
+from collections.abc import Sequence
 
 from odf_node.cli.context import Context
 from odf_node.datasets.naming import select_datasets
+from odf_node.derive.lineage import list_readers
+from odf_node.ports import DatasetRecord
+from odf_protocol.did import DatasetId
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,8 +21,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Set the switch; a running node follows at its next request."""
     node = context.node
-    for record in select_datasets(node.chains, arguments.datasets):
+    records = select_datasets(node.chains, arguments.datasets)
+    for record in records:
         node.datasets.set_published(record.id, not arguments.off)
         node.record("publish --off" if arguments.off else "publish", record.name)
         context.console.text(f"{record.name} is {'no longer served' if arguments.off else 'served'} to others")
+    if arguments.off and (derived := _list_served_readers(context, records)):
+        context.console.note(
+            f"still served, and derived from what is hidden now: {', '.join(derived)}; their rows show what they were "
+            f"computed from ('odf-node publish --off {' '.join(derived)}' hides them as well)"
+        )
     return 0
+
+
+def _list_served_readers(context: Context, hidden: Sequence[DatasetRecord]) -> list[str]:
+    """List what is served and derived from hidden datasets, directly or through others."""
+    chains = context.node.chains
+    known = chains.list_datasets()
+    served = {record.name for record in known if record.published}
+    found: dict[DatasetId, str] = {}
+    waiting = [record.id for record in hidden]
+    while waiting:
+        for reader in list_readers(chains, known, waiting.pop(), find=chains.find_dataset):
+            if reader.dataset_id not in found:
+                found[reader.dataset_id] = reader.name
+                waiting.append(reader.dataset_id)
+    return sorted(name for name in found.values() if name in served)

@@ -15,14 +15,14 @@ from odf_node.ingest.drafts.keys import Key
 from odf_node.ingest.drafts.records import Records
 from odf_node.ingest.encodings import UTF_8
 from odf_node.ports.sources import Sample
-from odf_node.wording import count_of
+from odf_node.wording import UNSEEN, count_of
 from odf_protocol.manifest.nodes import needs_quotes
 
 __all__ = ["draft_lines", "template_text"]
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
-_ESCAPED: Final = re.compile("[\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
-"""What YAML takes for a line end or no text, where it stands as it is."""
+_ESCAPED: Final = re.compile(f"[\t\n\xa0\ufffe\uffff]|{UNSEEN.pattern}")
+"""What YAML takes for a line end or no text, where it stands as it is, and what a reader would not see."""
 
 _WIDTH: Final = 112
 
@@ -36,7 +36,11 @@ def scalar(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _ESCAPED.sub(lambda found: _escape_one(ord(found[0])), text)
+
+
+def _escape_one(code: int) -> str:
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def template_text(name: str) -> str:
