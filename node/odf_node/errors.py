@@ -59,6 +59,18 @@ class RefusedError(RejectedError):
         self.folder = folder
 
 
+class UnsoundResultError(OdfError):
+    """What this node was about to write takes back rows that its dataset does not have (ROWS-14); nothing was written.
+
+    Attributes:
+        dataset: The dataset's name.
+    """
+
+    def __init__(self, dataset: str, found: object, mend: str) -> None:
+        super().__init__(f"'{dataset}': nothing was written, as a row is taken back that is not there: {found}; {mend}")
+        self.dataset = dataset
+
+
 class FrozenDatasetError(RejectedError):
     """A dataset's key signed two histories (or settled on the one that is not held): nothing is taken or given on."""
 

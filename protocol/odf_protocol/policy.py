@@ -8,7 +8,7 @@ Source: clauses ACCEPT-1 to ACCEPT-6 in ``spec/extensions/acceptance.md`` and PO
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Self
 
@@ -101,7 +101,8 @@ class Proof:
     ``is_new``: the dataset is not held yet; ``identity_named``: the user said which identity it must have.
     ``witnesses``: one for each new block with data. ``lapses`` says which rows of inputs the new steps leave out or
     take twice (PLAN-9), ``is_late`` that the query in force made none of the steps (PLAN-11), ``partial`` all that
-    makes the dataset less than its declared query over the whole input. ``engines`` are those that the steps name.
+    makes the dataset less than its declared query over the whole input; ``weakness`` is what is weak about its rows, in
+    words (ROWS-13). ``engines`` are those that the steps name.
     """
 
     kind: DatasetKind
@@ -115,6 +116,7 @@ class Proof:
     lapses: str = ""
     is_late: bool = False
     partial: str = ""
+    weakness: str = ""
     engines: tuple["EngineHere", ...] = ()
 
 
@@ -161,7 +163,13 @@ def decide(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
         asked: The rule in force, or the policy that the user named, None for the default.
         proof: What has been established; chain rules, hashes and rows are known to hold.
     """
-    rule = asked if isinstance(asked, AcceptRule) else AcceptRule.of(asked)
+    decision = _decide(asked if isinstance(asked, AcceptRule) else AcceptRule.of(asked), proof)
+    if not decision.accepted or not proof.weakness:
+        return decision
+    return replace(decision, reason=f"{decision.reason}; {proof.weakness}")
+
+
+def _decide(rule: AcceptRule, proof: Proof) -> Decision:
     effective = rule.policy or default_policy(proof.kind)
     if (refusal := _find_obstacle(rule, proof)) is not None:
         return refusal

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryResponse, Statistics
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
-from odf_engines.host.output_checks import SizeCheck
+from odf_engines.host.output_checks import RowsFound, SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, receive_result, slice_check
 from odf_engines.ingest_parts import MAX_CODES, MAX_REASONS, QuarantineReason
@@ -37,14 +37,14 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         raise EngineFailureError(f"answer.schema: expected {request.vocabulary.columns} first, found {schema.names}")
     start, end = answer.find_number("start"), answer.find_number("end")
     data_path = outputs.find(answer, "data")
-    interval = logical_hash = None
+    interval, found_rows = None, RowsFound()
     if (data_path is None) != (start is None) or (start is None) != (end is None):
         raise EngineFailureError("an ingest answered rows without offsets or offsets without rows")
     if data_path is not None and start is not None and end is not None:
         if start != request.next_offset or end < start:
             raise EngineFailureError(f"offsets: expected to begin at {request.next_offset}, found {start} to {end}")
         interval = OffsetInterval(start=start, end=end)
-        logical_hash = outputs.check(data_path, slice_check(request, schema, interval)).logical_hash
+        found_rows = outputs.check(data_path, slice_check(request, schema, interval))
     watermark = request.prev_watermark
     found = find_instant(answer, "watermark_ms")
     # Milliseconds are all that crosses the sandbox; the previous one is handed on as it was stated.
@@ -70,8 +70,9 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
             rows_out=rows_out,
             seconds=answer.seconds,
             stages=find_stages(request, answer),
+            rows_by_operation=found_rows.operations,
         ),
-        logical_hash=logical_hash,
+        logical_hash=found_rows.logical_hash,
         quarantine_reasons=tuple(_reason(each) for each in answer.get_list("quarantine_reasons")[:MAX_REASONS]),
         quarantine_codes=dict(_code(each) for each in answer.get_list("quarantine_codes")[:MAX_CODES]),
         warnings=tuple(_reason(each) for each in answer.get_list("warnings")[:MAX_REASONS]),

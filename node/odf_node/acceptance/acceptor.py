@@ -7,7 +7,8 @@ To accept what a peer offers for a dataset, the following is done in this order,
 (2) check the signed head against the dataset's key, and that it names the last block offered;
 (3) check every block: hash, link, chain rules, signature;
 (4) have every object that the blocks name, whole and with its hash;
-(5) check every row of every slice against its block (ROWS-1 to ROWS-5);
+(5) check every row of every slice against its block (ROWS-1 to ROWS-5), and that nothing is taken back that was not
+    given (ROWS-12);
 (6) ask the policy what proof is needed (ACCEPT-1 to ACCEPT-4);
 (7) re-execute every step of a derivative from inputs accepted here, and compare (ACCEPT-7, PLAN-7);
 (8) store objects, then blocks, head, acceptance and our attestation (ACCEPT-6).
@@ -28,12 +29,14 @@ from pathlib import Path
 
 from odf_node.acceptance.attesting import Attester
 from odf_node.acceptance.checked_chain import NeededObject
+from odf_node.acceptance.checked_rows import RowsChecked, check_rows
 from odf_node.acceptance.examination import MAX_BLOCKS, Examination
 from odf_node.acceptance.offers import AcceptanceReport, Candidate, FileCount, Offer, acceptance_of, new_dataset_of
 from odf_node.acceptance.proofs import gather_proof, iter_steps_of, list_builds
 from odf_node.acceptance.refusing import InsufficientProofError, Refuser
 from odf_node.acceptance.statements import Statements
-from odf_node.acceptance.verification import check_rows, replay_steps
+from odf_node.acceptance.verification import replay_steps
+from odf_node.datasets.changelogs import Changelogs
 from odf_node.derive.replaying import Replayer
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import (
@@ -132,11 +135,13 @@ class Acceptor:
             rule = self.policies.find_rule(offer.name, candidate.dataset_id, offer.source_url)
         others = self._statements()
         offered = others.read_about(candidate.dataset_id, offer.statements)
+        checked = RowsChecked(0)
         try:
             if offer.portion.has_files:
                 self._locate_objects(candidate, arrivals, paths)  # (4)
             if offer.portion.has_rows:
-                check_rows(chain, paths, self.say, reader=reader)  # (5)
+                changelogs = Changelogs(self.chains, self.objects, self.engines.rows)
+                checked = check_rows(chain, paths, self.say, reader=reader, changelogs=changelogs)  # (5)
             witnesses = others.witnesses(chain, offered) if rule.policy is Policy.ATTESTED else ()
             named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
             proof = gather_proof(
@@ -149,7 +154,7 @@ class Acceptor:
                 reads=offer.reads,
                 with_digests=bool(rule.engines),
             )
-            proof = replace(proof, is_new=candidate.is_new, identity_named=named)
+            proof = replace(proof, is_new=candidate.is_new, identity_named=named, weakness="; ".join(checked.notes))
             if offer.portion.has_rows:
                 decision = decide(rule, proof)  # (6)
             else:
@@ -171,7 +176,7 @@ class Acceptor:
             AcceptanceReport,
             replayed_steps=replayed,
             decision=decision,
-            warnings=chain.warnings,
+            warnings=(*checked.notes, *chain.warnings),
             first_contact=candidate.is_new,
             portion=offer.portion,
         )

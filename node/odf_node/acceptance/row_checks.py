@@ -7,13 +7,13 @@ Source: clause ROWS-7 in ``spec/extensions/acceptance.md``.
 """
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
-from typing import Final
+from typing import BinaryIO, Final
 
 from odf_node.acceptance.checked_chain import CheckedChain
 from odf_node.ports.objects import ArrivingObjects, StagedObject
@@ -23,6 +23,7 @@ from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.multihash import Multihash
+from odf_protocol.vocabulary import Vocabulary
 
 LARGE_BYTES: Final = 16 * 1024 * 1024  # guess: reading it takes longer than to start a reader for it
 MOST_READERS: Final = 2
@@ -45,7 +46,7 @@ class RowChecks:
         self._path_of = path_of
         self._arriving = Lock()
         self._awaited: dict[Multihash, list[_Awaited]] = {}
-        self._found: dict[int, Future[None]] = {}
+        self._found: dict[int, Future[int]] = {}
         self._readers = [SliceProcess()]
         self._idle: SimpleQueue[SliceProcess] = SimpleQueue()
         self._threads: ThreadPoolExecutor | None = None
@@ -78,13 +79,23 @@ class RowChecks:
         """Give ``objects`` to those who bring them, so that what arrives is heard of here."""
         return objects if self._threads is None else _Heard(objects, self._arrive)
 
-    def check(self, path: Path, block: Block, view: DatasetView) -> None:
+    def check(self, path: Path, block: Block, view: DatasetView) -> int:
         """Say what was found, or find it now; as ``SliceProcess.check``."""
         if self._threads is None:
-            self._readers[0].check(path, block, view)
-            return
+            return self._readers[0].check(path, block, view)
         found = self._found.get(block.sequence_number) or self._threads.submit(self._read, path, block, view)
-        found.result()
+        return found.result()
+
+    def fingerprint(self, path: Path, *, key: bytes, vocabulary: Vocabulary, target: BinaryIO) -> None:
+        """Write fingerprints, when all slices were asked about; as ``SliceProcess.fingerprint``."""
+        self._readers[0].fingerprint(path, key=key, vocabulary=vocabulary, target=target)
+
+    def read_window(
+        self, path: Path, *, first: int, count: int, columns: Sequence[str], most_characters: int
+    ) -> list[list[tuple[str, int] | None]]:
+        """Read rows as texts, when all slices were asked about; as ``SliceProcess.read_window``."""
+        reader = self._readers[0]
+        return reader.read_window(path, first=first, count=count, columns=columns, most_characters=most_characters)
 
     def close(self) -> None:
         """End the readers, also in the middle of a slice."""
@@ -103,10 +114,10 @@ class RowChecks:
                 found = self._threads.submit(self._read, self._path_of(name), each.block, each.view)
                 self._found[each.block.sequence_number] = found
 
-    def _read(self, path: Path, block: Block, view: DatasetView) -> None:
+    def _read(self, path: Path, block: Block, view: DatasetView) -> int:
         reader = self._idle.get()
         try:
-            reader.check(path, block, view)
+            return reader.check(path, block, view)
         finally:
             self._idle.put(reader)
 

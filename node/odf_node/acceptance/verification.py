@@ -5,10 +5,9 @@ changes nothing.
 """
 
 import itertools
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError, NotReplayableError
@@ -26,15 +25,13 @@ from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.observing import DatasetVersion, Run, RunKind
 from odf_node.ports.progress import Count, Say
 from odf_node.readable_inputs import find_input
-from odf_node.rows.slice_process import RowReader, SliceProcess
 from odf_protocol import block_traits as traits
 from odf_protocol.block import Block, decode_block
 from odf_protocol.chain import ChainState
 from odf_protocol.dataset_view import DatasetView, apply
 from odf_protocol.errors import RejectedError
-from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, SetTransform, TransformSql
+from odf_protocol.events import DatasetKind, ExecuteTransform, SetTransform, TransformSql
 from odf_protocol.key_history import KeyHistory
-from odf_protocol.multihash import Multihash
 from odf_protocol.replay import EngineIdentity, ReplayRecord
 from odf_protocol.transform_plan import input_ids
 
@@ -112,51 +109,6 @@ def check_stored(
 
     before = None if state is None else load_view(chains, record.id, upto=after)
     return check_chain(iter_offered(), keys=keys, state=state, before=before, signed=signed)
-
-
-def check_rows(
-    chain: CheckedChain,
-    paths: Mapping[Multihash, Path],
-    say: Say,
-    *,
-    chosen: Container[int] | None = None,
-    reader: RowReader | None = None,
-    whole: Count | None = None,
-) -> int:
-    """Check every row of every slice against its block; return how many rows that were.
-
-    Args:
-        chain: The blocks.
-        paths: Has each slice that is read, whole.
-        say: Hears after each slice how many rows are done.
-        chosen: Numbers of the blocks whose slices are read; None: all.
-        reader: Reads them and stays open; None: one that is started here.
-        whole: How many rows were read before these, and of how many; None: these are all.
-
-    Raises:
-        RejectedError, MalformedError, UnsupportedError: ROWS-1 to ROWS-6.
-    """
-    rows, whole = 0, whole or _rows_of(chain)
-    asked: AbstractContextManager[RowReader] = SliceProcess() if reader is None else nullcontext(reader)
-    with asked as process:
-        for step in chain.iter_steps(traits.ROWS):
-            block, event = step.block, step.block.event
-            if chosen is not None and block.sequence_number not in chosen:
-                continue
-            assert isinstance(event, AddData | ExecuteTransform)
-            assert event.new_data is not None
-            if step.after.schema is None:
-                raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
-            count = event.new_data.offset_interval.row_count
-            say("checking rows", Count(whole.done + rows, whole.total, "rows"))
-            process.check(paths[event.new_data.physical_hash], block, step.after)
-            rows += count
-    return rows
-
-
-def _rows_of(chain: CheckedChain) -> Count:
-    before = 0 if chain.before is None else chain.before.next_offset
-    return Count(0, chain.view.next_offset - before, "rows")
 
 
 def find_missing_inputs(

@@ -1,4 +1,4 @@
-"""Rows for engines in one folder: ``rows/<2 hex>/<hash>-<checksum>.parquet``.
+"""Rows for engines in one folder: ``rows/<2 hex>/<hash>-<checksum>.parquet``, and what is known of them in other forms.
 
 The checksum in the name makes a file prove itself: one that was cut by a power cut or that decayed is not found and is
 made again. So nothing here is synced to the disk.
@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 from odf_node.adapters.writers_lock import shared_lease
 from odf_node.home import Home
 from odf_node.ports.errors import mapped_os_errors
-from odf_node.ports.rows import EventTimes, RowsRoom
+from odf_node.ports.rows import ROWS, EventTimes, RowsRoom
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 
@@ -32,8 +32,11 @@ _MOST_EVENT_TIMES: Final = 100_000  # guess: portions of all inputs of final der
 _event_times: dict[tuple[Multihash, str], EventTimes] = {}
 """Of one process: a daemon opens its home for each piece of work. The rows of an object are the same in any home."""
 
+_KEY_NAME: Final = "fingerprint-key"
+_KEY_BYTES: Final = 32
+_key_of_process: bytes | None = None
+
 _READ_BYTES: Final = 1024 * 1024
-_SUFFIX: Final = ".parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,12 @@ class RowsFolder:
         self._home = home
         self.limit_bytes = limit_bytes
 
-    def find(self, object_hash: Multihash) -> Path | None:
-        path = self._find_file(object_hash)
+    def find(self, object_hash: Multihash, form: str = ROWS) -> Path | None:
+        path = self._find_file(object_hash, form)
         if path is None:
             return None
         with suppress(OSError):
-            if path.name == _file_name(object_hash, _checksum(path)):
+            if path.name == _file_name(object_hash, _checksum(path), form):
                 if path.stat().st_nlink == 1:  # an object keeps its times
                     os.utime(path)
                 return path
@@ -76,7 +79,7 @@ class RowsFolder:
         _event_times[object_hash, column] = times
 
     @contextmanager
-    def making(self, object_hash: Multihash) -> Iterator[BinaryIO]:
+    def making(self, object_hash: Multihash, form: str = ROWS) -> Iterator[BinaryIO]:
         # With the lease nobody sweeps the draft away, and one that a kill leaves is swept.
         with shared_lease(self._home), mapped_os_errors(self._home.rows):
             draft = self._home.staging / f"rows-{secrets.token_hex(8)}"
@@ -85,15 +88,31 @@ class RowsFolder:
                 with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
                     yield file
                 # In the place of the one that is there: who has found that one, or looks just now, needs one.
-                made = draft.rename(self._make_shard(object_hash) / _file_name(object_hash, _checksum(draft)))
-                self._drop_others(object_hash, made.name)
+                made = draft.rename(self._make_shard(object_hash) / _file_name(object_hash, _checksum(draft), form))
+                self._drop(path for path in self._list_files(object_hash, form) if path.name != made.name)
             finally:
                 draft.unlink(missing_ok=True)
 
     def adopt(self, object_hash: Multihash, path: Path) -> None:
         with suppress(OSError):
             if self._find_file(object_hash) is None:
-                os.link(path, self._make_shard(object_hash) / _file_name(object_hash, _checksum(path)))
+                os.link(path, self._make_shard(object_hash) / _file_name(object_hash, _checksum(path), ROWS))
+
+    def fingerprint_key(self) -> bytes:
+        global _key_of_process  # a home that cannot be written to has none of its own
+        place = self._home.rows / _KEY_NAME
+        with suppress(OSError):
+            if len(found := place.read_bytes()) == _KEY_BYTES:
+                return found
+        made = _key_of_process = _key_of_process or secrets.token_bytes(_KEY_BYTES)
+        with suppress(OSError):
+            self._home.rows.mkdir(mode=0o700, exist_ok=True)
+            draft = self._home.staging / f"key-{secrets.token_hex(8)}"  # one that a kill leaves is swept
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+                file.write(made)
+            draft.rename(place)
+        return made
 
     def measure(self) -> RowsRoom:
         found = [*self._iter_entries()]
@@ -117,7 +136,7 @@ class RowsFolder:
 
     def drop(self, object_hash: Multihash) -> None:
         with mapped_os_errors(self._home.rows):
-            self._drop_others(object_hash, "")
+            self._drop(self._list_files(object_hash, ""))
 
     def sweep(self, is_held: Callable[[Multihash], bool]) -> RowsRoom:
         return self._remove(entry for entry in self._iter_entries() if not is_held(entry.name))
@@ -134,23 +153,25 @@ class RowsFolder:
                 size_bytes += 0 if entry.is_object else entry.size_bytes
         return RowsRoom(files, size_bytes)
 
-    def _drop_others(self, object_hash: Multihash, kept: str) -> None:
-        for path in self._list_files(object_hash):
-            if path.name != kept:
-                path.unlink(missing_ok=True)
+    @staticmethod
+    def _drop(paths: Iterable[Path]) -> None:
+        for path in paths:
+            path.unlink(missing_ok=True)
 
-    def _find_file(self, object_hash: Multihash) -> Path | None:
-        return next(iter(self._list_files(object_hash)), None)
+    def _find_file(self, object_hash: Multihash, form: str = ROWS) -> Path | None:
+        return next(iter(self._list_files(object_hash, form)), None)
 
-    def _list_files(self, object_hash: Multihash) -> list[Path]:
+    def _list_files(self, object_hash: Multihash, form: str) -> list[Path]:
+        """List the files for an object in one form, in all where it is empty."""
         start = f"{object_hash}-"
         with suppress(FileNotFoundError):
-            return [path for path in self._shard(object_hash).iterdir() if path.name.startswith(start)]
+            found = self._shard(object_hash).iterdir()
+            return [path for path in found if path.name.startswith(start) and path.name.endswith(form)]
         return []
 
     def _iter_entries(self) -> Iterator[_Entry]:
         with suppress(FileNotFoundError):
-            for shard in self._home.rows.iterdir():
+            for shard in (each for each in self._home.rows.iterdir() if each.name != _KEY_NAME):
                 for path in shard.iterdir():
                     with suppress(OSError, MalformedError):
                         name, found = Multihash.parse(path.name.partition("-")[0]), path.lstat()
@@ -171,8 +192,8 @@ class RowsFolder:
         return self._home.rows / object_hash.digest[:1].hex()
 
 
-def _file_name(object_hash: Multihash, checksum: int) -> str:
-    return f"{object_hash}-{checksum:08x}{_SUFFIX}"
+def _file_name(object_hash: Multihash, checksum: int, form: str) -> str:
+    return f"{object_hash}-{checksum:08x}{form}"
 
 
 def _checksum(path: Path) -> int:

@@ -11,6 +11,7 @@ import odf_protocol
 from odf_engines.contract import TransformResponse
 from odf_engines.engine import Engine
 from odf_node.datasets.chains import load_view
+from odf_node.datasets.changelogs import TAKING, Changelogs
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.derive.replay_records import make_record, sign_record
@@ -26,7 +27,7 @@ from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.progress import UNHEARD, Count, Say
 from odf_protocol.dataset_view import DatasetView
-from odf_protocol.events import Checkpoint, ExecuteTransform, SetDataSchema
+from odf_protocol.events import Checkpoint, DataSlice, ExecuteTransform, SetDataSchema
 from odf_protocol.schema_compat import is_same
 from odf_protocol.step_statistics import StepStatistics
 from odf_protocol.timestamp import Timestamp
@@ -168,6 +169,8 @@ class Transformer:
             if view.schema is None:
                 writer.add(SetDataSchema(schema=schema), system_time=system_time)
             new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
+            if new_data is not None:
+                self._require_sound(replace(view, schema=schema), new_data, outputs, response)
             new_checkpoint = None
             if response.checkpoint_path is not None:
                 part = outputs.stage(response.checkpoint_path)
@@ -203,6 +206,14 @@ class Transformer:
             late_rows=response.statistics.late_rows,
             seconds=response.statistics.seconds,
         )
+
+    def _require_sound(
+        self, view: DatasetView, new_data: DataSlice, outputs: StagedOutputs, response: TransformResponse
+    ) -> None:
+        counted = response.statistics.rows_by_operation
+        taken = None if counted is None else sum(counted[op] for op in TAKING)
+        changelogs = Changelogs(self.chains, self.objects, self.engines.rows)
+        changelogs.require_sound(view, new_data, outputs.staged[new_data.physical_hash].path, taken=taken)
 
 
 def _count_rows(planned: Iterable[PlannedInput]) -> int:

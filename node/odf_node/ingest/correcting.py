@@ -23,6 +23,7 @@ from odf_engines import host, records
 from odf_engines.contract import QuarantineReason, ReferencedRows
 from odf_node import ingest
 from odf_node.datasets.chains import load_view
+from odf_node.datasets.changelogs import Changelogs
 from odf_node.datasets.queries import QueryRunner
 from odf_node.datasets.redefinition import require_changeable
 from odf_node.datasets.referencing import References
@@ -155,6 +156,9 @@ class Correcting:
             outputs = StagedOutputs(self.objects, stack)
             new_data = outputs.stage_slice(path, interval, None)
             assert new_data is not None
+            Changelogs(self.chains, self.objects, self.queries.engines.rows).require_sound(
+                view, new_data, outputs.staged[new_data.physical_hash].path
+            )
             event = AddData(
                 prev_checkpoint=view.prev_checkpoint,
                 prev_offset=view.last_offset,

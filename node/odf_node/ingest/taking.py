@@ -13,6 +13,7 @@ from odf_engines.contract import IngestRequest, IngestResponse, ReferencedRows
 from odf_engines.stage_figures import IngestStage, StageClock
 from odf_node import ingest
 from odf_node.datasets.chains import iter_slices
+from odf_node.datasets.changelogs import TAKING, Changelogs
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
@@ -239,6 +240,12 @@ class BatchTaker:
         with ExitStack() as stack:
             outputs = StagedOutputs(self.objects, stack)
             new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
+            # Where nothing stands, a merge has nothing to take back; a stream's operations are its source's (ROWS-13).
+            if new_data and root.view.schema and not isinstance(root.source.merge, MergeStrategyChangelogStream):
+                changelogs = Changelogs(self.chains, self.objects, self.engines.rows)
+                counted = response.statistics.rows_by_operation
+                taken = None if counted is None else sum(counted[op] for op in TAKING)
+                changelogs.require_sound(root.view, new_data, outputs.staged[new_data.physical_hash].path, taken=taken)
             _add_blocks(writer, root.view, batch, response, new_data, looked_up)
             merge_state = outputs.stage(response.state_path).hash if response.state_path else None
             number = writer.state.sequence_number if writer.has_blocks and writer.state else None

@@ -4,9 +4,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Final, Protocol
 
 from odf_protocol.multihash import Multihash
+
+ROWS: Final = ".parquet"
+"""The form in which engines read rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,11 @@ class EventTimes:
 class RowsCache(Protocol):
     """Files that can be made again at any time. A file is absent or whole: what is damaged counts as absent."""
 
-    def find(self, object_hash: Multihash) -> Path | None:
-        """Return the file with the rows of an object, read and found undamaged; it now counts as used."""
+    def find(self, object_hash: Multihash, form: str = ROWS) -> Path | None:
+        """Return the file with the rows of an object, read and found undamaged; it now counts as used.
+
+        ``form`` is how the file's name ends: another one than ``ROWS`` says something else of the rows.
+        """
         ...
 
     def find_event_times(self, object_hash: Multihash, column: str) -> EventTimes | None:
@@ -40,7 +46,7 @@ class RowsCache(Protocol):
         """Remember the event times of the rows of an object, for as long as this process runs."""
         ...
 
-    def making(self, object_hash: Multihash) -> AbstractContextManager[BinaryIO]:
+    def making(self, object_hash: Multihash, form: str = ROWS) -> AbstractContextManager[BinaryIO]:
         """Write the file for an object: it is there when the block ends, and nothing is when it fails.
 
         Raises:
@@ -53,6 +59,10 @@ class RowsCache(Protocol):
 
         Does nothing where the file system cannot do that, or where there is a file already.
         """
+        ...
+
+    def fingerprint_key(self) -> bytes:
+        """Return the key of this node for fingerprints of rows, which nobody else knows (ROWS-12)."""
         ...
 
     def measure(self) -> RowsRoom:
@@ -68,7 +78,7 @@ class RowsCache(Protocol):
         ...
 
     def drop(self, object_hash: Multihash) -> None:
-        """Remove the file for an object; an absent one is no error."""
+        """Remove the files for an object; an absent one is no error."""
         ...
 
     def sweep(self, is_held: Callable[[Multihash], bool]) -> RowsRoom:

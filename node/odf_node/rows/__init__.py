@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
+    from odf_node.rows import changelog_check as changelog_check
     from odf_node.rows import data_files as data_files
     from odf_node.rows import event_times as event_times
     from odf_node.rows import new_rows as new_rows

@@ -13,13 +13,18 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
+import numpy as np
+import pyarrow as pa
+
 import odf_protocol
 from odf_node import rows
 from odf_node.rows.slice_worker import PART_BYTES
-from odf_node.rows.slices import check_slice, hash_values_of, read_slice, summarise
+from odf_node.rows.slices import check_slice, hash_values_of, iter_rows, read_slice, summarise
 from odf_protocol.block import decode_block
+from odf_protocol.changelog_balance import CHANGE, are_taken
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
 from odf_protocol.events import AddData, ExecuteTransform, SetDataSchema
+from odf_protocol.row_fingerprints import RowFingerprints
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
@@ -46,10 +51,12 @@ def _find_answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
         _limit_time(request["cpu_s"])
         if request["operation"] == "check":
-            _check(request)
-            return {"result": None}
+            return {"result": _check(request)}
         if request["operation"] == "rewrite":
             _rewrite(request)
+            return {"result": None}
+        if request["operation"] == "fingerprint":
+            _fingerprint(request)
             return {"result": None}
         if request["operation"] == "summarise":
             return _summarise(request)
@@ -78,8 +85,29 @@ def _find_answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"error": {"kind": "malformed", "what": "slice", "found": f"{type(error).__name__}: {error}"[:400]}}
 
 
-def _check(request: dict[str, Any]) -> None:
-    check_slice(Path(request["path"]), **_claims_of(request))
+def _check(request: dict[str, Any]) -> int:
+    """Check a slice, and count the rows that take another one back."""
+    claims, taken = _claims_of(request), 0
+
+    def count(batch: pa.RecordBatch) -> None:
+        nonlocal taken
+        taken += int(np.count_nonzero(are_taken(np.asarray(batch.column(claims["vocabulary"].op)))))
+
+    check_slice(Path(request["path"]), **claims, keep=count)
+    return taken
+
+
+def _fingerprint(request: dict[str, Any]) -> None:
+    """Write the rows of a slice as ``CHANGE`` has them."""
+    known, parts = Vocabulary(*request["vocabulary"]), _Parts()
+    fingerprints = RowFingerprints(base64.b64decode(request["key"]))
+    for batch in iter_rows(Path(request["path"])):
+        found = fingerprints.of(batch, (known.offset, known.op, known.system_time))
+        changes = np.empty(batch.num_rows, CHANGE)
+        changes["high"], changes["low"] = found["high"], found["low"]
+        changes["op"] = np.asarray(batch.column(known.op))
+        parts.write(changes.tobytes())
+    parts.flush_all()
 
 
 def _rewrite(request: dict[str, Any]) -> None:

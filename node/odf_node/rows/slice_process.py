@@ -58,7 +58,17 @@ class ReadingLimits:
 class RowReader(Protocol):
     """Who checks rows of slices."""
 
-    def check(self, path: Path, block: Block, view: DatasetView) -> None:
+    def check(self, path: Path, block: Block, view: DatasetView) -> int:
+        """See ``SliceProcess``."""
+        ...
+
+    def fingerprint(self, path: Path, *, key: bytes, vocabulary: Vocabulary, target: BinaryIO) -> None:
+        """See ``SliceProcess``."""
+        ...
+
+    def read_window(
+        self, path: Path, *, first: int, count: int, columns: Sequence[str], most_characters: int
+    ) -> list[list[tuple[str, int] | None]]:
         """See ``SliceProcess``."""
         ...
 
@@ -76,7 +86,7 @@ class SliceProcess:
         if self._process is None:
             self._start()
 
-    def check(self, path: Path, block: Block, view: DatasetView) -> None:
+    def check(self, path: Path, block: Block, view: DatasetView) -> int:
         """Check every row of the slice at ``path`` against the block that adds it (ROWS-1 to ROWS-6).
 
         Args:
@@ -84,11 +94,36 @@ class SliceProcess:
             block: With an AddData or ExecuteTransform that has data.
             view: What is in force at the block; has a schema.
 
+        Returns:
+            How many rows take another one back.
+
         Raises:
             RejectedError, MalformedError, UnsupportedError: The slice is not what the block says, or costs too much.
             UnavailableError: Somebody ended the process.
         """
-        self._ask(_request_of("check", path, block, view), path.stat().st_size, block.sequence_number)
+        return int(self._ask(_request_of("check", path, block, view), path.stat().st_size, block.sequence_number))
+
+    def fingerprint(self, path: Path, *, key: bytes, vocabulary: Vocabulary, target: BinaryIO) -> None:
+        """Write the fingerprints and operations of the rows of a slice that was checked (ROWS-12).
+
+        Args:
+            path: The slice.
+            key: See ``RowFingerprints``.
+            vocabulary: Names of the columns that are no part of a row.
+            target: Gets them as ``CHANGE`` has them.
+
+        Raises:
+            RejectedError, MalformedError, UnsupportedError: They cannot be read at bounded cost.
+            UnavailableError: Somebody ended the process.
+            HomeFullError, HomeReadOnlyError: Of ``target``.
+        """
+        request = {
+            "operation": "fingerprint",
+            "path": str(path),
+            "key": base64.b64encode(key).decode(),
+            "vocabulary": vocabulary.columns,
+        }
+        self._ask(request, path.stat().st_size, None, target)
 
     def rewrite(self, path: Path, block: Block, view: DatasetView, target: BinaryIO) -> None:
         """Check every row as ``check`` does, and write the rows that were checked anew, as this node writes slices.
@@ -201,7 +236,7 @@ class SliceProcess:
             process.kill()
 
     def _ask(
-        self, request: dict[str, Any], size_bytes: int, sequence_number: int, target: BinaryIO | None = None
+        self, request: dict[str, Any], size_bytes: int, sequence_number: int | None, target: BinaryIO | None = None
     ) -> Any:
         return self._ask_for_bytes(request, size_bytes, sequence_number, most_bytes=0, target=target)[0]
 

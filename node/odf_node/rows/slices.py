@@ -143,6 +143,12 @@ def read_slice(path: Path) -> pa.Table:
         return pa.Table.from_batches(_iter_batches(file), file.schema_arrow)
 
 
+def iter_rows(path: Path) -> Iterator[pa.RecordBatch]:
+    """Read a slice that has passed ``check_slice`` batch by batch."""
+    with open_slice(path) as file:
+        yield from _iter_batches(file)
+
+
 def read_last_rows(path: Path, count: int) -> pa.Table:
     """Read the last ``count`` rows of a slice that has passed ``check_slice``, or all if there are fewer.
 

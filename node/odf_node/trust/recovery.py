@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from odf_node.acceptance.verification import check_chain, check_rows
+from odf_node.acceptance.checked_rows import check_rows
+from odf_node.acceptance.verification import check_chain
 from odf_node.commit_point import commit_with_objects
 from odf_node.datasets.chains import load_view
 from odf_node.errors import ForeignKeyError, UsageError

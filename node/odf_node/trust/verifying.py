@@ -15,17 +15,18 @@ from typing import Any, Final
 
 from odf_engines.errors import EngineError
 from odf_node.acceptance.checked_chain import CheckedChain
+from odf_node.acceptance.checked_rows import check_rows
 from odf_node.acceptance.proofs import describe_missing_engines
 from odf_node.acceptance.verification import (
     ReplayMismatchError,
     UnrepeatableQueryError,
     check_records,
-    check_rows,
     check_stored,
     find_missing_inputs,
     replay_steps,
 )
 from odf_node.datasets.chains import find_partial, iter_decoded, load_view
+from odf_node.datasets.changelogs import Changelogs
 from odf_node.datasets.naming import select_datasets
 from odf_node.datasets.presence import Presence
 from odf_node.derive.replaying import Replayer
@@ -309,12 +310,14 @@ class Verifier:
         chosen = data if options.sample is None else sorted(options.random.sample(data, min(options.sample, len(data))))
         # Of a piece nobody knows what the others hold.
         is_all = before.first is None and chain.last == record.head
-        rows = check_rows(
+        changelogs = Changelogs(self.chains, self.objects, self.engines.rows) if options.sample is None else None
+        checked = check_rows(
             chain,
             paths,
             say,
             chosen=frozenset(chosen),
             whole=None if is_all and options.sample is None else Count(before.rows, None, "rows"),
+            changelogs=changelogs,
         )
         steps = chain.count(traits.STEP)
         replayed, not_checked, divergence = before.replayed_steps, before.not_checked, before.divergence
@@ -341,7 +344,7 @@ class Verifier:
                 replayed = (replayed or 0) + done
         return replace(
             before,
-            rows=before.rows + rows,
+            rows=before.rows + checked.rows,
             slices=before.slices + len(chosen),
             slices_in_range=before.slices_in_range + len(data),
             steps_in_range=before.steps_in_range + steps,
@@ -351,7 +354,7 @@ class Verifier:
             first=before.first or chain.first,
             last=chain.last,
             partial=chain.state.coverage.describe(),
-            warnings=(*before.warnings, *engine_notes, *chain.warnings),
+            warnings=(*before.warnings, *checked.notes, *engine_notes, *chain.warnings),
         )
 
     def _obstacle(self, chain: CheckedChain, options: VerifyOptions, missing: Sequence[str]) -> str:

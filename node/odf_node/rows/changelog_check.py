@@ -1,0 +1,176 @@
+"""Whether blocks take back rows that were never given, over the slices of a whole chain.
+
+Only the rows that new blocks take back are looked for; a chain of appends alone costs nothing. Slices are read by the
+process that reads slices of others, which gives 17 bytes for each row. They are kept by the object, under a key of this
+node, so that whoever follows a chain reads no slice twice.
+
+Source: clauses ROWS-12 to ROWS-14 in ``spec/extensions/acceptance.md``.
+"""
+
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from odf_node.ports.rows import RowsCache
+from odf_node.rows.slice_process import RowReader
+from odf_protocol.changelog_balance import CHANGE, ChangelogBalance, UnsoundRows, are_taken, taken_rows
+from odf_protocol.errors import MalformedError, RejectedError, UnavailableError
+from odf_protocol.multihash import Multihash
+from odf_protocol.vocabulary import Vocabulary
+
+RULE: Final = "ROWS-12 nothing-is-taken-back-that-is-not-current"
+_MOST_ROWS: Final = 4_000_000
+"""Rows taken back that are looked for at once; for more, the chain is gone through again.  # guess: some 400 MB"""
+_MOST_CHARACTERS: Final = 80  # guess: of a value that a message shows
+_FORM_DIGITS: Final = 16  # guess: keys and vocabularies that one home ever has are told apart
+_MOST_COLUMNS: Final = 12  # guess: as many as people read
+
+_Changes = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSlice:
+    """A slice whose rows were checked.
+
+    Attributes:
+        sequence_number: Of the block that adds it.
+        object_hash: Names it.
+        path: Has it.
+        rows: How many it has.
+        first_offset: Of them.
+        taken: How many of them take another one back; None: nobody counted.
+        is_excused: What it takes back need not be there (ROWS-13).
+    """
+
+    sequence_number: int
+    object_hash: Multihash
+    path: Path
+    rows: int
+    first_offset: int
+    taken: int | None = None
+    is_excused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnsoundBlock:
+    """A block that takes back what is not there; ``values`` are those of its first such row, as a person reads them."""
+
+    where: ChainSlice
+    rows: UnsoundRows
+    values: str = ""
+
+    def explain(self) -> str:
+        """Name the row, and say how many there are."""
+        more = f", and {self.rows.count - 1:,} more" if self.rows.count > 1 else ""
+        return f"offset {self.where.first_offset + self.rows.row}, which takes back {self.values}{more}"
+
+    def as_error(self) -> RejectedError:
+        """Give the error that refuses the block."""
+        return RejectedError(
+            RULE,
+            sequence_number=self.where.sequence_number,
+            expected="that what is retracted or corrected was given and not yet taken back",
+            found=self.explain(),
+        )
+
+
+def describe_unsound(blocks: Sequence[UnsoundBlock]) -> str:
+    """Say in words what is weak about a dataset that takes back what is not there, for which it is excused."""
+    count, first = sum(each.rows.count for each in blocks), blocks[0].where.sequence_number
+    rows = "1 row is" if count == 1 else f"{count:,} rows are"
+    return f"{rows} taken back that were never given, from block {first} on: operations are those of its source"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogCheck:
+    """Looks for what new slices of one chain take back; ``columns`` are those that say what a row is."""
+
+    reader: RowReader
+    cache: RowsCache
+    vocabulary: Vocabulary
+    columns: tuple[str, ...]
+
+    def find_unsound(self, earlier: Sequence[ChainSlice], new: Sequence[ChainSlice]) -> list[UnsoundBlock]:
+        """Find the blocks that take back a row that is not there, up to the first one that is not excused.
+
+        Args:
+            earlier: All slices of the chain before the new ones, in order; what they take back was judged before.
+            new: Those that are judged, in order.
+
+        Raises:
+            RejectedError, MalformedError, UnsupportedError: A slice costs too much to read.
+            UnavailableError: Somebody ended the process.
+        """
+        counted = [each if each.taken is not None else self._count(each) for each in new]
+        taking = [each for each in counted if each.taken]
+        if not taking:
+            return []
+        parts = -(-sum(each.taken or 0 for each in taking) // _MOST_ROWS)
+        found: dict[int, UnsoundRows] = {}
+        # What comes after the last block that takes anything is of no matter, nor after one that is refused.
+        end = 1 + max(place for place, each in enumerate(counted) if each.taken)
+        for part in range(parts):
+            balance = ChangelogBalance(np.concatenate([self._taken(each, part, parts) for each in taking]))
+            for each in earlier:
+                balance.add(self._read(each))
+            for place, each in enumerate(counted[:end]):
+                unsound = balance.add(self._read(each))
+                if unsound is not None:
+                    found[place] = unsound.together(found[place]) if place in found else unsound
+                    if not each.is_excused:
+                        end = place + 1
+                        break
+        blocks = [UnsoundBlock(counted[place], found[place]) for place in sorted(found) if place < end]
+        return [*blocks[:-1], *(replace(each, values=self._show(each)) for each in blocks[-1:])]
+
+    def _taken(self, each: ChainSlice, part: int, parts: int) -> _Changes:
+        rows: _Changes = taken_rows(self._read(each))
+        kept: _Changes = rows[rows["high"] % np.uint64(parts) == part]
+        return kept
+
+    def _count(self, each: ChainSlice) -> ChainSlice:
+        return replace(each, taken=int(np.count_nonzero(are_taken(self._read(each)["op"]))))
+
+    def _show(self, block: UnsoundBlock) -> str:
+        shown, path = self.columns[:_MOST_COLUMNS], block.where.path
+        rows = self.reader.read_window(
+            path, first=block.rows.row, count=1, columns=shown, most_characters=_MOST_CHARACTERS
+        )
+        cells = zip(shown, rows[0] if rows else [], strict=False)
+        said = ", ".join(f"{name} {'null' if cell is None else repr(cell[0])}" for name, cell in cells)
+        return f"({said}{', ...' if len(self.columns) > len(shown) else ''})"
+
+    def _read(self, each: ChainSlice) -> _Changes:
+        """Give the rows of a slice as ``CHANGE`` has them; computed where they are not kept."""
+        key = self.cache.fingerprint_key()
+        named = json.dumps([key.hex(), *self.vocabulary.columns]).encode()
+        form = f".changes-{hashlib.sha3_256(named).hexdigest()[:_FORM_DIGITS]}"
+        path = self.cache.find(each.object_hash, form)
+        if path is None:
+            try:
+                with self.cache.making(each.object_hash, form) as file:
+                    self._compute(each, key, file)
+            except UnavailableError:  # there is no room, for which nothing is refused
+                held = io.BytesIO()
+                self._compute(each, key, held)
+                return _whole(np.frombuffer(held.getbuffer(), CHANGE), each)
+            path = self.cache.find(each.object_hash, form)
+        if path is None:
+            raise UnavailableError(f"the rows of block {each.sequence_number} were removed while they were looked at")
+        return _whole(np.memmap(path, CHANGE, "r"), each)
+
+    def _compute(self, each: ChainSlice, key: bytes, target: BinaryIO) -> None:
+        self.reader.fingerprint(each.path, key=key, vocabulary=self.vocabulary, target=target)
+
+
+def _whole(changes: _Changes, each: ChainSlice) -> _Changes:
+    if len(changes) != each.rows:
+        raise MalformedError("slice", where=f"block {each.sequence_number}", found=f"{len(changes)} rows")
+    return changes
