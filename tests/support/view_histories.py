@@ -412,8 +412,8 @@ def _described(path: Path) -> DataSlice:
 def write_changes(path: Path, schema: DataSchema, start: int, changes: Sequence[Change]) -> None:
     """Write a slice."""
     arrow = arrow_schema_of(schema)
-    more = (_FLOAT,) if "f" in arrow.names else ()
-    columns = zip(*((*each.row, *more) for each in changes), strict=True)
+    # Rows of ``WITH_FLOATS`` may leave the float out.
+    columns = zip(*((*each.row, _FLOAT)[: len(arrow) - 3] for each in changes), strict=True)
     arrays = [
         pa.array(range(start, start + len(changes)), pa.int64()),
         pa.array([each.op for each in changes], pa.int32()),

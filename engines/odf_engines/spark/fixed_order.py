@@ -16,7 +16,7 @@ Columns of maps cannot be ordered and are passed over.
 Source: clauses ENGINE-17 and ENGINE-18 in ``spec/extensions/engine-contract.md``.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
@@ -28,12 +28,8 @@ from odf_engines.errors import LimitExceededError, NotReplayableError
 from odf_engines.spark.gate.row_order import find_order_dependence
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, simple_name, view_name
 from odf_engines.spark.java_side import analysed_plan, java_class, rows_of_plan, scala_object, scala_sequence
+from odf_engines.spark.launch import ANY_ORDER, ONE_ORDER
 
-_ONE_PARTITION = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.files.maxPartitionBytes": str(2**50),
-    "spark.sql.files.minPartitionNum": "1",
-}
 _numbers = count()
 
 
@@ -46,16 +42,24 @@ def depends_on_order(result: Any, inputs: Collection[str]) -> bool:
 
 
 @contextmanager
-def in_one_partition(spark: Any) -> Iterator[None]:
-    """Plan what is planned inside with one partition, in a session whose own settings differ."""
-    before = {name: spark.conf.get(name) for name in _ONE_PARTITION}
-    for name, value in _ONE_PARTITION.items():
-        spark.conf.set(name, value)
+def in_one_order(spark: Any) -> Iterator[None]:
+    """Plan what is planned inside in one fixed order, in a session whose own settings differ."""
+    before = {name: spark.conf.get(name) for name in ONE_ORDER}
+    _configure(spark, ONE_ORDER)
     try:
         yield
     finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
+        _configure(spark, before)
+
+
+def allow_any_order(spark: Any) -> None:
+    """Let a session compute what follows from no order of rows as Spark does by itself."""
+    _configure(spark, ANY_ORDER)
+
+
+def _configure(spark: Any, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        spark.conf.set(name, value)
 
 
 @contextmanager

@@ -56,6 +56,29 @@ SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=192m")
 _PAGE_BYTES = 2 * 1024**2
 _PAGES_OF_HEAP = 4096
 
+ONE_ORDER = {
+    # One ordered partition: order and grouping of rows cannot depend on cores or file sizes.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.maxPartitionBytes": str(2**50),
+    "spark.sql.maxSinglePartitionBytes": f"{2**63 - 1}b",
+    # The rows of a group are met in the order in which they come, whatever else is computed with them. Else the 129th
+    # group makes Spark merge the first rows of each last; a group that finds no place in the first of two maps comes
+    # behind those that do; and a null, sorted, changes the places of rows beside it that tie.
+    "spark.sql.execution.useObjectHashAggregateExec": "false",
+    "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
+    "spark.sql.sort.enableRadixSort": "false",
+}
+"""What fixes the order in which rows are met. Source: clause SWITCH-2 in ``spec/extensions/engine-switches.md``."""
+
+ANY_ORDER = {
+    "spark.sql.maxSinglePartitionBytes": "128m",
+    "spark.sql.execution.useObjectHashAggregateExec": "true",
+    "spark.sql.codegen.aggregate.map.twolevel.enabled": "true",
+    "spark.sql.sort.enableRadixSort": "true",
+}
+"""What Spark does by itself, up to twice as fast, where a result follows from no order (SWITCH-3)."""
+
 SETTINGS = {
     # What a query means
     "spark.sql.ansi.enabled": "true",
@@ -71,15 +94,18 @@ SETTINGS = {
     # What a file says of its rows (extremes, dictionaries, page indexes) is its publisher's word: rows are read.
     "spark.sql.parquet.filterPushdown": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # One ordered partition: order and grouping of rows cannot depend on cores or file sizes.
-    "spark.sql.shuffle.partitions": "1",
+    **ONE_ORDER,
     "spark.default.parallelism": "1",
-    "spark.sql.files.minPartitionNum": "1",
-    "spark.sql.files.maxPartitionBytes": str(2**50),
+    # Which way a query goes, and with it the order of its rows, must not follow from sizes of files.
     "spark.sql.adaptive.enabled": "false",
-    # Which way a join goes, and with it the order of its rows, must not follow from the sizes of files.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.join.preferSortMergeJoin": "true",
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    # More rows than these would make of what a recursion begins with a plan instead of rows.
+    "spark.sql.cteRecursionAnchorRowsLimitToConvertToLocalRelation": "0",
+    # A small table is waited for as long as the request has time.
+    "spark.sql.broadcastTimeout": "-1",
     # What a query cannot reach; the gate and the sandbox hold without these too.
     "spark.sql.runSQLOnFiles": "false",
     "spark.sql.restrictedMode.enabled": "true",

@@ -22,7 +22,7 @@ from pyspark.sql.functions import sum as total
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
-from odf_engines.spark.fixed_order import unspilled
+from odf_engines.spark.fixed_order import allow_any_order, unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.trees import iter_plan, simple_name
 from odf_engines.spark.java_side import analysed_plan
@@ -138,6 +138,7 @@ def make_ready(spark: SparkSession, request: TransformRequest, *, in_one_order: 
         in_one_order: Whether the result is exact only in one fixed order of execution.
     """
     if not in_one_order:
+        allow_any_order(spark)
         partitions = 1 + _read_bytes(request) // _PARTITION_BYTES
         spark.conf.set("spark.sql.files.maxPartitionBytes", max(PIECE_BYTES, _PARTITION_BYTES))
         spark.conf.set("spark.sql.shuffle.partitions", min(_MOST_PARTITIONS, partitions))

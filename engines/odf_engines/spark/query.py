@@ -23,7 +23,13 @@ from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.queries import name_tables_in_double_quotes, quote_dotted_names, tell_apart
 from odf_engines.ingest.slice_writer import iter_groups
 from odf_engines.records.carriers import TIMESTAMP, carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
-from odf_engines.spark.fixed_order import depends_on_order, in_canonical_order, in_one_partition, unspilled
+from odf_engines.spark.fixed_order import (
+    allow_any_order,
+    depends_on_order,
+    in_canonical_order,
+    in_one_order,
+    unspilled,
+)
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.preprocess import run_query
@@ -62,10 +68,12 @@ def run(spark: Any, request: QueryRequest, folder: Path) -> dict[str, object]:
     # Small tables can have a large join, so only a bounded answer is collected.
     is_small = request.max_rows is not None and request.max_rows <= _MOST_ROWS_COLLECTED
     try:
-        with in_one_partition(spark):
+        with in_one_order(spark):
             sql = name_tables_in_double_quotes(quote_dotted_names(request.sql, names), names)
             answer = run_query(spark, sql, names, known=taken)
             matters = depends_on_order(answer, names)
+            if not matters:
+                allow_any_order(spark)
             states = [name for name in names if name not in taken]
             answer = in_canonical_order(answer, [name for name in names if name in taken], states)
             if request.max_rows is not None:

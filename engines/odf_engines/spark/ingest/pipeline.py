@@ -25,7 +25,7 @@ from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders, Ingested, answer_of, name_samples, slice_schema, write_sample
 from odf_engines.records.source_records import ERRORS, RECORD
-from odf_engines.spark.fixed_order import in_one_partition, unspilled
+from odf_engines.spark.fixed_order import allow_any_order, in_one_order, unspilled
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.convert import convert_read, convert_records
 from odf_engines.spark.ingest.handover import Handover, handover_for
@@ -133,7 +133,7 @@ def _merge(
         assert request.preprocess is not None
         with (
             folders.clock.measuring_alone(IngestStage.PREPROCESS, request.preprocess.engine.lower()),
-            in_one_partition(spark),
+            in_one_order(spark),
         ):
             answer, matters = run_preprocess(spark, request.preprocess, converted, result.target)
             columns = columns_of(schema_of_query(answer, known), request.merge, request.vocabulary, known)
@@ -199,6 +199,7 @@ def _configure(spark: Any, request: IngestRequest) -> None:
     }
     for name, value in settings.items():
         spark.conf.set(name, value)
+    allow_any_order(spark)
 
 
 def run(spark: Any, request: IngestRequest, folder: Path) -> dict[str, object]:
