@@ -22,9 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_protocol.hashing.arrow0 import hash_batches
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
 from odf_protocol.hashing.arrow0_rows import row_bytes
-from support.logical_hash import hash_table
+from support.logical_hash import hash_batches, hash_table
 
 BATCH_ROWS = 100_000
 ROUNDS = 7

@@ -6,7 +6,10 @@ Run: ``python tests/benchmarks/bench_manifest.py``
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from odf_protocol.events import (
     AddPushSource,

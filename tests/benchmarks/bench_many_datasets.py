@@ -20,6 +20,9 @@ from odf_node.datasets.searching import Searching
 from odf_node.home import Home
 from odf_node.ports import Commit, NewBlock, NewDataset, Origin
 from odf_protocol.block import decode_block, encode_block
+from odf_protocol.chain import Strictness
+from odf_protocol.chain.stored_state import encode_state
+from odf_protocol.chain.verify import ChainVerifier
 from odf_protocol.did import DatasetId
 from odf_protocol.events import (
     AddPushSource,
@@ -51,8 +54,17 @@ def creation(number: int) -> Commit:
         last = blocks[-1].hash if blocks else None
         raw = encode_block(event, system_time=NOON, prev_block_hash=last, sequence_number=place)
         blocks.append(NewBlock.of(decode_block(raw, expected_hash=None), None, None))
+    verifier = ChainVerifier(None, strictness=Strictness.OWN)
+    verifier.verify(block.raw for block in blocks)
+    assert verifier.state is not None
     new = NewDataset(name=f"{thing}.{number}", kind=DatasetKind.ROOT, origin=Origin.OWN, created_at=NOON)
-    return Commit(dataset_id=dataset_id, expected_head=None, blocks=tuple(blocks), chain_state=b"{}", new_dataset=new)
+    return Commit(
+        dataset_id=dataset_id,
+        expected_head=None,
+        blocks=tuple(blocks),
+        chain_state=encode_state(verifier.state),
+        new_dataset=new,
+    )
 
 
 def main(count: int) -> int:

@@ -79,7 +79,8 @@ def run(command: Sequence[str | Path], cwd: Path) -> tuple[float, float, str]:
     import time
 
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=environment)
     wall_s, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     if ran.returncode:
         raise SystemExit(f"{command}: {ran.stdout}{ran.stderr}")
