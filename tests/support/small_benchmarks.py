@@ -55,7 +55,8 @@ path, constants, words = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3:]
 source = open(path).read()
 for name, value in constants.items():
     value = tuple(value) if isinstance(value, list) else value
-    source, found = re.subn(rf"(?m)^{name}(: [^=\\n]*)? = [^(\\n]*(\\([^)]*\\))?[^\\n]*$", f"{name} = {value!r}", source)
+    line = rf"(?m)^{name}(: [^=\\n]*)? = [^(\\n]*(\\([^)]*\\))?[^\\n]*$"
+    source, found = re.subn(line, f"{name} = {value!r}", source)
     assert found == 1, (name, found)
 sys.argv, sys.path[0] = [path, *words], path.rpartition("/")[0]
 exec(compile(source, path, "exec"), {"__name__": "__main__", "__file__": path})
