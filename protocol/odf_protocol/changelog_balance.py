@@ -29,16 +29,19 @@ class UnsoundRows:
     """What a block takes back that is not there.
 
     Attributes:
-        row: The first such row of the block, from 0.
+        row: The first such row of the block, from 0; of those that nothing ever gave, where there are any.
         count: How many rows are taken back too often, each as often as it is.
+        never_given: How many of them nothing in the chain gave up to and with the block; the others were taken before.
     """
 
     row: int
     count: int
+    never_given: int
 
     def together(self, other: "UnsoundRows") -> "UnsoundRows":
         """Give what was found of two sets of rows of one block."""
-        return UnsoundRows(min(self.row, other.row), self.count + other.count)
+        row = min((not each.never_given, each.row) for each in (self, other))[1]
+        return UnsoundRows(row, self.count + other.count, self.never_given + other.never_given)
 
 
 def are_taken(operations: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -57,6 +60,7 @@ class ChangelogBalance:
         is_first[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
         self._high, self._low = high[is_first], low[is_first]
         self._balance = np.zeros(len(self._high), np.int64)
+        self._was_given = np.zeros(len(self._high), np.bool_)
 
     def add(self, changes: npt.NDArray[Any]) -> UnsoundRows | None:
         """Count the rows of a block, given as ``CHANGE`` has them; say what it takes back that is not there."""
@@ -66,10 +70,12 @@ class ChangelogBalance:
         takes = False
         for _, places, taken in self._iter_known(changes):
             np.add.at(self._balance, places, np.where(taken, -1, 1))
+            self._was_given[places[~taken]] = True
             takes = takes or bool(taken.any())
         if not takes or not (missing := np.maximum(before - self._balance, 0)).any():
             return None
-        left = missing.copy()
+        never = np.where(self._was_given, 0, missing)
+        left = (never if never.any() else missing).copy()
         first = 0
         # The last ones of each row are those too many; of them the one that comes first is named.
         for rows, places, taken in self._iter_known(changes, from_the_end=True):
@@ -77,7 +83,7 @@ class ChangelogBalance:
                 if left[place]:
                     left[place] -= 1
                     first = row
-        return UnsoundRows(first, int(missing.sum()))
+        return UnsoundRows(first, int(missing.sum()), int(never.sum()))
 
     def _iter_known(
         self, changes: npt.NDArray[Any], *, from_the_end: bool = False

@@ -71,8 +71,7 @@ def check_rows(
             path = paths[event.new_data.physical_hash]
             taken = process.check(path, block, step.after)
             if changelogs is not None:
-                excused = bool(taken) and changelogs.is_excused(step.after)
-                checked.append(slice_of(block, path, taken=taken, is_excused=excused))
+                checked.append(slice_of(block, path, step.after, taken=taken))
             count += event.new_data.offset_interval.row_count
         notes = () if changelogs is None else _check_changelog(chain, checked, changelogs, process)
     return RowsChecked(count, notes)
@@ -88,7 +87,7 @@ def _check_changelog(
         return ("whether rows that are taken back were there was not checked: files of earlier blocks are not here",)
     if not unsound:
         return ()
-    if not unsound[-1].where.is_excused:
+    if not unsound[-1].is_excused:
         raise unsound[-1].as_error()
     return (rows.changelog_check.describe_unsound(unsound),)
 

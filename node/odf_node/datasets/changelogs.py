@@ -4,7 +4,7 @@ Source: clauses ROWS-12 to ROWS-14 in ``spec/extensions/acceptance.md``.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,16 +18,21 @@ from odf_node.rows.slice_process import RowReader, SliceProcess
 from odf_protocol.block import Block, decode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
-from odf_protocol.enums import DatasetKind
-from odf_protocol.events import AddData, DataSlice, ExecuteTransform, MergeStrategyChangelogStream
+from odf_protocol.events import (
+    AddData,
+    DataSlice,
+    ExecuteTransform,
+    MergeStrategyChangelogStream,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
+)
 from odf_protocol.transform_plan import input_ids
 
 if TYPE_CHECKING:
-    from odf_node.rows.changelog_check import ChainSlice, UnsoundBlock
+    from odf_node.rows.changelog_check import ChainSlice, ChangelogCheck, Excuse, UnsoundBlock
 
 TAKING: Final = (1, 2)
 """Operations that take a row back. Source: ODF OperationType, retract and correct-from."""
-_DEEPEST: Final = 64  # guess: derivatives of derivatives; what lies behind is taken for sound
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +65,28 @@ class Changelogs:
         earlier = self.list_slices(view.dataset_id, before=first)
         if earlier is None:
             return None
+        check = self._check_of(view, reader)
+        unsound = check.find_unsound(earlier, new)
+        if not unsound or unsound[-1].is_excused or not self._has_unsound_input(view, reader):
+            return unsound
+        excuse = rows.changelog_check.Excuse.ALL
+        return check.find_unsound(earlier, [replace(each, excuse=excuse) for each in new])
+
+    def _check_of(self, view: DatasetView, reader: RowReader) -> "ChangelogCheck":
+        assert view.schema is not None
         known = view.vocabulary
         of_change = (known.offset, known.op, known.system_time)
         columns = tuple(each.name for each in view.schema.fields if each.name not in of_change)
-        check = rows.changelog_check.ChangelogCheck(reader, self.cache, known, columns)
-        return check.find_unsound(earlier, new)
+        return rows.changelog_check.ChangelogCheck(reader, self.cache, known, columns)
+
+    def _has_unsound_input(self, view: DatasetView, reader: RowReader) -> bool:
+        """Say whether a dataset is derived from one that takes back what is not there, which it may hand on."""
+        for dataset_id in () if view.transform is None else input_ids(view.transform):
+            record = self.chains.find_dataset(dataset_id)
+            slices = None if record is None else self.list_slices(dataset_id, before=record.head.sequence_number + 1)
+            if slices and self._check_of(load_view(self.chains, dataset_id), reader).find_unsound([], slices):
+                return True
+        return False
 
     def require_sound(self, view: DatasetView, new_data: DataSlice, path: Path, *, taken: int | None = None) -> str:
         """Stop this node from writing what takes back a row that is not there (ROWS-14).
@@ -90,13 +112,12 @@ class Changelogs:
             rows=new_data.offset_interval.row_count,
             first_offset=new_data.offset_interval.start,
             taken=taken,
-            is_excused=self.is_excused(view),
         )
         with SliceProcess() as reader:
             unsound = self.find_unsound(view, first=view.sequence_number + 1, new=[new], reader=reader)
         if not unsound:
             return ""
-        if unsound[-1].where.is_excused:
+        if unsound[-1].is_excused:
             return rows.changelog_check.describe_unsound(unsound)
         record = self.chains.find_dataset(view.dataset_id)
         name = str(view.dataset_id) if record is None else record.name
@@ -117,17 +138,15 @@ class Changelogs:
             found.append(slice_of(block, self.objects.get_path(data.physical_hash)))
         return found
 
-    def is_excused(self, view: DatasetView, depth: int = 0) -> bool:
-        """Say whether what a dataset takes back need not be there, by what is in force in it (ROWS-13)."""
-        if view.kind is DatasetKind.ROOT:
-            sources = (view.polling_source, *view.push_sources.values())
-            return any(each is not None and isinstance(each.merge, MergeStrategyChangelogStream) for each in sources)
-        if view.transform is None or depth > _DEEPEST:
-            return False
-        return any(
-            self.chains.find_dataset(each) is not None and self.is_excused(load_view(self.chains, each), depth + 1)
-            for each in input_ids(view.transform)
-        )
+
+def excuse_of(view: DatasetView) -> "Excuse":
+    """Say what a root may take back that is not there, by the sources in force in it (ROWS-13)."""
+    merges = [each.merge for each in (view.polling_source, *view.push_sources.values()) if each is not None]
+    if any(isinstance(each, MergeStrategyChangelogStream) for each in merges):
+        return rows.changelog_check.Excuse.ALL
+    if any(isinstance(each, MergeStrategySnapshot | MergeStrategyUpsertStream) for each in merges):
+        return rows.changelog_check.Excuse.TOO_OFTEN
+    return rows.changelog_check.Excuse.NONE
 
 
 def _describe_mend(view: DatasetView, name: str) -> str:
@@ -148,8 +167,8 @@ def data_of(block: Block) -> DataSlice:
     return block.event.new_data
 
 
-def slice_of(block: Block, path: Path, *, taken: int | None = None, is_excused: bool = False) -> "ChainSlice":
-    """Describe the slice that a block adds."""
+def slice_of(block: Block, path: Path, view: DatasetView | None = None, *, taken: int | None = None) -> "ChainSlice":
+    """Describe the slice that a block adds; ``view``: what is in force, for a block of which the rule is asked."""
     data = data_of(block)
     return rows.changelog_check.ChainSlice(
         sequence_number=block.sequence_number,
@@ -158,5 +177,5 @@ def slice_of(block: Block, path: Path, *, taken: int | None = None, is_excused: 
         rows=data.offset_interval.row_count,
         first_offset=data.offset_interval.start,
         taken=taken,
-        is_excused=is_excused,
+        excuse=rows.changelog_check.Excuse.NONE if view is None else excuse_of(view),
     )

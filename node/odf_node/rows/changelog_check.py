@@ -12,6 +12,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -35,6 +36,14 @@ _MOST_COLUMNS: Final = 12  # guess: as many as people read
 _Changes = npt.NDArray[Any]
 
 
+class Excuse(Enum):
+    """What a block may take back that is not there (ROWS-13)."""
+
+    NONE = "none"
+    TOO_OFTEN = "rows that were given, and taken back before"
+    ALL = "whatever its source or input does"
+
+
 @dataclass(frozen=True, slots=True)
 class ChainSlice:
     """A slice whose rows were checked.
@@ -46,7 +55,7 @@ class ChainSlice:
         rows: How many it has.
         first_offset: Of them.
         taken: How many of them take another one back; None: nobody counted.
-        is_excused: What it takes back need not be there (ROWS-13).
+        excuse: What of that need not be there.
     """
 
     sequence_number: int
@@ -55,7 +64,7 @@ class ChainSlice:
     rows: int
     first_offset: int
     taken: int | None = None
-    is_excused: bool = False
+    excuse: Excuse = Excuse.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,12 @@ class UnsoundBlock:
     where: ChainSlice
     rows: UnsoundRows
     values: str = ""
+
+    @property
+    def is_excused(self) -> bool:
+        """Say whether it is no reason to refuse the block."""
+        excuse = self.where.excuse
+        return excuse is Excuse.ALL or (excuse is Excuse.TOO_OFTEN and not self.rows.never_given)
 
     def explain(self) -> str:
         """Name the row, and say how many there are."""
@@ -84,8 +99,9 @@ class UnsoundBlock:
 def describe_unsound(blocks: Sequence[UnsoundBlock]) -> str:
     """Say in words what is weak about a dataset that takes back what is not there, for which it is excused."""
     count, first = sum(each.rows.count for each in blocks), blocks[0].where.sequence_number
-    rows = "1 row is" if count == 1 else f"{count:,} rows are"
-    return f"{rows} taken back that were never given, from block {first} on: operations are those of its source"
+    never = sum(each.rows.never_given for each in blocks)
+    rows = "1 row" if count == 1 else f"{count:,} rows"
+    return f"takes back {rows} too many, from block {first} on{f', {never:,} of them never given' if never else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +140,7 @@ class ChangelogCheck:
                 unsound = balance.add(self._read(each))
                 if unsound is not None:
                     found[place] = unsound.together(found[place]) if place in found else unsound
-                    if not each.is_excused:
+                    if not UnsoundBlock(each, found[place]).is_excused:
                         end = place + 1
                         break
         blocks = [UnsoundBlock(counted[place], found[place]) for place in sorted(found) if place < end]
