@@ -118,7 +118,7 @@ def test_base_installation_ingests_and_derives_without_spark(base: Base, source:
     query = "{kind: Sql, engine: datafusion, query: 'SELECT event_time, city FROM c WHERE people > 10000'}"
     fusion.write_text(derivative_manifest("fusion.cities", query))
     base.must("add", str(manifest))
-    assert "3 rows ingested" in base.must("pull", "cities", CITIES=source)
+    assert "3 rows added" in base.must("pull", "cities", CITIES=source)
     base.must("add", str(fusion))
     assert "2 rows derived" in base.must("pull", "fusion.cities")
     assert "1 step re-executed with an equal result" in base.must("verify", "fusion.cities")

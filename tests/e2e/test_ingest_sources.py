@@ -57,7 +57,7 @@ def test_pull_takes_every_file_of_a_pattern_in_order_of_names_each_in_a_commit(n
         tmp_path / "in", b="2024-01-02T00:00:00Z,2\n", a="2024-01-01T00:00:00Z,1\n", c="2024-01-03T00:00:00Z,3\n"
     )
     ran = node.must("pull", "days", environment=environment)
-    assert "days: 3 rows ingested" in ran.out
+    assert "days: 3 rows added" in ran.out
     assert "from 3 files, a commit each" in ran.out
     assert [(row["offset"], row["n"]) for row in rows(node, "days")] == [(0, 1), (1, 2), (2, 3)]
     log = node.must("log", "days", "--output-format", "yaml").out
@@ -78,14 +78,14 @@ def test_file_that_fails_among_others_stops_there_and_what_was_taken_is_told(nod
     )
     ran = node.run("pull", "days", environment=environment)
     assert ran.code == 7
-    assert "days: 1 row ingested" in ran.out
+    assert "days: 1 row added" in ran.out
     assert "none of 1 row of" in ran.err
     assert "day-b.csv" in ran.err
     assert [row["n"] for row in rows(node, "days")] == [1]
 
     # Mended, it and those behind it follow.
     write_days(tmp_path / "in", b="2024-01-02T00:00:00Z,2\n")
-    assert "2 rows ingested" in node.must("pull", "days", environment=environment).out
+    assert "2 rows added" in node.must("pull", "days", environment=environment).out
     assert [row["n"] for row in rows(node, "days")] == [1, 2, 3]
 
 
@@ -148,7 +148,7 @@ def test_day_on_which_a_publisher_swapped_day_and_month_is_refused_whole_mended_
     assert list_kept(node.home)["datasets"] == before
 
     # The manifest says how dates are written: the same file goes through, the dataset is the same.
-    assert "42,112 rows ingested" in run_step("mended")
+    assert "42,112 rows added" in run_step("mended")
     assert [record.id for record in list_kept(node.home)["datasets"]] == [record.id for record in before]
 
     # The publisher is right again, and so is the manifest: a day more and a few corrections, no other day.
@@ -187,6 +187,6 @@ def test_another_file_of_the_same_time_is_another_source(node: RealNode, tmp_pat
         path = tmp_path / "in" / f"day-{name}.csv"
         os.utime(path, ns=(1_700_000_000_123_000_000, 1_700_000_000_123_000_000))
         environment = {"DAY": path.as_uri()}
-        assert "1 row ingested" in node.must("pull", "days", environment=environment).out
+        assert "1 row added" in node.must("pull", "days", environment=environment).out
         assert "up to date" in node.must("pull", "days", environment=environment).out
     assert [row["n"] for row in rows(node, "days")] == [1, 2]

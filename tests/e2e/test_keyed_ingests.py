@@ -62,7 +62,7 @@ def test_same_rows_under_a_key_are_taken_once_and_answered_alike(node: RealNode)
     assert state(node) == before
     shown = node.run("ingest", "readings", "--stdin", "--key", "monday", standard_input=GOOD).out
     assert "sent before under this key" in shown
-    assert "1 row ingested" in shown
+    assert "1 row added" in shown
     assert "1 row could not be taken" in shown
 
 

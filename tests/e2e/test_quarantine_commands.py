@@ -142,7 +142,7 @@ def test_rows_are_mended_by_an_edited_file_and_enter_once(node: RealNode, tmp_pa
     assert amounts(node) == {1: 10, 5: 50}
     assert set(states(node).values()) == {"mended"}
     ran = node.must("quarantine", "resend", "orders")
-    assert "orders: 2 rows ingested" in ran.out
+    assert "orders: 2 rows added" in ran.out
     assert amounts(node) == {1: 10, 5: 50, 2: 5, 3: 7}
     # The one that failed again is a new row that names the old one.
     again = listed(node)[1]["entry"]
@@ -279,12 +279,12 @@ def test_rows_are_mended_by_sql_and_by_changed_rules(tmp_path: Path) -> None:
         "amount=coalesce(abs(CAST(amount AS BIGINT)), 0)",
     )
     assert [row["mended"]["amount"] for row in shown(node, f"{entry}.1", f"{entry}.2")] == ["5", "0"]
-    assert "2 rows ingested" in node.must("quarantine", "resend", "orders", f"{entry}.1", f"{entry}.2").out
+    assert "2 rows added" in node.must("quarantine", "resend", "orders", f"{entry}.1", f"{entry}.2").out
     # Rows of a snapshot say nothing about the others.
     assert amounts(node) == {1: 10, 2: 5, 3: 0}
     node.must("add", "--replace", manifest(tmp_path, merge="{kind: Snapshot, primaryKey: [id]}", most=1000))
     ran = node.must("quarantine", "resend", "orders")
-    assert "1 row ingested" in ran.out
+    assert "1 row added" in ran.out
     assert "1 row could not be taken apart and cannot be sent as they are" in ran.err
     assert amounts(node) == {1: 10, 2: 5, 3: 0, 5: 500}
     assert list(states(node).values()) == ["resent", "resent", "waits", "resent"]
@@ -330,7 +330,7 @@ def test_refused_batch_waits_whole_and_once_and_is_released_once(strict: RealNod
     assert f"resend orders {number} --release lets the batch pass" in strict.must("quarantine", "show", "orders").err
     assert kept(strict) == before
     released = strict.must("quarantine", "resend", "orders", number, "--release")
-    assert "1 row ingested" in released.out
+    assert "1 row added" in released.out
     assert amounts(strict) == {1: 10}
     batch, rest = listed(strict)
     assert (batch["batch"]["fate"], rest["waiting"], rest["batch"]) == ("resent", 2, None)
@@ -351,7 +351,7 @@ def test_refused_batch_without_a_bad_row_is_shown_with_the_command_that_lets_it_
     (tmp_path / "orders.csv").write_text("event_time,id,amount\n2020-01-01,1,10\n")
     refused = node.run("ingest", "orders", str(tmp_path / "orders.csv"))
     assert refused.code == 7
-    assert "'odf-node quarantine show orders' shows it, and the command that lets it pass" in refused.err
+    assert "'odf-node quarantine resend orders ENTRY --release' lets it pass" in refused.err
     told = node.must("quarantine", "show", "orders")
     assert "the batch waits whole" in told.out
     assert "the newest value is 2020-01-01" in told.out
@@ -364,7 +364,7 @@ def test_refused_batch_goes_through_once_its_rules_or_its_file_are_mended(strict
     number = str(listed(strict)[0]["entry"])
     (tmp_path / "mended.csv").write_text(BAD_BATCH.replace("-5", "6"))
     assert (
-        "3 rows ingested"
+        "3 rows added"
         in strict.must("quarantine", "resend", "orders", number, "--file", str(tmp_path / "mended.csv")).out
     )
     assert amounts(strict) == {1: 10, 2: 6, 3: 6}
@@ -373,7 +373,7 @@ def test_refused_batch_goes_through_once_its_rules_or_its_file_are_mended(strict
 
 def test_waiting_batch_that_its_source_gives_again_waits_no_more(strict: RealNode, tmp_path: Path) -> None:
     strict.must("add", "--replace", manifest(tmp_path, share=0.9))
-    assert "1 row ingested" in strict.must("ingest", "orders", str(tmp_path / "orders.csv")).out
+    assert "1 row added" in strict.must("ingest", "orders", str(tmp_path / "orders.csv")).out
     number = str(listed(strict)[0]["entry"])
     assert listed(strict)[0]["batch"]["fate"] == "resent"
     assert strict.run("quarantine", "resend", "orders", number, "--release").code == 1
@@ -392,7 +392,7 @@ def test_batch_that_is_dropped_is_not_asked_for_again(tmp_path: Path) -> None:
     (entry,) = listed(node)
     node.must("quarantine", "drop", "orders", str(entry["entry"]))
     assert listed(node)[0]["batch"]["fate"] == "dropped"
-    assert "1 row ingested" in node.must("pull", "orders").out
+    assert "1 row added" in node.must("pull", "orders").out
     assert amounts(node) == {9: 9}
     assert "up to date" in node.must("pull", "orders").out
 

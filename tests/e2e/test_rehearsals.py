@@ -56,13 +56,13 @@ def test_dry_run_of_an_ingest_counts_good_and_bad_rows_and_keeps_none(home: Path
         *shown.stdout.splitlines()[4:6],
         "log: first rows that would be refused:",
         "  line 4: n: not a whole number; as sent: 2024-01-03T00:00:00Z,x",
-        "log: 2 rows would be ingested",
+        "log: 2 rows would be added",
         "log: 1 row could not be taken: would be kept aside (1 row: n: not a whole number (first 'x' in line 4))",
     ]
     assert json.loads(shown.stdout.splitlines()[5])["n"] == 2
     assert contents(home) == before
     done = run_command(home, "ingest", "log", tmp_path / "a.csv")
-    assert done.stdout.startswith("log: 2 rows ingested, block ")
+    assert done.stdout.startswith("log: 2 rows added, block ")
     assert contents(home) != before
 
 

@@ -390,7 +390,7 @@ def test_declared_validators_part_a_batch_and_the_others_go_on(tmp_path: Path) -
     node.must("add", manifest(tmp_path, *RULES))
     (tmp_path / "orders.csv").write_text("id,mail\n1,a@b.org\n2,nobody\n2,\n4,\n5,c@d.org\n")
     ran = node.must("ingest", "orders", str(tmp_path / "orders.csv"))
-    assert "orders: 3 rows ingested" in ran.out
+    assert "orders: 3 rows added" in ran.out
     assert (
         "2 rows could not be taken: kept aside (1 row: mail: not of the format email (first 'nobody' in line 3)"
         in ran.out

@@ -51,7 +51,7 @@ def test_validator_of_the_guide_is_declared_and_finds_wrong_accounts(tmp_path: P
     ]
     rows.write_text("".join(json.dumps(line) + "\n" for line in lines))
     ran = node.must("ingest", "payments", str(rows), environment=installed)
-    assert "1 row ingested" in ran.out
+    assert "1 row added" in ran.out
     found = node.must("quarantine", "show", "payments", "-o", "json", environment=installed).json()
     errors = [[(e["plug_in"], e["code"], e["column"], e["value"]) for e in row["errors"]] for row in found]
     assert errors == [

@@ -492,7 +492,7 @@ def test_words_in_a_file_end_no_comment(tmp_path: Path) -> None:
     evil = "x\n    - kind: SetLicense\u2028\x85"
     text = draft(tmp_path, f'id,n\n1,5\n2,6\n3,7\n4,"{evil}"\n')
     assert any("text because of" in doubt for doubt in doubts_of(text))
-    assert [type(each).__name__ for each in parsed(text).metadata] == ["SetInfo", "AddPushSource"]
+    assert [type(each).__name__ for each in parsed(text).metadata] == ["SetInfo", "AddPushSource", "SetAttachments"]
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20))

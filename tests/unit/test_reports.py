@@ -14,6 +14,7 @@ from odf_node.derive.chain_log import describe_event
 from odf_node.derive.step_figures import TransformReport
 from odf_node.ingest.report import IngestReport
 from odf_node.ports import DatasetRecord, Head, Origin
+from odf_node.row_counts import RowCounts
 from odf_protocol.events import AddData, DatasetKind, DataSlice, OffsetInterval
 from odf_protocol.policy import Decision, Trust
 from support.store_values import NOON, dataset_id, did_key, object_hash
@@ -46,7 +47,8 @@ def accepted(**changes: Any) -> AcceptanceReport:
 
 
 def ingested(**changes: Any) -> IngestReport:
-    return IngestReport(**{"record": RECORD, "up_to_date": False, "new_rows": 1234, "new_blocks": 1, **changes})
+    counts = RowCounts(added=1234)
+    return IngestReport(**{"record": RECORD, "up_to_date": False, "counts": counts, "new_blocks": 1, **changes})
 
 
 REPORTS: list[Report] = [
@@ -60,27 +62,40 @@ REPORTS: list[Report] = [
 
 def test_report_of_growth_names_rows_block_and_the_end_of_its_hash() -> None:
     (line,) = describe_report(ingested())
-    assert line == f"a.b: 1,234 rows ingested, block 7 ({RECORD.head.hash.short})"
+    assert line == f"a.b: 1,234 rows added, block 7 ({RECORD.head.hash.short})"
 
 
 def test_one_of_a_thing_is_not_told_as_several() -> None:
-    lines = describe_report(ingested(new_rows=1, quarantined_rows=1))
-    assert "1 row ingested," in lines[0]
+    lines = describe_report(ingested(counts=RowCounts(added=1, quarantined=1)))
+    assert "1 row added," in lines[0]
     assert "1 row could not be taken:" in lines[1]
 
 
+def test_each_thing_that_became_of_rows_is_told_and_summed_over_batches() -> None:
+    counts = RowCounts(added=200, corrected=1, retracted=5_000, unchanged=7)
+    assert describe_report(ingested(counts=counts))[0].startswith(
+        "a.b: 200 rows added, 1 corrected, 5,000 retracted, 7 unchanged, block 7 ("
+    )
+    would = describe_report(ingested(counts=RowCounts(retracted=2), is_rehearsal=True))
+    assert would == ["a.b: 2 rows would be retracted"]
+    same = describe_report(ingested(counts=RowCounts(unchanged=3), up_to_date=True))
+    assert same == ["a.b: up to date (3 rows unchanged)"]
+    assert counts.plus(counts) == RowCounts(added=400, corrected=2, retracted=10_000, unchanged=14)
+    assert counts.plus(RowCounts(unchanged=None)).unchanged is None
+
+
 def test_rows_that_converters_left_out_are_told() -> None:
-    assert describe_report(ingested(left_out_rows=2))[1:] == ["a.b: 2 rows left out by its converters"]
+    assert describe_report(ingested(counts=RowCounts(left_out=2)))[1:] == ["a.b: 2 rows left out by its converters"]
 
 
 def test_report_without_news_says_up_to_date() -> None:
-    for report in (ingested(up_to_date=True), accepted(new_blocks=0, replayed_steps=0)):
+    for report in (ingested(up_to_date=True, counts=RowCounts()), accepted(new_blocks=0, replayed_steps=0)):
         assert describe_report(report) == ["a.b: up to date"]
 
 
 def test_rows_set_aside_are_told_with_the_command_that_shows_them() -> None:
     for up_to_date in (False, True):
-        lines = describe_report(ingested(up_to_date=up_to_date, quarantined_rows=3))
+        lines = describe_report(ingested(up_to_date=up_to_date, counts=RowCounts(quarantined=3)))
         assert "3 rows could not be taken" in lines[-1]
         assert "'odf-node quarantine show a.b'" in lines[-1]
 

@@ -42,6 +42,11 @@ def fits_state(path: Path, merge: MergeStrategy, next_offset: int) -> bool:
     return raw is not None and json.loads(raw) == _marks_of(merge, next_offset)
 
 
+def count_state_rows(path: Path) -> int:
+    """Count the rows of a state file: of a snapshot the current rows, whatever its marks say."""
+    return int(pq.read_metadata(path).num_rows)
+
+
 def open_state(path: Path, merge: MergeStrategy, names: Sequence[str], next_offset: int) -> pa.Schema:
     """Return the columns of a state file that is to be merged with.
 

@@ -65,25 +65,31 @@ def _describe_ingest(report: IngestReport) -> list[str]:
     lines = []
     if report.is_repeated:
         lines.append("sent before under this key, nothing was done; the answer then:")
-    if report.is_rehearsal and not report.up_to_date:
-        lines.append(f"{count_of(report.new_rows, 'row')} would be ingested")
-    else:
-        lines.append(_done_or_up_to_date(report, "ingested"))
+    lines.append(_describe_rows(report))
     if report.batches > 1:
         lines.append(f"from {count_of(report.batches, 'file')}, a commit each")
     if report.has_more and report.failure is None:
         lines.append(f"more waits{'' if report.is_rehearsal else '; pull again'}")
-    if report.quarantined_rows:
+    if report.counts.quarantined:
         why = describe_reasons(report.quarantine_reasons)
         kept = "would be kept aside" if report.is_rehearsal else "kept aside"
         shown = "" if report.is_rehearsal else f"; 'odf-node quarantine show {report.record.name}' shows them"
-        rows = count_of(report.quarantined_rows, "row")
+        rows = count_of(report.counts.quarantined, "row")
         lines.append(f"{rows} could not be taken: {kept}{f' ({why})' if why else ''}{shown}")
-    if report.left_out_rows:
-        lines.append(f"{count_of(report.left_out_rows, 'row')} left out by its converters")
+    if report.counts.left_out:
+        lines.append(f"{count_of(report.counts.left_out, 'row')} left out by its converters")
     if report.warnings:
         lines.append(f"taken with a warning: {describe_reasons(report.warnings)}")
     return lines
+
+
+def _describe_rows(report: IngestReport) -> str:
+    counts, head = report.counts, report.record.head
+    if report.up_to_date:
+        return f"{_UP_TO_DATE} ({counts.describe()})" if counts.unchanged else _UP_TO_DATE
+    if report.is_rehearsal:
+        return counts.describe(would=True)
+    return f"{counts.describe()}, block {head.sequence_number} ({head.hash.short})"
 
 
 def _describe_acceptance(report: AcceptanceReport) -> list[str]:
@@ -118,8 +124,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
         case IngestReport():
             return common | {
                 "upToDate": report.up_to_date,
-                "quarantinedRows": report.quarantined_rows,
-                "leftOutRows": report.left_out_rows,
+                **report.counts.to_json(),
                 "batches": report.batches,
                 "hasMore": report.has_more,
                 "dryRun": report.is_rehearsal,

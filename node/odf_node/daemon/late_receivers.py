@@ -14,7 +14,6 @@ from odf_node.ports.errors import DatasetNotFoundError
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.pushes import UploadedDataset
 from odf_node.ports.row_intake import NoRowsTakenError, RowFormatError, SentRows, TakenRows
-from odf_node.wording import count_of
 
 
 class LatePushJudge:
@@ -82,13 +81,12 @@ class LateRowIntake:
         except (InvalidSourceError, LimitExceededError, UsageError) as error:
             raise NoRowsTakenError(str(error)) from error
         if not (report.up_to_date or report.is_repeated):
-            node.trail.note("ingest", record.name, f"{count_of(report.new_rows, 'row')} over HTTP", actor=rows.token_id)
+            node.trail.note("ingest", record.name, f"{report.counts.describe()}, over HTTP", actor=rows.token_id)
         return TakenRows(
             head=str(report.record.head.hash),
             new_blocks=report.new_blocks,
             new_rows=report.new_rows,
-            quarantined_rows=report.quarantined_rows,
-            left_out_rows=report.left_out_rows,
+            counts=report.counts,
             reasons=report.quarantine_reasons,
             warnings=report.warnings,
             up_to_date=report.up_to_date,

@@ -26,7 +26,6 @@ from odf_node.ports.progress import UNHEARD, Silence
 from odf_node.remote_names import STATE_SUFFIX
 from odf_node.remote_tables import RemoteTables
 from odf_node.upkeep.listing import DatasetSummary, Listing
-from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.names import fits_pattern
 from odf_protocol.policy import Policy
@@ -189,7 +188,7 @@ class OpenNode:
                 key=key,
             )
         if not (report.up_to_date or report.is_repeated):
-            node.record("ingest", record.name, f"{count_of(report.new_rows, 'row')} from {shown_as}")
+            node.record("ingest", record.name, f"{report.counts.describe()}, from {shown_as}")
         return report
 
     def verify(self, *subjects: str, replay: bool = True) -> "list[Finding]":

@@ -182,7 +182,8 @@ class BatchRefusedError(MalformedError):
         outcome = "nothing of it was" if is_kept else "nothing of it would be"
         shows = f" 'odf-node quarantine show {dataset}' shows"
         sent = "mended or let pass, it is sent again with 'odf-node quarantine resend'"
-        waits = f"{shows} its bad rows; {sent}" if bad_rows else f"{shows} it, and the command that lets it pass"
+        let_pass = f"'odf-node quarantine resend {dataset} ENTRY --release' lets it pass"
+        waits = f"{shows} its bad rows; {sent}" if bad_rows else f"{shows} it and its ENTRY; {let_pass}"
         tail = waits if is_kept else ""
         of_rows = f"{which} of {count_of(rows, 'row')} of {source}"
         self.args = (f"{dataset}: {of_rows} could be taken, and {outcome} ({why}).{told}{tail}",)
@@ -198,6 +199,7 @@ class BatchLimits:
         largest_bad_rows_per_code: How many may have an error of this code.
         least_of_last: Fewest rows of a batch, as a multiple of those of the one before; 0.5 is half of them.
         most_of_last: Most rows, likewise.
+        largest_retracted_share: Share of the current rows that a snapshot may retract by not having them (ING-47).
     """
 
     largest_bad_share: float | None = None
@@ -205,13 +207,21 @@ class BatchLimits:
     largest_bad_rows_per_code: Mapping[str, int] = field(default_factory=dict)
     least_of_last: float | None = None
     most_of_last: float | None = None
+    largest_retracted_share: float | None = None
 
     @property
     def compares(self) -> bool:
         """Whether the batch before matters."""
         return self.least_of_last is not None or self.most_of_last is not None
 
-    def find_reason(self, response: IngestResponse, last_size: int | None = None) -> str | None:
+    def find_reason(
+        self,
+        response: IngestResponse,
+        last_size: int | None = None,
+        *,
+        retracted: int = 0,
+        current_rows: int = 0,
+    ) -> str | None:
         """Say why a batch is refused; None where it is not.
 
         All rows are too many too, unless the manifest says which share is not.
@@ -219,6 +229,8 @@ class BatchLimits:
         Args:
             response: What the engine made of the batch.
             last_size: Rows of the batch before, None for the first.
+            retracted: Rows that it takes back.
+            current_rows: Of the dataset before it, where it is a snapshot.
         """
         if response.batch_faults:
             return "; ".join(response.batch_faults)
@@ -231,6 +243,10 @@ class BatchLimits:
         for code, most in self.largest_bad_rows_per_code.items():
             if response.quarantine_codes.get(code, 0) > most:
                 return f"at most {count_of(most, 'row')} may fail with the code {code}"
+        if self.largest_retracted_share is not None and retracted > self.largest_retracted_share * current_rows > 0:
+            of_rows = f"{retracted:,} of {count_of(current_rows, 'current row')}"
+            allowed = f"{self.largest_retracted_share:.4g}"
+            return f"it lacks {of_rows}, which would be retracted; largestRetractedShare allows {allowed} of them"
         return None if last_size is None else self._compare(rows, last_size)
 
     def _compare(self, rows: int, last: int) -> str | None:

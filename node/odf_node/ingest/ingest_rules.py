@@ -126,4 +126,5 @@ _LIMITS: Final[dict[str, tuple[str, Callable[[Node, str], Any]]]] = {
     "largestBadRowsPerCode": ("largest_bad_rows_per_code", _read_counts),
     "leastOfLast": ("least_of_last", _read_multiple),
     "mostOfLast": ("most_of_last", _read_multiple),
+    "largestRetractedShare": ("largest_retracted_share", _read_share),
 }

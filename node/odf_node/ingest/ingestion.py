@@ -160,7 +160,7 @@ class Ingestor:
         report = await self.poll_next(record, system_time=writing_time(record), say=say)
         # A rehearsal keeps nothing, so the source would give the same piece again.
         while report.has_more and report.batches < MAX_BATCHES and not self.is_rehearsal:
-            say(f"{record.name}: {report.batches} taken ({report.new_rows:,} rows), asking for the next")
+            say(f"{record.name}: {report.batches} taken ({report.counts.describe()}), asking for the next")
             try:
                 time = writing_time(report.record)
                 following = await self.poll_next(report.record, system_time=time, say=say, waiting=report.waiting)

@@ -17,6 +17,7 @@ from odf_node.ingest.report import IngestReport
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.ingests import IngestKey, IngestStore, KeptAnswer, KeyReusedError
+from odf_node.row_counts import RowCounts
 from odf_protocol.head import Head
 
 MAX_KEY_CHARACTERS: Final = 255  # guess: a UUID has 36; the draft leaves it to us
@@ -27,8 +28,7 @@ class _Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
     new_blocks: int
     new_rows: int
-    quarantined_rows: int = 0
-    left_out_rows: int = 0
+    counts: RowCounts | None = None
     quarantine_reasons: tuple[QuarantineReason, ...] = ()
     warnings: tuple[QuarantineReason, ...] = ()
 
@@ -76,6 +76,8 @@ def find_repeated(
     block = chains.find_block_by_number(record.id, kept.sequence_number)
     head = record.head if block is None else Head(block.sequence_number, block.hash)
     values: dict[str, Any] = {name: getattr(answer, name) for name in answer.__struct_fields__}
+    # Answers of before rows were counted by what became of them.
+    values["counts"] = answer.counts or RowCounts(added=answer.new_rows, unchanged=None)
     return IngestReport(
         replace(record, head=head),
         up_to_date=not answer.new_blocks,

@@ -5,7 +5,7 @@ The engines that run the stages take such rows as they go by, so nothing is read
 Source: clause ING-25 in ``spec/ingest.md``.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -13,6 +13,7 @@ from odf_engines.contract import IngestResponse, QuarantineReason
 from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageFigures, merge_stages
 from odf_node import datasets
 from odf_node.ports import DatasetRecord
+from odf_node.row_counts import RowCounts
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
 from odf_protocol.timestamp import Timestamp
@@ -61,10 +62,9 @@ class IngestReport:
     Attributes:
         record: The dataset afterwards.
         up_to_date: The source had nothing new, or nothing that changes anything.
-        new_rows: Rows added.
-        quarantined_rows: Rows that could not be taken.
+        new_rows: Rows of the new slices.
+        counts: What became of the rows (ING-46).
         quarantine_reasons: The commonest reasons.
-        left_out_rows: Records that a converter left out (CONV-7).
         warnings: What validators said of rows that were added, the commonest.
         new_blocks: Blocks added.
         seconds: Inside the engine.
@@ -81,7 +81,7 @@ class IngestReport:
     record: DatasetRecord
     up_to_date: bool
     new_rows: int = 0
-    quarantined_rows: int = 0
+    counts: RowCounts = field(default_factory=RowCounts)
     quarantine_reasons: tuple[QuarantineReason, ...] = ()
     warnings: tuple[QuarantineReason, ...] = ()
     new_blocks: int = 0
@@ -90,7 +90,6 @@ class IngestReport:
     has_more: bool = False
     failure: OdfError | None = None
     is_rehearsal: bool = False
-    left_out_rows: int = 0
     stages: tuple[StageFigures, ...] = ()
     samples: tuple[StageSample, ...] = ()
     is_repeated: bool = False
@@ -102,13 +101,12 @@ class IngestReport:
             later,
             up_to_date=self.up_to_date and later.up_to_date,
             new_rows=self.new_rows + later.new_rows,
-            quarantined_rows=self.quarantined_rows + later.quarantined_rows,
+            counts=self.counts.plus(later.counts),
             quarantine_reasons=self.quarantine_reasons or later.quarantine_reasons,
             warnings=self.warnings or later.warnings,
             new_blocks=self.new_blocks + later.new_blocks,
             seconds=self.seconds + later.seconds,
             batches=self.batches + later.batches,
-            left_out_rows=self.left_out_rows + later.left_out_rows,
             stages=merge_stages((*self.stages, *later.stages)),
         )
 
@@ -127,7 +125,11 @@ def _describe(reason: QuarantineReason) -> str:
 
 
 def rehearse(
-    record: DatasetRecord, watermark: Timestamp | None, response: IngestResponse, samples: tuple[StageSample, ...]
+    record: DatasetRecord,
+    watermark: Timestamp | None,
+    response: IngestResponse,
+    counts: RowCounts,
+    samples: tuple[StageSample, ...],
 ) -> IngestReport:
     """Say what a batch would add, and throw its files away.
 
@@ -135,6 +137,7 @@ def rehearse(
         record: The dataset, which stays as it is.
         watermark: That is in force.
         response: What the engine made of the batch.
+        counts: What became of its rows.
         samples: Rows behind each stage.
     """
     for path in (response.data_path, response.state_path, response.quarantine_path):
@@ -146,11 +149,10 @@ def rehearse(
         record,
         up_to_date=not rows and response.watermark == watermark,
         new_rows=rows,
-        quarantined_rows=response.quarantined_rows,
+        counts=counts,
         quarantine_reasons=response.quarantine_reasons,
         warnings=response.warnings,
         seconds=response.statistics.seconds,
         is_rehearsal=True,
-        left_out_rows=response.left_out_rows,
         samples=samples,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import odf_protocol
+from odf_engines import ingest as source_rows
 from odf_engines.contract import IngestRequest, IngestResponse, ReferencedRows
 from odf_engines.stage_figures import IngestStage, StageClock
 from odf_node import ingest
@@ -32,6 +33,7 @@ from odf_node.ports.ingests import IngestStore, KeptAnswer, StageStore
 from odf_node.ports.observing import Run, RunKind, columns_of_schema, version_of
 from odf_node.ports.quarantine import QuarantineStore, Settlement
 from odf_node.ports.sources import SourceReader
+from odf_node.row_counts import RowCounts
 from odf_protocol.block_notes import LookedUp, note_lookups
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
@@ -40,6 +42,7 @@ from odf_protocol.events import (
     DataSlice,
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
+    MergeStrategySnapshot,
     SetDataSchema,
     SetPollingSource,
 )
@@ -109,10 +112,18 @@ class BatchTaker:
         rules = ingest.ingest_rules.find_rules(root.view.attachments)
         batch = batch if self.is_rehearsal else self.waiting.settle_twins(record, batch)
         looked_up: list[LookedUp] = []
-        response = self._ask_engine(batch, self._request(root, batch, rules, looked_up))
+        request = self._request(root, batch, rules, looked_up)
+        response = self._ask_engine(batch, request)
+        counts = RowCounts.of_response(response, source.merge, has_query=source.preprocess is not None)
         samples = sample_stages(response) if self.is_rehearsal else ()
         last = self.ingests.find_batch_size(record.id, root.push_source) if rules.limits.compares else None
-        why = rules.limits.find_reason(response, last) if batch.has_limits else None
+        is_snapshot = isinstance(request.merge, MergeStrategySnapshot) and request.state_path is not None
+        current = source_rows.state.count_state_rows(request.state_path) if is_snapshot and request.state_path else 0
+        why = (
+            rules.limits.find_reason(response, last, retracted=counts.retracted, current_rows=current)
+            if batch.has_limits
+            else None
+        )
         run.stages, run.bad_rows = batch.figures_with(response), response.quarantined_rows
         if why is not None:
             if not self.is_rehearsal:
@@ -128,9 +139,9 @@ class BatchTaker:
                 samples=samples,
             )
         if self.is_rehearsal:
-            return replace(rehearse(record, root.view.watermark, response, samples), stages=run.stages)
+            return replace(rehearse(record, root.view.watermark, response, counts, samples), stages=run.stages)
         with batch.clock.measuring(IngestStage.PERSIST) as persist:
-            report = self._commit(root, batch, response, looked_up)
+            report = self._commit(root, batch, response, counts, looked_up)
             persist.count(rows_in=report.new_rows, rows_out=report.new_rows)
         report = replace(report, stages=batch.figures_with(response))
         run.stages, run.rows = report.stages, report.new_rows
@@ -230,7 +241,7 @@ class BatchTaker:
         return target
 
     def _commit(
-        self, root: Root, batch: Batch, response: IngestResponse, looked_up: Sequence[LookedUp]
+        self, root: Root, batch: Batch, response: IngestResponse, counts: RowCounts, looked_up: Sequence[LookedUp]
     ) -> IngestReport:
         record = root.record
         settled = self.waiting.list_files(record, batch.settlement)
@@ -258,12 +269,11 @@ class BatchTaker:
                 record,
                 up_to_date=not writer.has_blocks,
                 new_rows=new_data.offset_interval.row_count if new_data else 0,
-                quarantined_rows=response.quarantined_rows,
+                counts=counts,
                 quarantine_reasons=response.quarantine_reasons,
                 warnings=response.warnings,
                 new_blocks=sequence_number - record.head.sequence_number,
                 seconds=response.statistics.seconds,
-                left_out_rows=response.left_out_rows,
             )
             answer = None if batch.key is None else answer_of(batch.key, report, sequence_number)
             if not writer.has_blocks:

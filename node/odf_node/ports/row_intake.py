@@ -6,6 +6,7 @@ from typing import Protocol
 
 from odf_engines.ingest_parts import QuarantineReason
 from odf_node.ports.datasets import DatasetRecord
+from odf_node.row_counts import RowCounts
 from odf_protocol.errors import OdfError, UnsupportedError
 from odf_protocol.timestamp import Timestamp
 
@@ -45,8 +46,7 @@ class TakenRows:
     head: str
     new_blocks: int
     new_rows: int
-    quarantined_rows: int
-    left_out_rows: int
+    counts: RowCounts
     reasons: tuple[QuarantineReason, ...]
     warnings: tuple[QuarantineReason, ...]
     up_to_date: bool

@@ -185,7 +185,7 @@ def test_pull_takes_all_new_objects_each_in_a_commit_and_shows_no_secret(bucket:
     assert "from 2 files, a commit each" in ran.out
     put(bucket, "in/day-3.csv", b"event_time,n\n2024-01-03T00:00:00Z,3\n")
     ran_again = node.must("pull", "days", environment=KEYS)
-    assert "1 row ingested" in ran_again.out
+    assert "1 row added" in ran_again.out
     assert "up to date" in node.must("pull", "days", environment=KEYS).out
     log = node.must("log", "days", "-o", "yaml")
     assert "value: day-3.csv" in log.out

@@ -12,7 +12,6 @@ from odf_node.cli.parsing import add_dry_run, add_output_format
 from odf_node.cli.reports import ReportLog
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
-from odf_node.wording import count_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +69,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                 )
             record = report.record
             if not (report.up_to_date or report.is_repeated or arguments.dry_run):
-                node.record("ingest", record.name, f"{count_of(report.new_rows, 'row')} from {shown_as}")
+                node.record("ingest", record.name, f"{report.counts.describe()}, from {shown_as}")
             log.add(report)
     return 0
 

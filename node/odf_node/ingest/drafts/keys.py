@@ -37,10 +37,17 @@ _LEAST_COUNTED: Final = 10  # guess: so many measurements are in an order by cha
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Names of the columns, as the dataset has them; and whether other sets of as many would do as well."""
+    """Columns that tell rows apart.
+
+    Attributes:
+        names: Of the columns, as the dataset has them.
+        is_only_one: No other set of as many would do as well.
+        identifies: Each is called as what identifies, or counts, or says when: they hold for rows to come, too.
+    """
 
     names: tuple[str, ...]
     is_only_one: bool
+    identifies: bool = False
 
 
 def find_key(columns: Sequence[Column], texts: Sequence[Sequence[str | None]]) -> Key | None:
@@ -68,7 +75,9 @@ def find_key(columns: Sequence[Column], texts: Sequence[Sequence[str | None]]) -
         if found:
             # A time alone tells rows apart only until two things happen at once.
             best = min(found, key=lambda chosen: [columns[each].is_time for each in chosen]) if size == 1 else found[0]
-            return Key(tuple(columns[each].name for each in sorted(best)), len(found) == 1)
+            has_time = any(columns[each].is_time for each in best)
+            identifies = has_time or all(each in is_id for each in best)
+            return Key(tuple(columns[each].name for each in sorted(best)), len(found) == 1, identifies)
     return None
 
 

@@ -13,6 +13,7 @@ from odf_node.ingest.declared_plug_ins import RULES_PATH
 from odf_node.ingest.drafts.columns import Column, TimeFormats
 from odf_node.ingest.drafts.keys import Key
 from odf_node.ingest.drafts.records import Records
+from odf_node.ingest.drafts.strategies import LARGEST_RETRACTED_SHARE, Strategy, choose_strategy
 from odf_node.ingest.encodings import UTF_8
 from odf_node.ports.sources import Sample
 from odf_node.wording import UNSEEN, count_of
@@ -75,8 +76,9 @@ def draft_lines(
     for doubt in doubts:
         yield from _comment(f"? {doubt}", "      ")
     yield from _read_lines(records, columns, encoding, formats)
-    yield from _merge_lines(key, records)
-    yield from _rules_lines(records, columns)
+    strategy = choose_strategy(key, event_time)
+    yield from _merge_lines(strategy, key, event_time, records)
+    yield from _rules_lines(records, columns, strategy)
     if event_time is not None and event_time.name != "event_time":
         yield "    - kind: SetVocab"
         others = [each.name for each in columns if each.is_time and each is not event_time]
@@ -141,10 +143,10 @@ def _read_lines(records: Records, columns: Sequence[Column], encoding: str, form
         yield f"            - {{name: {scalar(column.source)}, type: {kind}}}"
 
 
-def _rules_lines(records: Records, columns: Sequence[Column]) -> Iterator[str]:
-    """Yield the attachment that says what takes the file apart, and what is made of columns; nothing where neither."""
+def _rules_lines(records: Records, columns: Sequence[Column], strategy: Strategy) -> Iterator[str]:
+    """Yield the attachment: what takes the file apart, what is made of columns, what a snapshot may retract."""
     converters = list(_iter_converters(columns))
-    if not converters and records.reader is None:
+    if not converters and records.reader is None and strategy is not Strategy.SNAPSHOT:
         return
     if converters:
         yield from _comment(
@@ -154,6 +156,11 @@ def _rules_lines(records: Records, columns: Sequence[Column]) -> Iterator[str]:
     yield from ("    - kind: SetAttachments", "      attachments:", "        kind: Embedded", "        items:")
     yield f"          - path: {RULES_PATH}"
     yield "            content: |"
+    if strategy is Strategy.SNAPSHOT:
+        yield from _comment(
+            "A file that lacks a larger share of the current rows than this is held, and asked about.", " " * 14
+        )
+        yield f"              largestRetractedShare: {LARGEST_RETRACTED_SHARE}"
     if records.reader is not None:
         said = ", ".join(f"{name}: {_parameter(value)}" for name, value in records.reader.items())
         yield f"              reader: {{{said}}}"
@@ -187,7 +194,7 @@ def _parameter(value: str | int | Sequence[str] | Mapping[str, str]) -> str:
     return f"[{', '.join(map(scalar, value))}]"
 
 
-def _merge_lines(key: Key | None, records: Records) -> Iterator[str]:
+def _merge_lines(strategy: Strategy, key: Key | None, event_time: Column | None, records: Records) -> Iterator[str]:
     yield "      # Snapshot: each file is all that is true now; what is missing in it is retracted."
     yield "      # Ledger: rows never change, and may be handed in again. UpsertStream: new and changed rows alone."
     yield "      # Append: new rows alone, each wanted."
@@ -196,11 +203,27 @@ def _merge_lines(key: Key | None, records: Records) -> Iterator[str]:
         yield from _comment(f"? {reason}, so rows are appended; the others need a primaryKey", "      ")
         yield "      merge: {kind: Append}"
         return
+    when = "" if event_time is None else event_time.name
+    if strategy is Strategy.APPEND:
+        names = ", ".join(key.names)
+        reason = f"rows have a time of day ({when!a}), so they are events, and {names!a} may come again with other ones"
+        yield from _comment(
+            f"? {reason}: rows are appended. If each file is whole: Snapshot, with a primaryKey", "      "
+        )
+        yield "      merge: {kind: Append}"
+        return
     if not key.is_only_one:
         yield from _comment("? other columns would tell these rows apart as well", "      ")
     yield "      merge:"
-    yield from _comment("? each file could as well bring new rows alone: then Ledger or UpsertStream", "        ")
-    yield "        kind: Snapshot"
+    if strategy is Strategy.LEDGER:
+        yield from _comment(
+            f"? rows have a time of day ({when!a}), so they are events: each file brings new ones. If they are "
+            "corrected later: UpsertStream; if each file is whole: Snapshot",
+            "        ",
+        )
+    else:
+        yield from _comment("? each file could as well bring new rows alone: then Ledger or UpsertStream", "        ")
+    yield f"        kind: {strategy}"
     yield f"        primaryKey: [{', '.join(map(scalar, key.names))}]"
 
 
@@ -260,6 +283,14 @@ content:
         # {{kind: Append}}: new rows alone, each wanted; it has no primaryKey.
         kind: Snapshot
         primaryKey: [day, item]
+    - kind: SetAttachments
+      attachments:
+        kind: Embedded
+        items:
+          - path: {RULES_PATH}
+            content: |
+              # A file that lacks a larger share of the current rows than this is held, and asked about.
+              largestRetractedShare: {LARGEST_RETRACTED_SHARE}
     - kind: SetVocab
       # The column that says when a row happened.
       eventTimeColumn: day

@@ -1,0 +1,86 @@
+"""What became of the rows of an ingest, in numbers, and the one place that says them in words.
+
+Source: clause ING-46 in ``spec/ingest.md``; ODF OperationType.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Final, Self
+
+from odf_engines.contract import IngestResponse
+from odf_node.wording import count_of
+from odf_protocol.events import MergeStrategy, MergeStrategyChangelogStream, MergeStrategyUpsertStream
+
+_APPEND, _RETRACT, _CORRECT_TO = 0, 1, 3  # places in ``rows_by_operation``
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """What became of rows.
+
+    Attributes:
+        added: Rows that the dataset did not have.
+        corrected: Rows that have other values now; each is two rows of the slice.
+        retracted: Rows that the dataset has no more.
+        unchanged: Rows that were taken and change nothing: the dataset says so already, or a later row of the same
+            batch says otherwise. None where a preprocess query makes other rows of the records.
+        quarantined: Rows that were not taken.
+        left_out: Records that a converter left out (CONV-7).
+    """
+
+    added: int = 0
+    corrected: int = 0
+    retracted: int = 0
+    unchanged: int | None = 0
+    quarantined: int = 0
+    left_out: int = 0
+
+    @classmethod
+    def of_response(cls, response: IngestResponse, merge: MergeStrategy, *, has_query: bool) -> Self:
+        """Count what an engine made of a batch."""
+        interval, operations = response.offset_interval, response.statistics.rows_by_operation
+        written = 0 if interval is None else interval.row_count
+        if operations is None:
+            operations = (written, 0, 0, 0)
+        added, retracted, corrected = operations[_APPEND], operations[_RETRACT], operations[_CORRECT_TO]
+        # What the source itself takes back is a row of it; what a snapshot lacks is none.
+        said = retracted if isinstance(merge, MergeStrategyUpsertStream | MergeStrategyChangelogStream) else 0
+        # Of a changelog both rows of a correction are rows of the source.
+        said += operations[2] if isinstance(merge, MergeStrategyChangelogStream) else 0
+        rest = response.statistics.rows_in - response.quarantined_rows - response.left_out_rows
+        return cls(
+            added=added,
+            corrected=corrected,
+            retracted=retracted,
+            unchanged=None if has_query else max(rest - added - corrected - said, 0),
+            quarantined=response.quarantined_rows,
+            left_out=response.left_out_rows,
+        )
+
+    def plus(self, later: Self) -> Self:
+        """Add those of the next batch."""
+        sums: dict[str, int | None] = {}
+        for each in fields(self):
+            one, other = getattr(self, each.name), getattr(later, each.name)
+            sums[each.name] = None if one is None or other is None else one + other
+        return type(self)(**sums)  # type: ignore[arg-type]  # only ``unchanged`` may be None
+
+    def describe(self, *, would: bool = False) -> str:
+        """Say what changed: "200 rows added, 5,000 retracted"; what stands in quarantine has a line of its own."""
+        return ", ".join(self._iter_parts("would be " if would else "")) or "no rows"
+
+    def _iter_parts(self, verb: str) -> Iterator[str]:
+        is_first = True
+        for name in _CHANGES:
+            number = getattr(self, name)
+            if number:
+                yield f"{count_of(number, 'row')} {verb}{name}" if is_first else f"{number:,} {name}"
+                is_first = False
+
+    def to_json(self) -> dict[str, int | None]:
+        """Give them as plain values; ``quarantinedRows`` and ``leftOutRows`` among them."""
+        return {f"{_JSON_NAMES.get(each.name, each.name)}Rows": getattr(self, each.name) for each in fields(self)}
+
+
+_CHANGES: Final = ("added", "corrected", "retracted", "unchanged")
+_JSON_NAMES: Final = {"left_out": "leftOut"}
