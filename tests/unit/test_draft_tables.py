@@ -98,7 +98,7 @@ def test_plain_workbook_is_doubted_in_nothing_but_its_merge(tmp_path: Path) -> N
     events = draft(
         tmp_path / "a.xlsx", workbook(Data=[["id", "at"], [1, dt.date(2024, 1, 1)], [2, dt.date(2024, 1, 2)]])
     )
-    assert rules_of(events) == {"reader": {"kind": "Excel"}}
+    assert rules_of(events) == {"largestRetractedShare": 0.2, "reader": {"kind": "Excel"}}
     assert len(events["doubts"]) == 2  # the strategy, and that other columns would do as a key
 
 
