@@ -1,4 +1,4 @@
-"""Every row of an ingest is counted by what became of it (ING-46), and what a snapshot lacks is asked about (ING-47)."""
+"""Every row of an ingest is counted by what became of it (ING-46), and what a snapshot lacks is asked for (ING-47)."""
 
 import json
 from pathlib import Path
