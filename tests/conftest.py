@@ -117,7 +117,7 @@ def slice_reader() -> Iterator[None]:
 
     reader = keep_one_reader()
     yield
-    reader.end()
+    reader.close()
 
 
 @pytest.fixture(scope="module")

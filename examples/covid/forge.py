@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from odf_engines.reading.slices import logical_hash_of
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.composition import Node, open_node
 from odf_node.datasets.naming import get_dataset
 from odf_node.home import Home
 from odf_node.ports import Acceptance, Commit, Head, NewBlock, NewDataset, Origin
 from odf_node.ports.commits import Grounds
-from odf_node.rows.slices import logical_hash_of
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.stored_state import encode_state

@@ -20,14 +20,14 @@ ROWS, LONG = 30_000, 40_000
 MOST_BYTES = 768 * 1024**2
 READERS = {
     "times beside": """
-        from odf_node.rows.event_times import find_newest, read_times_beside
+        from odf_engines.reading.event_times import find_newest, read_times_beside
 
         found = read_times_beside(path, "event_time", ("k", "op"))
         print(found.num_rows, find_newest(found).num_rows)
     """,
     "new rows": """
         import pyarrow.parquet as pq
-        from odf_node.rows.new_rows import write_new_rows
+        from odf_engines.reading.new_rows import write_new_rows
         from odf_protocol.schema_arrow import data_schema_of
         from odf_protocol.vocabulary import Vocabulary
 

@@ -15,8 +15,8 @@ import pytest
 from odf_engines.contract import Limits, TransformInput, TransformRequest, TransformResponse, Watermark
 from odf_engines.engine import EngineSession
 from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.reading.slices import logical_hash_of
 from odf_engines.registry import get_engine
-from odf_node.rows.slices import logical_hash_of
 from odf_protocol import engine_messages
 from odf_protocol.did import DatasetId
 from odf_protocol.events import DataSchema, OffsetInterval, SqlQueryStep, TransformSql

@@ -25,6 +25,7 @@ import pytest
 from odf_engines.contract import IngestRequest, Limits, QueryRequest, QueryTable
 from odf_engines.errors import LimitExceededError
 from odf_engines.host.session import HostSession
+from odf_engines.reading.slices import logical_hash_of
 from odf_engines.records.source_records import ROW_GROUP_ROWS
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import usage_of
@@ -32,7 +33,6 @@ from odf_engines.spark.class_data import find_class_data
 from odf_engines.spark.ingest.handover import _SMALL_BYTES
 from odf_engines.spark.launch import SHORT_LIVED
 from odf_engines.spark.runtime import find_runtime, iter_engine_files, spark_guest
-from odf_node.rows.slices import logical_hash_of
 from odf_protocol.events import (
     DatasetKind,
     MergeStrategyAppend,

@@ -20,6 +20,7 @@ from msgspec import structs
 
 from odf_engines.contract import Limits
 from odf_engines.errors import LimitExceededError
+from odf_engines.reading.slices import logical_hash_of, read_slice
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.cli.main import main
 from odf_node.composition import open_node
@@ -28,7 +29,6 @@ from odf_node.pages.rendering import render
 from odf_node.pages.visits import Viewer, Visit
 from odf_node.ports.access import READS_EVERYTHING
 from odf_node.ports.progress import Count, Silence
-from odf_node.rows.slices import logical_hash_of, read_slice
 from odf_node.trust.verifying import Finding, Verifier
 from odf_protocol.attestations import Attestation, decode_attestation
 from odf_protocol.divergence import CAUSE_TEXTS, Cause

@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_node.rows.row_writing import rewrite_slice
-from odf_node.rows.slices import (
+from odf_engines.reading.row_writing import rewrite_slice
+from odf_engines.reading.slices import (
     check_slice,
     hash_values_of,
     logical_hash_of,

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.engine import EngineSession
+from odf_engines.reading.slices import logical_hash_of
 from odf_node.acceptance.acceptor import Acceptor
 from odf_node.acceptance.offers import AcceptanceReport, Offer
 from odf_node.acceptance.refusals import Refusals
@@ -29,7 +30,6 @@ from odf_node.home import Home
 from odf_node.ports import Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin, PrivateKey
 from odf_node.ports.block_stage import OfferedBlock
 from odf_node.ports.object_names import BY_PULLS, open_arrivals
-from odf_node.rows.slices import logical_hash_of
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.stored_state import encode_state

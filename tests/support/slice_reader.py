@@ -1,53 +1,78 @@
 """The reader of slices, which stays for the next test: its start costs more than all that it reads."""
 
 import os
+import signal
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from subprocess import Popen
+from pathlib import Path
 from typing import Any
 
-from odf_node.rows.slice_process import ReadingLimits, SliceProcess
+from odf_engines.reading.process import ReaderProcess, ReadingLimits
+from odf_engines.sandbox.resources import usage_of
+from odf_node.rows.slice_process import SliceProcess
+from odf_protocol.block import Block
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.hashing.v1 import TableSummary
 
 
-class StayingReader(SliceProcess):
+class StayingReader(ReaderProcess):
     """The same program under the same limits, asked by one thread at a time; one that died is started again."""
 
     def __init__(self) -> None:
         super().__init__()
         self._turn = threading.Lock()
-        # It ends with the thread that started it, and those of tests come and go.
-        self._starter = ThreadPoolExecutor(1, "slice-reader")
         self._owner = os.getpid()
 
-    def stands_in_for(self, reader: SliceProcess) -> bool:
+    def stands_in_for(self, reader: ReaderProcess) -> bool:
         """Whether a reader of the product is one like this, and not of a process that a test forked."""
-        return type(reader) is SliceProcess and reader._limits == ReadingLimits() and os.getpid() == self._owner
+        return type(reader) is ReaderProcess and reader.limits == ReadingLimits() and os.getpid() == self._owner
 
-    def end(self) -> None:
-        """End the process."""
-        self._end()
-        self._starter.shutdown()
-
-    def _ask(self, *request: Any) -> Any:
+    def ask(self, *asked: Any, **more: Any) -> Any:
         with self._turn:
-            return super()._ask(*request)
-
-    def _start(self) -> "Popen[bytes]":
-        return self._starter.submit(super()._start).result()
+            return super().ask(*asked, **more)
 
 
 def keep_one_reader() -> StayingReader:
     """Let every check of slices in this process use one reader, whoever asks for it."""
     kept = StayingReader()
-    start, ask = SliceProcess.start, SliceProcess._ask
+    start, ask = ReaderProcess.start, ReaderProcess.ask
 
-    def start_own(reader: SliceProcess) -> None:
+    def start_own(reader: ReaderProcess) -> None:
         if not kept.stands_in_for(reader):
             start(reader)
 
-    def ask_kept(reader: SliceProcess, *request: Any) -> Any:
-        return kept._ask(*request) if kept.stands_in_for(reader) else ask(reader, *request)
+    def ask_kept(reader: ReaderProcess, *asked: Any, **more: Any) -> Any:
+        return kept.ask(*asked, **more) if kept.stands_in_for(reader) else ask(reader, *asked, **more)
 
-    SliceProcess.start = start_own  # type: ignore[method-assign]
-    SliceProcess._ask = ask_kept  # type: ignore[method-assign]
+    ReaderProcess.start = start_own  # type: ignore[method-assign]
+    ReaderProcess.ask = ask_kept  # type: ignore[method-assign]
     return kept
+
+
+class _OwnProcess(ReaderProcess):
+    """Not the one that stays."""
+
+
+class OwnReader(SliceProcess):
+    """Of the work itself: the reader that stays for all tests reads one slice at a time and is not ended."""
+
+    def __init__(self, limits: ReadingLimits | None = None) -> None:
+        super().__init__(limits)
+        self._reader = _OwnProcess(limits)
+
+
+class FrozenReader(OwnReader):
+    """Never answers: its process is stopped before it is asked."""
+
+    def check(self, path: Path, block: Block, view: DatasetView) -> None:
+        self._freeze()
+        super().check(path, block, view)
+
+    def summarise(self, path: Path, *, most_leaves: int, most_schema_bytes: int) -> TableSummary:
+        self._freeze()
+        return super().summarise(path, most_leaves=most_leaves, most_schema_bytes=most_schema_bytes)
+
+    def _freeze(self) -> None:
+        self.start()
+        assert self._reader._process is not None
+        for each in usage_of(self._reader._process.process_id).process_ids:
+            os.kill(each, signal.SIGSTOP)

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import QueryTable, TransformInput, TransformRequest, TransformResponse, Watermark
 from odf_engines.engine import EngineSession
+from odf_engines.reading.event_times import find_newest, read_times_beside
 from odf_node.derive.earlier_rows import EarlierRows, InputRows, needed_watermarks
-from odf_node.rows.event_times import find_newest, read_event_times, read_times_beside
 from odf_protocol.events import (
     DataField,
     DataSchema,
@@ -39,6 +39,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary, system_fields
+from support.times_in_files import read_event_times
 from support.transforms import SYSTEM_TIME, transform_sql
 
 APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)

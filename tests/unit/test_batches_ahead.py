@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from odf_node.rows.batches_ahead import iter_ahead
+from odf_engines.reading.batches_ahead import iter_ahead
 
 
 def batch(number: int, rows: int = 10) -> pa.RecordBatch:

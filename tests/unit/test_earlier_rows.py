@@ -12,11 +12,11 @@ from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.derive.earlier_rows import EarlierRows, InputRows, needed_watermarks
 from odf_node.home import Home
 from odf_node.ports.rows import EventTimes
-from odf_node.rows.event_times import read_event_times
 from odf_protocol.events import DataSlice, OffsetInterval
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from support.false_footers import saying_offsets_are_others
+from support.times_in_files import read_event_times
 
 HOUR_US = 3_600_000_000
 WINDOW = Lookback(waits_for={"o": 0, "p": HOUR_US}, behind_us=2 * HOUR_US)

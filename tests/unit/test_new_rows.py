@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_node.rows.new_rows import write_new_rows
+from odf_engines.reading.new_rows import write_new_rows
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.vocabulary import Vocabulary
 

@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.contract import Lookback
+from odf_engines.reading.event_times import read_times_beside
 from odf_node.derive.earlier_rows import MOST_ROWS, EarlierRows, InputRows, find_open_since
-from odf_node.rows.event_times import read_event_times, read_times_beside
 from odf_protocol.events import DataSlice, OffsetInterval
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
+from support.times_in_files import read_event_times
 
 Row = tuple[int, int | None, str]  # event time in ms, and what tells rows apart
 BESIDE = ("k", "s")

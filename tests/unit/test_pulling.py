@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
 
+from odf_engines.sandbox.process import SandboxedProcess
 from odf_node.acceptance import row_checks
 from odf_node.acceptance.offers import AcceptanceReport
 from odf_node.composition import Node
@@ -23,13 +23,13 @@ from odf_node.ports.access import READS_EVERYTHING
 from odf_node.ports.datasets import Subscription
 from odf_node.ports.object_names import open_arrivals
 from odf_node.ports.peer_client import PeerHead
-from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import DatasetKind, Seed, SetInfo
 from support.offering_peer import OfferingPeer
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, select
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of
+from support.slice_reader import OwnReader
 
 FIRST_SLICE, SECOND_SLICE = 2, 3
 
@@ -65,21 +65,22 @@ def test_pulled_twice_is_up_to_date(node: Node, chain: PeerChain) -> None:
 def test_pull_ends_the_reader_of_slices_that_it_started(
     node: Node, chain: PeerChain, monkeypatch: pytest.MonkeyPatch, honest: bool
 ) -> None:
-    started: list[Popen[bytes]] = []
+    started: list[SandboxedProcess] = []
 
-    class OwnReader(SliceProcess):
-        def _start(self) -> "Popen[bytes]":
-            started.append(super()._start())
-            return started[-1]
+    class NotedReader(OwnReader):
+        def close(self) -> None:
+            if self._reader._process is not None:
+                started.append(self._reader._process)
+            super().close()
 
-    monkeypatch.setattr(row_checks, "SliceProcess", OwnReader)
+    monkeypatch.setattr(row_checks, "SliceProcess", NotedReader)
     if not honest:
         chain.files[chain.blocks[SECOND_SLICE].event.new_data.physical_hash] += b"!"  # type: ignore[union-attr]
 
     with nullcontext() if honest else pytest.raises(RefusedError):
         pull(node, chain)
 
-    assert [process.poll() for process in started] == [-signal.SIGKILL]
+    assert [process.exit_code for process in started] == [-signal.SIGKILL]
 
 
 def test_peer_that_lags_behind_is_no_reason_to_go_back(node: Node, chain: PeerChain) -> None:

@@ -1,7 +1,6 @@
 """Large slices are checked while others arrive; what follows from that is what would have followed without."""
 
 import asyncio
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +12,9 @@ import pytest
 
 from odf_node.acceptance import row_checks
 from odf_node.acceptance.offers import AcceptanceReport
-from odf_node.acceptance.row_checks import RowChecks
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
-from odf_node.exchange import fetching, taking
+from odf_node.exchange import fetching
 from odf_node.exchange.taking import Errand
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes
@@ -30,6 +28,7 @@ from odf_protocol.timestamp import Timestamp
 from support.offering_peer import OfferingPeer
 from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, slice_table
 from support.own_children import find_children
+from support.slice_reader import FrozenReader, OwnReader
 
 FIRST_SLICE, SECOND_SLICE = 2, 3
 WAIT_S = 120.0  # guess: a machine that is slow and busy
@@ -38,10 +37,6 @@ WAIT_S = 120.0  # guess: a machine that is slow and busy
 @pytest.fixture(autouse=True)
 def every_slice_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "LARGE_BYTES", 1)
-
-
-class OwnReader(SliceProcess):
-    """One of the pull itself: the reader that stays for all tests reads one slice at a time and is not ended."""
 
 
 @pytest.fixture
@@ -129,16 +124,9 @@ def test_slices_are_judged_by_the_schema_in_force_at_their_block(node: Node, cha
 
 
 def test_pull_that_breaks_ends_its_readers_in_the_middle_of_a_slice(
-    node: Node, chain: PeerChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    node: Node, chain: PeerChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    endless = tmp_path / "endless"
-    os.mkfifo(endless)  # opening it waits for somebody who writes
-    monkeypatch.setattr(taking, "RowChecks", lambda _path_of: RowChecks(lambda _name: endless))
-
-    class OwnReader(SliceProcess):
-        """Not the one that tests share."""
-
-    monkeypatch.setattr(row_checks, "SliceProcess", OwnReader)
+    monkeypatch.setattr(row_checks, "SliceProcess", FrozenReader)
 
     class BreakingPeer(OfferingPeer):
         async def fetch_objects(
@@ -147,7 +135,7 @@ def test_pull_that_breaks_ends_its_readers_in_the_middle_of_a_slice(
             await super().fetch_objects(wanted, objects, on_bytes)
             raise UnavailableError("the line is cut")
 
-    before = find_children("slice_worker")
+    before = find_children("odf_engines.reading")
     with pytest.raises(UnavailableError, match="the line is cut"):
         pull(node, BreakingPeer(chain))
-    assert find_children("slice_worker") <= before
+    assert find_children("odf_engines.reading") <= before

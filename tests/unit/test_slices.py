@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odf_node.rows.slices import check_slice, describe_new_slice, physical_hash_of, read_last_rows, rows_at_once
+from odf_engines.reading.slices import check_slice, read_last_rows, rows_at_once
+from odf_node.rows.file_hashes import describe_new_slice, physical_hash_of
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import OffsetInterval
 from odf_protocol.timestamp import Timestamp

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.contract import Lookback, Watermark
+from odf_engines.reading.event_times import find_newest, read_times_beside
 from odf_node.datasets.engine_rows import KeptTables
 from odf_node.derive.earlier_rows import MOST_ROWS, EarlierRows, InputRows, find_in_force
 from odf_node.ports.rows import EventTimes
-from odf_node.rows.event_times import find_newest, read_times_beside
 from odf_protocol.events import DataSlice, OffsetInterval
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp

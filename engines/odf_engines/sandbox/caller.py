@@ -42,10 +42,7 @@ class CallerConfinedProcess(SandboxedProcess):
                     self._make_folder(Path(mount.target).parent)
                     Path(mount.target).symlink_to(mount.source)
                     self._made.append(Path(mount.target))
-            return subprocess.Popen(
-                list(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                start_new_session=True, env=dict(profile.environment), cwd=profile.folder, close_fds=True,
-            )  # fmt: skip
+            return self._popen(program, profile, env=dict(profile.environment), cwd=profile.folder)
         except OSError as error:
             self._clear()
             reason = f"a container of its own is needed, and {error.filename or program[0]}: {error.strerror}"

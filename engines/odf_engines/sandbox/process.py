@@ -11,15 +11,17 @@ import os
 import re
 import selectors
 import signal
+import socket
 import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self, cast
+from typing import IO, Any, Self, cast
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
@@ -81,13 +83,14 @@ class SandboxedProcess:
         self._ended = threading.Event()
         self._woken = threading.Event()
         self._is_asked = True  # until it says that it is ready
+        self._files: socket.socket | None = None  # its standard input, where open files go with what is asked
         started: Future[subprocess.Popen[bytes]] = Future()
         watch = threading.Thread(
             target=self._start_and_watch, args=(started, profile, program), name="engine watch", daemon=True
         )
         watch.start()
         self._process = started.result()
-        self._stdin = cast("IO[bytes]", self._process.stdin)
+        self._stdin = cast("IO[bytes]", self._process.stdin or cast("socket.socket", self._files).makefile("wb", 0))
         os.set_blocking(self._stdin.fileno(), False)
         self._stdout = cast("IO[bytes]", self._process.stdout)
         end, no_more_log = os.pipe()
@@ -121,8 +124,20 @@ class SandboxedProcess:
         """The end of what the process wrote to its standard error; untrusted."""
         return b"".join(self._log).decode("utf-8", "replace")
 
-    def send(self, line: bytes, wall_s: float) -> None:
+    @property
+    def exit_code(self) -> int | None:
+        """How the outermost process ended, as ``subprocess`` has it; None while it runs."""
+        return self._process.poll()
+
+    def allow(self, *, cpu_s: int, memory_bytes: int) -> None:
+        """Bound what is asked next by itself: processor time from now on, and memory."""
+        self._limits = replace(self._limits, cpu_s=cpu_s + int(self.spent_cpu_s), memory_bytes=memory_bytes)
+        self._memory = LastingExcess(memory_bytes)
+
+    def send(self, line: bytes, wall_s: float, files: Sequence[int] = ()) -> None:
         """Write one line, for at most ``wall_s`` seconds; on any failure the process is killed.
+
+        ``files`` are descriptors that go with it, to a program whose profile says that it holds files.
 
         Raises:
             LimitExceededError: Time is up, or the watch stopped the process.
@@ -139,7 +154,12 @@ class SandboxedProcess:
                     self.kill()
                     raise LimitExceededError("wall_s", allowed=wall_s)
                 try:
-                    left = left[os.write(self._stdin.fileno(), left) :]
+                    if files:
+                        assert self._files is not None
+                        sent, files = socket.send_fds(self._files, [left], list(files)), ()
+                    else:
+                        sent = os.write(self._stdin.fileno(), left)
+                    left = left[sent:]
                 except BlockingIOError:
                     continue
                 except OSError as error:
@@ -153,14 +173,21 @@ class SandboxedProcess:
             LimitExceededError: Time is up, or the watch stopped the process.
             EngineFailureError: The process ended, or its line is too long.
         """
+        return self._receive(lambda: self._pending.find(b"\n"), _LINE_BYTES, wall_s)[:-1]
+
+    def receive_bytes(self, count: int, wall_s: float) -> bytes:
+        """Read so many bytes behind a line, as ``receive`` does."""
+        return self._receive(lambda: count - 1 if len(self._pending) >= count else -1, count, wall_s)
+
+    def _receive(self, find_end: Callable[[], int], most_bytes: int, wall_s: float) -> bytes:
         self._is_asked = True
         deadline = time.monotonic() + wall_s
         with selectors.DefaultSelector() as selector:
             selector.register(self._stdout, selectors.EVENT_READ)
-            while (end := self._pending.find(b"\n")) < 0:
-                if len(self._pending) > _LINE_BYTES:
+            while (end := find_end()) < 0 and most_bytes:
+                if len(self._pending) > most_bytes:
                     self.kill()
-                    raise EngineFailureError(f"an answer has more than {_LINE_BYTES} bytes", log=self.log)
+                    raise EngineFailureError(f"an answer has more than {most_bytes} bytes", log=self.log)
                 # Also when time is up: whoever waits may itself have been stopped, and the answer be there.
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     self.kill()
@@ -171,14 +198,14 @@ class SandboxedProcess:
                     raise self._reason("the engine ended without an answer")
                 self._pending += chunk
         self._is_asked = False
-        line = bytes(self._pending[:end])
+        found = bytes(self._pending[: end + 1])
         del self._pending[: end + 1]
-        return line
+        return found
 
     def close(self) -> None:
         """Ask the process to end by closing its input, then kill it; safe to repeat."""
         with contextlib.suppress(OSError):
-            self._stdin.close()
+            self._close_input()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=_END_GRACE_S)
         self.kill()
@@ -210,9 +237,16 @@ class SandboxedProcess:
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()
-        for stream in (self._stdin, self._stdout, self._process.stderr, self._no_more_log):
+        with contextlib.suppress(OSError):
+            self._close_input()
+        for stream in (self._stdout, self._process.stderr, self._no_more_log):
             with contextlib.suppress(OSError):
                 cast("IO[bytes]", stream).close()
+
+    def _close_input(self) -> None:
+        self._stdin.close()
+        if self._files is not None:
+            self._files.close()
 
     def __enter__(self) -> Self:
         return self
@@ -235,16 +269,27 @@ class SandboxedProcess:
         self._watch()
 
     def _start(self, profile: Profile, program: Sequence[str]) -> "subprocess.Popen[bytes]":
-        descriptor = open_filter(shares_network=profile.has_network) if profile.has_filter else None
+        descriptor = None
+        if profile.has_filter:
+            descriptor = open_filter(shares_network=profile.has_network, holds_files=profile.holds_files)
         try:
             command = build_command(find_bubblewrap(), profile, program, filter_descriptor=descriptor)
-            return subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                pass_fds=() if descriptor is None else (descriptor,), start_new_session=True, env={}, close_fds=True,
-            )  # fmt: skip
+            return self._popen(command, profile, env={}, pass_fds=() if descriptor is None else (descriptor,))
         finally:
             if descriptor is not None:
                 os.close(descriptor)
+
+    def _popen(self, command: Sequence[str], profile: Profile, **options: Any) -> "subprocess.Popen[bytes]":
+        pipe = subprocess.PIPE
+        with contextlib.ExitStack() as theirs:
+            if profile.holds_files:
+                self._files, end = socket.socketpair()
+                options["stdin"] = theirs.enter_context(end)
+            options = {"stdin": pipe, "stdout": pipe, "stderr": pipe, **options}
+            started: subprocess.Popen[bytes] = subprocess.Popen(
+                list(command), start_new_session=True, close_fds=True, **options
+            )
+            return started
 
     def _reason(self, otherwise: str) -> LimitExceededError | EngineFailureError:
         """Say why the process ended: what the watch saw, or what the kernel says; else only with which code.

@@ -40,6 +40,8 @@ class Profile:
         has_filter: False only where there can be none and the operator does without.
         has_network: Whether the program shares the network of this machine, as the driver of a cluster has to, and an
             image that the operator lets fetch from it.
+        holds_files: Whether the program is handed open files of the host, to read: then it has no ``/proc``, through
+            which a file could be opened again, and the filter denies what changes a file by its descriptor.
     """
 
     mounts: tuple[Mount, ...]
@@ -49,6 +51,7 @@ class Profile:
     folder: str = "/"
     has_filter: bool = True
     has_network: bool = False
+    holds_files: bool = False
 
 
 def build_command(
@@ -75,7 +78,8 @@ def build_command(
         str(bubblewrap.path), *namespaces, *([CGROUP_NAMESPACE] if bubblewrap.has_cgroup_namespace else []),
         "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
         "--uid", str(SANDBOX_UID), "--gid", str(SANDBOX_UID), "--hostname", HOST_NAME,
-        *([] if filter_descriptor is None else ["--seccomp", str(filter_descriptor)]), "--proc", "/proc",
+        *([] if filter_descriptor is None else ["--seccomp", str(filter_descriptor)]),
+        *([] if profile.holds_files else ["--proc", "/proc"]),
         "--perms", "0755", "--size", str(_DEVICE_FOLDER_BYTES), "--tmpfs", "/dev",
     ]  # fmt: skip
     for device in _DEVICES:
@@ -94,8 +98,8 @@ def build_command(
     command += ["--remount-ro", "/dev", "--remount-ro", "/"]
     # For a node that runs as root, settings of the whole machine below /proc/sys belong to the user inside, and
     # bubblewrap's own cover over them is left out because their folder looks unwritable.
-    command += ["--remount-ro", "/proc", "--chdir", profile.folder, "--"]
-    return [*command, *program]
+    command += [] if profile.holds_files else ["--remount-ro", "/proc"]
+    return [*command, "--chdir", profile.folder, "--", *program]
 
 
 def open_environment(environment: Mapping[str, str]) -> int:

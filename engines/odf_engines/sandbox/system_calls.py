@@ -37,6 +37,15 @@ DENIED = (
     "semtimedop", "semctl", "mq_open",
 )  # fmt: skip
 
+# Denied too where a program holds open files of the host: these change a file, or who may, through a descriptor that
+# is open for reading, if the user is its owner. What needs one open for writing the kernel refuses by itself.
+DENIED_WITH_FILES = (
+    "fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat", "utimensat", "futimesat", "fsetxattr", "fremovexattr",
+    "flock", "linkat", "sendmsg", "sendmmsg",
+)  # fmt: skip
+# Attributes such as "immutable", by either call; Source: ioctl_iflags(2), FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR
+_CHANGES_ATTRIBUTES = (0x40086602, 0x401C5820)
+
 _NAMESPACE_FLAGS = (
     0x00000080,  # CLONE_NEWTIME
     0x00020000,  # CLONE_NEWNS
@@ -64,12 +73,13 @@ _SHARED_ANONYMOUS = 0x01 | 0x20
 
 
 @cache
-def filter_program(mark: int | None = None, *, shares_network: bool = False) -> bytes:
+def filter_program(mark: int | None = None, *, shares_network: bool = False, holds_files: bool = False) -> bytes:
     """Return the filter, compiled for this machine's processor, as bubblewrap reads it.
 
     Args:
         mark: What every denied call answers instead of the usual error, to tell the filter's answers from others.
         shares_network: Whether the sandbox has the network of this machine.
+        holds_files: See ``Profile``.
 
     Raises:
         SandboxUnavailableError: The library libseccomp is missing.
@@ -80,13 +90,13 @@ def filter_program(mark: int | None = None, *, shares_network: bool = False) -> 
         raise SandboxUnavailableError(f"libseccomp cannot be loaded ({error}); install libseccomp2") from error
     rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
     denied = pyseccomp.ERRNO(mark or errno.EPERM)
-    for name in DENIED:
+    for name in (*DENIED, *(DENIED_WITH_FILES if holds_files else ())):
         _deny(rules, denied, name)
     for flag in _NAMESPACE_FLAGS:
         rules.add_rule(denied, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
     # Its flags lie in memory, where a filter cannot look; without it libc falls back to clone.
     _deny(rules, pyseccomp.ERRNO(errno.ENOSYS), "clone3")
-    for request in (_TIOCSTI, _TIOCLINUX):
+    for request in (_TIOCSTI, _TIOCLINUX, *(_CHANGES_ATTRIBUTES if holds_files else ())):
         rules.add_rule(denied, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, request))
     rules.add_rule(denied, "mmap", pyseccomp.Arg(3, pyseccomp.MASKED_EQ, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS))
     refused_family = pyseccomp.ERRNO(mark or errno.EAFNOSUPPORT)
@@ -100,10 +110,10 @@ def filter_program(mark: int | None = None, *, shares_network: bool = False) -> 
         return file.read()
 
 
-def open_filter(mark: int | None = None, *, shares_network: bool = False) -> int:
+def open_filter(mark: int | None = None, *, shares_network: bool = False, holds_files: bool = False) -> int:
     """Return a descriptor from which bubblewrap reads ``filter_program``; the caller closes it."""
     descriptor = os.memfd_create("filter")
-    os.write(descriptor, filter_program(mark, shares_network=shares_network))
+    os.write(descriptor, filter_program(mark, shares_network=shares_network, holds_files=holds_files))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 

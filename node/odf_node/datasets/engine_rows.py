@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odf_engines import reading
 from odf_engines.contract import TransformRequest
 from odf_engines.registry import is_of_this_package
-from odf_node import rows
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.presence import explained_damage
 from odf_node.ports import StoredObjects
@@ -131,26 +131,29 @@ class EngineRows:
         """
         found = {each.physical_hash: self.cache.find_event_times(each.physical_hash, column) for each in slices}
         unknown = [each for each in slices if found[each.physical_hash] is None]
-        for each, path in zip(unknown, self.get_paths(dataset_id, unknown), strict=True):
-            times = found[each.physical_hash] = rows.event_times.read_event_times(path, column)
-            if times is not None:
-                self.cache.remember_event_times(each.physical_hash, column, times)
+        with SliceProcess() as reader:
+            for each, path in zip(unknown, self.get_paths(dataset_id, unknown), strict=True):
+                times = found[each.physical_hash] = reader.read_event_times(path, column)
+                if times is not None:
+                    self.cache.remember_event_times(each.physical_hash, column, times)
         return [found[each.physical_hash] for each in slices]
 
     def read_times_beside(
         self, dataset_id: DatasetId, slices: Sequence[DataSlice], column: str, beside: Sequence[str]
     ) -> "list[pa.Table | None]":
-        """Read the event times of all rows of each slice, and columns beside them, see ``rows.event_times``.
+        """Read the event times of all rows of each slice, and columns beside them, see ``reading.event_times``.
 
         Raises:
             ObjectNotFoundError, ObjectCorruptError, RejectedError, MalformedError, UnsupportedError: As ``get_paths``.
         """
-        return [rows.event_times.read_times_beside(path, column, beside) for path in self.get_paths(dataset_id, slices)]
+        paths = self.get_paths(dataset_id, slices)
+        with SliceProcess() as reader:
+            return [reader.read_times_beside(path, column, beside) for path in paths]
 
     def get_newest(
         self, dataset_id: DatasetId, slices: Sequence[DataSlice], column: str, key: Sequence[str], op: str
     ) -> "list[pa.Table | None]":
-        """Give the newest versions of each slice, see ``rows.event_times``; None: their times or keys are not known.
+        """Give the newest versions of each slice, see ``reading.event_times``; None: their times or keys are not known.
 
         Raises:
             ObjectNotFoundError, ObjectCorruptError, RejectedError, MalformedError, UnsupportedError: As ``get_paths``.
@@ -158,11 +161,13 @@ class EngineRows:
         names = [(each.physical_hash, column, *key, op) for each in slices]
         found = [_newest.find(each) for each in names]
         unknown = [place for place, each in enumerate(found) if each is None]
-        for place, path in zip(unknown, self.get_paths(dataset_id, [slices[each] for each in unknown]), strict=True):
-            table = rows.event_times.read_times_beside(path, column, (*key, op))
-            if table is not None and table.num_columns == len(key) + 2:
-                found[place] = rows.event_times.find_newest(table)
-                _newest.keep(names[place], found[place])
+        paths = self.get_paths(dataset_id, [slices[each] for each in unknown])
+        with SliceProcess() as reader:
+            for place, path in zip(unknown, paths, strict=True):
+                table = reader.read_times_beside(path, column, (*key, op))
+                if table is not None and table.num_columns == len(key) + 2:
+                    found[place] = reading.event_times.find_newest(table)
+                    _newest.keep(names[place], found[place])
         return found
 
     def adopt(self, object_hash: Multihash, *engines: str) -> None:

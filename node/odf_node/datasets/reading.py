@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from odf_node import rows
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.presence import Presence, explained_damage
 from odf_node.ports import DatasetRecord, StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import rows_schema_of
 
@@ -38,9 +38,10 @@ class DataReader:
         hashes = self.list_tail(record, count=count, skip=skip)
         Presence(self.object_names, self.objects).require_checked(record, hashes)
         parts = []
-        for item in hashes:
-            with explained_damage(self.chains, self.objects, record.id, item):
-                parts.append(rows.slices.read_last_rows(self.objects.get_path(item), count + skip))
+        with SliceProcess() as reader:
+            for item in hashes:
+                with explained_damage(self.chains, self.objects, record.id, item):
+                    parts.append(reader.read_last_rows(self.objects.get_path(item), count + skip))
         if not parts:
             schema = load_view(self.chains, record.id).schema
             return rows_schema_of(schema).empty_table() if schema else pa.table({})

@@ -64,7 +64,7 @@ class StagedOutputs:
         if path is None or interval is None:
             return None
         part = self.stage(path)
-        return rows.slices.describe_new_slice(
+        return rows.file_hashes.describe_new_slice(
             part.path, interval, part.hash, part.size_bytes, logical_hash=logical_hash
         )
 

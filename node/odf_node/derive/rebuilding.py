@@ -229,7 +229,7 @@ class Rebuilder:
                 is_slice = data is not None and name == data.physical_hash
                 same_rows = staged is not None and data is not None and is_slice
                 if same_rows and staged is not None and data is not None:
-                    same_rows = rows.slices.logical_hash_of(staged.path) == data.logical_hash
+                    same_rows = rows.file_hashes.logical_hash_of(staged.path) == data.logical_hash
                 problem = problem or self._explain(step, engine, same_rows=same_rows)
         # Who could compute this may have it: the inputs are for everybody who reads here. Else it is for this node.
         inputs = [self.chains.find_dataset(read.dataset_id) for read in event.query_inputs]

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from odf_engines.contract import TransformResponse
+from odf_node.rows.file_hashes import logical_hash_of, physical_hash_of
 from odf_node.rows.slice_process import SliceProcess
-from odf_node.rows.slices import logical_hash_of, physical_hash_of
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.divergence import Divergence

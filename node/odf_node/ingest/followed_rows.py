@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from odf_node import rows
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.naming import get_dataset
@@ -25,6 +24,7 @@ from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.rows import RowsCache
 from odf_node.ports.sources import DATASET_SCHEME, Fetched, UpToDate
+from odf_node.rows.slice_process import MOST_FILES, SliceProcess
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.events import (
@@ -146,15 +146,8 @@ class FollowedRows:
         Presence(self.object_names, self.objects).require_checked(record, (each.physical_hash for each in slices))
         paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices)
         target = folder / f"rows-{secrets.token_hex(8)}"
-        rows.new_rows.write_new_rows(
-            paths,
-            view.schema,
-            view.vocabulary,
-            target,
-            after=last,
-            name=record.name,
-            has_operations=place.has_operations,
-        )
+        with SliceProcess() as reader, target.open("xb") as file:
+            reader.write_new_rows(paths, view, file, after=last, name=record.name, has_operations=place.has_operations)
         value = {"dataset": str(record.id), "offset": slices[-1].offset_interval.end, "block": str(record.head.hash)}
         cursor = SourceState(source_name="default", kind=CURSOR, value=json.dumps(value))
         return Fetched(
@@ -166,7 +159,8 @@ class FollowedRows:
         for each in iter_slices(self.chains, dataset_id):
             if each.offset_interval.end <= last:
                 continue
-            if chosen and sum(one.size for one in chosen) + each.size > MOST_BATCH_BYTES:
+            size_bytes = sum(one.size for one in chosen) + each.size
+            if chosen and (size_bytes > MOST_BATCH_BYTES or len(chosen) == MOST_FILES):
                 return chosen, True
             chosen.append(each)
         return chosen, False

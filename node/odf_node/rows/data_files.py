@@ -1,12 +1,10 @@
 """Any Parquet file, described as the protocol sees it."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from odf_node.rows.slices import hash_values_of, logical_hash_of, open_slice, physical_hash_of
-from odf_protocol.errors import UnsupportedError
-from odf_protocol.multihash import Multihash
+from odf_node.rows.file_hashes import physical_hash_of
+from odf_node.rows.slice_process import SliceProcess
 
 
 def describe_data_file(path: Path) -> dict[str, Any]:
@@ -15,24 +13,16 @@ def describe_data_file(path: Path) -> dict[str, Any]:
     ``logicalHash`` is ODF's (arrow0), ``logicalHashV1`` ours beside it.
 
     Raises:
-        MalformedError: It is no Parquet file.
+        MalformedError, RejectedError: It is no Parquet file, or none that can be read at bounded cost.
     """
-    with open_slice(path) as file:
-        columns = [{"name": field.name, "type": str(field.type)} for field in file.schema_arrow]
-        rows = file.metadata.num_rows
+    with SliceProcess() as reader:
+        found = reader.describe(path)
     return {
         "file": str(path),
         "sizeBytes": path.stat().st_size,
-        "rows": rows,
+        "rows": found["rows"],
         "physicalHash": str(physical_hash_of(path)),
-        "logicalHash": _hash_or_reason(logical_hash_of, path),
-        "logicalHashV1": _hash_or_reason(hash_values_of, path),
-        "columns": columns,
+        "logicalHash": found["logical_hash"],
+        "logicalHashV1": found["values_hash"],
+        "columns": found["columns"],
     }
-
-
-def _hash_or_reason(hash_rows: Callable[[Path], Multihash], path: Path) -> str:
-    try:
-        return str(hash_rows(path))
-    except UnsupportedError as error:
-        return f"not defined: {error}"

@@ -21,8 +21,8 @@ from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.output_checks import RowsCheck, SizeCheck
 from odf_engines.host.output_reader import OutputReader
+from odf_engines.reading.slices import logical_hash_of
 from odf_engines.sandbox.resources import Usage, usage_of
-from odf_node.rows.slices import logical_hash_of
 from odf_protocol.events import OffsetInterval
 from odf_protocol.vocabulary import Vocabulary
 from support.sandboxes import stop_before_it_is_asked

@@ -1,7 +1,6 @@
 """Trees over files that strangers choose: made elsewhere, in turn, and not twice (EX-32)."""
 
 import asyncio
-import os
 from pathlib import Path
 
 import aiohttp
@@ -9,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.home import Home
+from odf_engines.reading.slices import summarise
 from odf_node.http.served_node import NODE
 from odf_node.http.server import create_app
 from odf_node.ports.errors import ObjectNotFoundError, TooManyWaitingError
+from odf_node.rows import trees
 from odf_node.rows.slice_process import ReadingLimits, SliceProcess
-from odf_node.rows.slices import summarise
 from odf_node.rows.trees import KeptTrees
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.exchange.limits import MAX_WAITING_TREES
@@ -26,6 +24,7 @@ from support.event_loop import in_loop
 from support.exchange_nodes import KAMU_DATA, Chain, TestNode, serving
 from support.offers import parquet_bytes
 from support.own_children import find_children
+from support.slice_reader import FrozenReader
 
 TIGHT = ReadingLimits(memory_bytes=400 * 1024**2, cpu_s=20, cpu_s_per_megabyte=0)
 SLICE = parquet_bytes(pa.table({"a": [1, 2], "b": [{"c": "x"}, None]}))
@@ -153,22 +152,18 @@ async def test_one_who_asks_for_many_trees_leaves_turns_to_others(tmp_path: Path
 
 
 @in_loop
-async def test_cancelled_request_takes_its_reader_with_it(tmp_path: Path) -> None:
-    class Endless(ObjectFolder):
-        def get_path(self, object_hash: Multihash) -> Path:
-            return tmp_path / str(object_hash)
-
+async def test_cancelled_request_takes_its_reader_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "SliceProcess", FrozenReader)
     name = Multihash.of_sha3_256(SLICE)
-    os.mkfifo(tmp_path / str(name))  # opening it waits for somebody who writes
-    before = len(find_children())
-    asked = asyncio.create_task(KeptTrees(Endless(Home(tmp_path))).get_summary(name, "them"))
-    while len(find_children()) == before:
+    before = len(find_children("odf_engines.reading"))
+    asked = asyncio.create_task(KeptTrees(keep(tmp_path, SLICE).objects).get_summary(name, "them"))
+    while len(find_children("odf_engines.reading")) == before:
         await asyncio.sleep(0.01)
         assert not asked.done()
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    assert len(find_children()) == before
+    assert len(find_children("odf_engines.reading")) == before
 
 
 def test_few_bytes_that_stand_for_many_rows_have_no_tree(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from odf_node.adapters.tree_questions import locate_difference
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.cli.run import EXIT_CODES
-from odf_node.rows.slices import summarise
+from odf_node.rows.slice_process import SliceProcess
 from odf_node.wording import count_of
 from odf_protocol.errors import RejectedError
+from odf_protocol.exchange.limits import MAX_TREE_LEAVES, MAX_TREE_SCHEMA_BYTES
 from odf_protocol.multihash import Multihash
 
 
@@ -30,8 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Ask, and say which rows of which columns differ; the exit code is that of a refusal where any do."""
     path = Path(arguments.file)
-    with context.console.progress(f"hashing {path.name}"):
-        mine = summarise(path)
+    with context.console.progress(f"hashing {path.name}"), SliceProcess() as reader:
+        mine = reader.summarise(path, most_leaves=MAX_TREE_LEAVES, most_schema_bytes=MAX_TREE_SCHEMA_BYTES)
     found = await locate_difference(arguments.url, Multihash.parse(arguments.slice_hash), mine)
     rows = [{"column": each.column, "from": each.start, "to": each.stop - 1} for each in found.differences]
     if arguments.output_format == "json":

@@ -5,14 +5,12 @@ Source: WINDOW-10 and 11 in ``spec/extensions/event-windows.md``, ENGINE-28 in `
 
 from collections.abc import Sequence
 from hashlib import sha3_256
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from odf_node.ports.rows import EventTimes
+from odf_engines.reading.slices import Source, open_slice
 
 _DAY_US: Final = 86_400_000_000
 _TAKING: Final = ("1", "2")  # Source: RFC-015, operations retract and correct-from, as texts
@@ -22,15 +20,18 @@ _LONGEST_TEXT: Final = 64
 _NANOSECONDS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
-def read_event_times(path: Path, column: str) -> EventTimes | None:
+def read_event_times(path: Source, column: str) -> tuple[int, int] | None:
     """Return the oldest and the newest time in a column; None where it is none of times, or some row has none.
 
     Args:
-        path: A file that this node wrote.
+        path: A file of rows.
         column: Of event times.
+
+    Returns:
+        In microseconds since 1970; what is finer, outwards.
     """
     first = last = None
-    with pq.ParquetFile(path) as file:
+    with open_slice(path) as file:
         if column not in file.schema_arrow.names:
             return None
         kind = file.schema_arrow.field(column).type
@@ -46,14 +47,14 @@ def read_event_times(path: Path, column: str) -> EventTimes | None:
             last = most if last is None else max(last, most)
     if first is None or last is None:
         return None
-    return EventTimes(_floor_us(first, kind), -_floor_us(-last, kind))
+    return _floor_us(first, kind), -_floor_us(-last, kind)
 
 
-def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> pa.Table | None:
+def read_times_beside(path: Source, column: str, beside: Sequence[str]) -> pa.Table | None:
     """Return the event time of each row of a file, in microseconds, and what tells its row from others.
 
     Args:
-        path: A file that this node wrote.
+        path: A file of rows.
         column: Of event times.
         beside: Other columns. Values that are equal are equal texts, of 65 bytes at most, as a small file holds a
             long text as often as somebody wants; columns of a type that says it in another way are left out.
@@ -61,7 +62,7 @@ def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> pa.Tabl
     Returns:
         The other columns as texts, numbered from 0, and ``time``; None where one is missing, or a time finer than this.
     """
-    with pq.ParquetFile(path) as file:
+    with open_slice(path) as file:
         kinds = {each.name: each.type for each in file.schema_arrow}
         if column not in kinds:
             return None

@@ -1,4 +1,4 @@
-"""Rows of slices that others wrote, written anew by this node's own writer; a part of the program ``slice_worker``.
+"""Rows of slices that others wrote, written anew by this node's own writer; a part of the program ``program``.
 
 What leaves here has the rows that were checked, in the types that the dataset's schema states, and nothing else of the
 file: no statistics, notes, indexes or encodings that somebody else chose.
@@ -6,14 +6,13 @@ file: no statistics, notes, indexes or encodings that somebody else chose.
 Source: clause ROWS-9 in ``spec/extensions/acceptance.md``.
 """
 
-from pathlib import Path
 from typing import BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.host.slices import open_slice_file
-from odf_node.rows.slices import check_slice
+from odf_engines.reading.slices import Source, check_slice
 from odf_protocol.events import DataSchema, DataSlice
 from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.timestamp import Timestamp
@@ -48,7 +47,7 @@ class GroupWriter:
 
 
 def rewrite_slice(
-    path: Path,
+    path: Source,
     target: BinaryIO,
     claimed: DataSlice,
     *,

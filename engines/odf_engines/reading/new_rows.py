@@ -1,13 +1,13 @@
 """The rows of a dataset behind an offset, as a file that another one is fed from (ING-43)."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 from pyarrow import compute, parquet
 
-from odf_node.rows.row_writing import GroupWriter
+from odf_engines.reading.row_writing import GroupWriter
+from odf_engines.reading.slices import Source, open_slice
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import DataSchema
 from odf_protocol.schema_arrow import rows_schema_of
@@ -17,10 +17,10 @@ _BATCH_ROWS: Final = 1024  # guess: of long texts that a small file repeats, som
 
 
 def write_new_rows(
-    paths: Iterable[Path],
+    files: Iterable[Source],
     schema: DataSchema,
     words: Vocabulary,
-    target: Path,
+    target: BinaryIO,
     *,
     after: int,
     name: str,
@@ -29,10 +29,10 @@ def write_new_rows(
     """Write the rows behind an offset into one file, without the columns that whoever takes them makes itself.
 
     Args:
-        paths: Files of rows that this node wrote, one at least with such a row.
+        files: Files of rows, one at least with such a row.
         schema: In force behind the last of them; columns that came later are null in rows before.
         words: What their system columns are called.
-        target: The new file.
+        target: Gets the new file.
         after: The offset.
         name: Of the dataset, for messages.
         has_operations: Their operations are the column ``op``.
@@ -45,7 +45,7 @@ def write_new_rows(
     written = pa.schema([each.with_name("op") if each.name == words.op else each for each in columns])
     with parquet.ParquetWriter(target, written) as writer:
         groups = GroupWriter(writer, written)
-        for batch in _iter_batches(paths):
+        for batch in _iter_batches(files):
             found = batch.filter(compute.greater(batch.column(words.offset), after))
             if not has_operations and any(found.column(words.op).to_pylist()):
                 expected = "rows that are appended; with ?op=true operations are a column, for ChangelogStream"
@@ -56,7 +56,7 @@ def write_new_rows(
         groups.flush()
 
 
-def _iter_batches(paths: Iterable[Path]) -> Iterator[pa.RecordBatch]:
-    for path in paths:
-        with parquet.ParquetFile(path) as file:
+def _iter_batches(files: Iterable[Source]) -> Iterator[pa.RecordBatch]:
+    for each in files:
+        with open_slice(each) as file:
             yield from file.iter_batches(_BATCH_ROWS)

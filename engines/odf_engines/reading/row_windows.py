@@ -1,7 +1,7 @@
 """Some rows and some columns of a slice, as texts of bounded length: what a person looks at.
 
 A cell may have many megabytes, a slice very many columns and rows, and few bytes can stand for all of them. So this
-runs in the process that reads slices (``slice_worker``), reads no column that is not asked for, and cuts what it gives.
+runs in the process that reads slices (``program``), reads no column that is not asked for, and cuts what it gives.
 
 Source: clause PAGES-9 in ``spec/extensions/pages.md``.
 """
@@ -9,14 +9,13 @@ Source: clause PAGES-9 in ``spec/extensions/pages.md``.
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odf_node.rows.slices import open_slice
+from odf_engines.reading.slices import Source, open_slice
 from odf_protocol.cell_values import cell_value
 from odf_protocol.errors import MalformedError
 
@@ -24,7 +23,7 @@ _BATCH_BYTES: Final = 8 * 1024 * 1024  # guess: small beside what the process ma
 _MOST_BATCH_ROWS: Final = 65_536
 
 
-def read_window(path: Path, *, first: int, count: int, columns: list[str], most_characters: int) -> list[list[Any]]:
+def read_window(path: Source, *, first: int, count: int, columns: list[str], most_characters: int) -> list[list[Any]]:
     """Read rows as texts.
 
     Args:
@@ -46,7 +45,7 @@ def read_window(path: Path, *, first: int, count: int, columns: list[str], most_
     return rows
 
 
-def find_rows_like(path: Path, *, pattern: Path, row: int, keys: list[str], most: int) -> list[int]:
+def find_rows_like(path: Source, *, pattern: Source, row: int, keys: list[str], most: int) -> list[int]:
     """Find the rows whose key is that of one row of a slice.
 
     Args:

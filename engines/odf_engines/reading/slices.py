@@ -5,25 +5,24 @@ counts are checked before rows are read, and rows are read in small batches. Sou
 ``spec/extensions/acceptance.md``.
 """
 
-import hashlib
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_node.rows.batches_ahead import iter_ahead
+from odf_engines.reading.batches_ahead import iter_ahead
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
-from odf_protocol.events import DataSchema, DataSlice, OffsetInterval
+from odf_protocol.events import DataSchema, DataSlice
 from odf_protocol.hashing.arrow0 import Arrow0Hasher
 from odf_protocol.hashing.reader_schema import reader_schema
 from odf_protocol.hashing.v1 import LogicalHasher, TableSummary
-from odf_protocol.multihash import SHA3_256, Multihash
+from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import find_slice_incompatibility
 from odf_protocol.timestamp import Timestamp
@@ -39,11 +38,14 @@ _TICKS_PER_MS: Final = {"s": 1, "ms": 1, "us": 10**3, "ns": 10**6}
 _MS_PER_TICK: Final = {"s": 10**3, "ms": 1, "us": 1, "ns": 1}
 OPERATIONS: Final = range(4)  # Source: ODF OperationType
 
+Source: TypeAlias = Path | pa.Buffer
+"""A file, or what is mapped of one that was handed over open."""
+
 # Arrow passes errors of the Parquet format on as these; names of columns need not be UTF-8.
 _UNREADABLE: Final = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
-def logical_hash_of(path: Path) -> Multihash:
+def logical_hash_of(path: Source) -> Multihash:
     """Hash the rows of a slice with ``arrow0-sha3-256``.
 
     Raises:
@@ -58,7 +60,7 @@ def logical_hash_of(path: Path) -> Multihash:
 
 
 def check_slice(
-    path: Path,
+    path: Source,
     claimed: DataSlice,
     *,
     schema: DataSchema,
@@ -120,36 +122,19 @@ def check_slice(
         )
 
 
-def describe_new_slice(
-    path: Path,
-    interval: OffsetInterval,
-    physical_hash: Multihash,
-    size_bytes: int,
-    *,
-    logical_hash: Multihash | None = None,
-) -> DataSlice:
-    """Make the entry of a block for a slice of our own; ``logical_hash`` where it was computed before."""
-    return DataSlice(
-        logical_hash=logical_hash or logical_hash_of(path),
-        physical_hash=physical_hash,
-        offset_interval=interval,
-        size=size_bytes,
-    )
-
-
-def read_slice(path: Path) -> pa.Table:
+def read_slice(path: Source) -> pa.Table:
     """Read a whole slice that has passed ``check_slice``."""
     with open_slice(path) as file:
         return pa.Table.from_batches(_iter_batches(file), file.schema_arrow)
 
 
-def iter_rows(path: Path) -> Iterator[pa.RecordBatch]:
+def iter_rows(path: Source) -> Iterator[pa.RecordBatch]:
     """Read a slice that has passed ``check_slice`` batch by batch."""
     with open_slice(path) as file:
         yield from _iter_batches(file)
 
 
-def read_last_rows(path: Path, count: int) -> pa.Table:
+def read_last_rows(path: Source, count: int) -> pa.Table:
     """Read the last ``count`` rows of a slice that has passed ``check_slice``, or all if there are fewer.
 
     A small file can stand for more rows, or longer texts, than fit into memory: only some batches are held at a time.
@@ -173,13 +158,7 @@ def read_last_rows(path: Path, count: int) -> pa.Table:
         return table.slice(max(0, held - count))
 
 
-def physical_hash_of(path: Path) -> Multihash:
-    """Hash the bytes of a file."""
-    with path.open("rb") as file:
-        return Multihash(SHA3_256, hashlib.file_digest(file, "sha3_256").digest())
-
-
-def hash_values_of(path: Path) -> Multihash:
+def hash_values_of(path: Source) -> Multihash:
     """Hash the rows of a slice with our injective hash, which has none of the collisions of ``arrow0-sha3-256``.
 
     Raises:
@@ -189,7 +168,7 @@ def hash_values_of(path: Path) -> Multihash:
     return summarise(path).root
 
 
-def summarise(path: Path, *, most_leaves: int = sys.maxsize) -> TableSummary:
+def summarise(path: Source, *, most_leaves: int = sys.maxsize) -> TableSummary:
     """Compute all hashes of a slice's v1 tree.
 
     Args:
@@ -299,19 +278,19 @@ def _hasher_for(file: pq.ParquetFile, threads: ThreadPoolExecutor) -> Arrow0Hash
     )
 
 
-def open_slice(path: Path) -> pq.ParquetFile:
+def open_slice(path: Source) -> pq.ParquetFile:
     """Open a Parquet file; only its footer is read.
 
     Raises:
         MalformedError: It is none.
     """
     try:
-        file = pq.ParquetFile(path, memory_map=True)
+        file = pq.ParquetFile(pa.BufferReader(path) if isinstance(path, pa.Buffer) else path, memory_map=True)
         _read_texts(file.schema_arrow)  # made when it is asked for, and a hostile one fails then
     except MemoryError:
         raise  # says nothing about the form of the file
     except _UNREADABLE as error:
-        raise MalformedError("Parquet file", where=path.name, found=_first_line(error)) from error
+        raise MalformedError("Parquet file", where=getattr(path, "name", None), found=_first_line(error)) from error
     return file
 
 
