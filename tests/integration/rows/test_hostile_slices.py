@@ -224,9 +224,9 @@ def test_column_names_that_are_no_text_are_refused(reader: SliceProcess, tmp_pat
 def test_bomb_is_refused_by_the_gate_with_evidence_and_without_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from odf_node.acceptance import verification
+    from odf_node.acceptance import checked_rows
 
-    monkeypatch.setattr(verification, "SliceProcess", lambda: SliceProcess(TIGHT))
+    monkeypatch.setattr(checked_rows, "SliceProcess", lambda: SliceProcess(TIGHT))
     chain = chain_with(tmp_path, dictionary_bomb(65_536, 100_000), 65_536)
     started = time.monotonic()
 
