@@ -21,6 +21,7 @@ CHANGE: Final = np.dtype([("high", "<u8"), ("low", "<u8"), ("op", "u1")])
 
 _RETRACT: Final = 1  # Source: ODF OperationType
 _CORRECT_FROM: Final = 2
+_MANY: Final = 1 << 16  # guess: rows that a processor keeps close
 _ROWS_AT_ONCE: Final = 1 << 20  # guess: some 50 MB of working memory
 
 
@@ -54,8 +55,11 @@ class ChangelogBalance:
 
     def __init__(self, rows: npt.NDArray[Any]) -> None:
         """Begin before the first block; ``rows`` are the fingerprints that are looked at, some of them repeated."""
-        order = np.lexsort((rows["low"], rows["high"]))
-        high, low = rows["high"][order], rows["low"][order]
+        high, low = np.ascontiguousarray(rows["high"]), np.ascontiguousarray(rows["low"])
+        order = np.argsort(high)
+        if np.any((high[order][1:] == high[order][:-1]) & (low[order][1:] != low[order][:-1])):
+            order = np.lexsort((low, high))  # as slow as it is rare: two rows that share their upper half
+        high, low = high[order], low[order]
         is_first = np.ones(len(order), np.bool_)
         is_first[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
         self._high, self._low = high[is_first], low[is_first]
@@ -92,9 +96,15 @@ class ChangelogBalance:
         starts = range(0, len(changes), _ROWS_AT_ONCE)
         for start in reversed(starts) if from_the_end else starts:
             part = changes[start : start + _ROWS_AT_ONCE]
-            places, known = self._find(np.ascontiguousarray(part["high"]), np.ascontiguousarray(part["low"]))
-            rows = np.flatnonzero(known)
-            yield rows + start, places[rows], are_taken(part["op"][rows])
+            high, low = np.ascontiguousarray(part["high"]), np.ascontiguousarray(part["low"])
+            if len(self._high) >= _MANY and not from_the_end:
+                rows = np.argsort(high)  # who looks for rows in their order goes through memory from end to end
+                places, known = self._find(high[rows], low[rows])
+            else:
+                rows = np.arange(len(part))
+                places, known = self._find(high, low)
+            rows = rows[known]
+            yield rows + start, places[known], are_taken(part["op"][rows])
 
     def _find(
         self, high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]

@@ -14,6 +14,7 @@ Size = tuple[tuple[object, ...], dict[str, object]]
 
 LIGHT: Final[dict[str, Size]] = {
     "batches": ((2,), {}),
+    "changelogs": ((1_000, 4), {"ROUNDS": 1}),
     "chain": ((), {"COUNTS": (50, 100), "CAREFUL_COUNT": 20}),
     "cli_start": ((), {"ROUNDS": 1, "DATASETS": 1}),
     "daemon": ((), {"SMALL_SLICES": 5, "PULLS": 2, "PULL_BYTES": 1_000}),

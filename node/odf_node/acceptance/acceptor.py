@@ -159,7 +159,10 @@ class Acceptor:
                 decision = decide(rule, proof)  # (6)
             else:
                 decision = decide_on_metadata(rule, proof, has_files=offer.portion.has_files)  # (6)
+            if not decision.accepted:
+                checked.require_sound()
             replayed = self._replay(candidate, decision, paths)  # (7)
+            checked.require_sound()
         except InsufficientProofError as error:
             # Nothing is wrong with the files, so they are no evidence.
             raise self.refuser.refuse(offer, error) from error

@@ -5,7 +5,7 @@ Source: clauses ROWS-1 to ROWS-14 in ``spec/extensions/acceptance.md``.
 
 from collections.abc import Container, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +25,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RowsChecked:
-    """How many rows were checked, and ``notes`` on what they take back that is not there (ROWS-13, ROWS-14)."""
+    """How many rows were checked, and what they take back that is not there (ROWS-12).
+
+    ``notes`` say what of that is taken all the same, or could not be looked at (ROWS-13). ``unsound`` is what refuses
+    the blocks: after steps were run again, where they are, as a difference that is found so says more.
+    """
 
     rows: int
     notes: tuple[str, ...] = ()
+    unsound: RejectedError | None = None
+
+    def require_sound(self) -> None:
+        """Refuse blocks that take back what is not there."""
+        if self.unsound is not None:
+            raise self.unsound
 
 
 def check_rows(
@@ -53,7 +63,7 @@ def check_rows(
         changelogs: Knows the blocks before; None: what rows take back is not looked at, nor where some are left out.
 
     Raises:
-        RejectedError, MalformedError, UnsupportedError: ROWS-1 to ROWS-6, ROWS-12.
+        RejectedError, MalformedError, UnsupportedError: ROWS-1 to ROWS-6.
     """
     count, whole = 0, whole or _rows_of(chain)
     asked: AbstractContextManager[RowReader] = SliceProcess() if reader is None else nullcontext(reader)
@@ -73,23 +83,27 @@ def check_rows(
             if changelogs is not None:
                 checked.append(slice_of(block, path, step.after, taken=taken))
             count += event.new_data.offset_interval.row_count
-        notes = () if changelogs is None else _check_changelog(chain, checked, changelogs, process)
-    return RowsChecked(count, notes)
+        found = RowsChecked(count)
+        return found if changelogs is None else _check_changelog(chain, checked, changelogs, process, found)
 
 
 def _check_changelog(
-    chain: CheckedChain, checked: "Sequence[ChainSlice]", changelogs: Changelogs, reader: RowReader
-) -> tuple[str, ...]:
-    """Refuse what takes back a row that is not there; give notes on what is excused, or could not be looked at."""
+    chain: CheckedChain,
+    slices: "Sequence[ChainSlice]",
+    changelogs: Changelogs,
+    reader: RowReader,
+    found: RowsChecked,
+) -> RowsChecked:
     number = chain.first.sequence_number
-    unsound = changelogs.find_unsound(chain.view, first=number, new=checked, reader=reader)
+    unsound = changelogs.find_unsound(chain.view, first=number, new=slices, reader=reader)
     if unsound is None:
-        return ("whether rows that are taken back were there was not checked: files of earlier blocks are not here",)
+        said = "whether rows that are taken back were there was not checked: files of earlier blocks are not here"
+        return replace(found, notes=(said,))
     if not unsound:
-        return ()
+        return found
     if not unsound[-1].is_excused:
-        raise unsound[-1].as_error()
-    return (rows.changelog_check.describe_unsound(unsound),)
+        return replace(found, unsound=unsound[-1].as_error())
+    return replace(found, notes=(rows.changelog_check.describe_unsound(unsound),))
 
 
 def _rows_of(chain: CheckedChain) -> Count:

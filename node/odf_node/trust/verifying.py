@@ -342,6 +342,7 @@ class Verifier:
                     whole=None if is_all else Count(before.replayed_steps or 0, None, "steps"),
                 )
                 replayed = (replayed or 0) + done
+        checked.require_sound()
         return replace(
             before,
             rows=before.rows + checked.rows,
