@@ -321,8 +321,8 @@ class QueryRequest:
 
     Attributes:
         tables: What it may read.
-        sql: One query.
-        dialect: Name of the engine in whose SQL it is; None: of the one that is asked.
+        sql: One query, in the engine's own SQL.
+        known: Names of all tables that a query could have named, for the message about one that is not there.
         as_of: Only rows with a system time up to this are visible; None for all.
         max_rows: Cut the answer there.
         limits: As in ``TransformRequest``.
@@ -333,7 +333,7 @@ class QueryRequest:
     as_of: Timestamp | None = None
     max_rows: int | None = None
     limits: Limits = field(default_factory=Limits)
-    dialect: str | None = None
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,7 +139,6 @@ class QuerySession(Session, Protocol):
         """Answer a question.
 
         Raises:
-            UnsuitableQueryError: It is in another engine's SQL, and this one might answer otherwise than that one.
             InvalidQueryError, LimitExceededError, EngineFailureError
         """
         ...

@@ -9,7 +9,6 @@ InvalidSourceError        a source file is unusable as a whole                  
 LimitExceededError        the work was stopped at a limit                         give less work or more room
 EngineFailureError        the engine broke or answered nonsense                   report it, keep the evidence
 EngineMissingError        none of that name is installed, or it does not do this  install it, or refuse the data
-UnsuitableQueryError      a question that this engine might answer otherwise  another one is asked
 UnsuitableSourceError     a source that this engine does not take              another one is asked
 SandboxUnavailableError   this machine cannot isolate foreign queries             the operator repairs it
 ClusterUnavailableError   the cluster that the settings name cannot be used       the operator repairs it
@@ -172,18 +171,6 @@ class ClusterUnavailableError(EngineError, UnavailableError):
         self.master = master
         self.reason = reason
         super().__init__(f"the cluster {shown(master)} cannot be used: {reason}")
-
-
-class UnsuitableQueryError(EngineError):
-    """A question in another engine's SQL that this engine might answer otherwise; nothing is wrong with it (QUERY-7).
-
-    Attributes:
-        reason: What it has.
-    """
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"the question is for another engine: it has {reason}")
 
 
 class UnsuitableSourceError(EngineError):

@@ -16,6 +16,7 @@ from odf_engines.contract import QueryTable
 from odf_node.acceptance.offers import Portion
 from odf_node.composition import Node
 from odf_node.datasets.chains import iter_slices
+from odf_node.engines.sessions import QUERY_ENGINE
 from odf_node.errors import RefusedError, UsageError
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import PullWishes
@@ -49,7 +50,7 @@ class RemoteTables:
 
         Args:
             sql: The question.
-            engine: In whose SQL; None: the usual one's.
+            engine: In whose SQL; None: DataFusion's.
             as_of: Only slices with rows that were known by then are brought.
             progress: Hears how far it is.
 
@@ -59,7 +60,7 @@ class RemoteTables:
             RefusedError, RejectedError: What is there is not accepted, or is not what its blocks say.
             UnavailableError, NotFoundError: It is not to be had.
         """
-        engine = engine or self.node.engine_roles.query
+        engine = engine or QUERY_ENGINE
         names = find_remote_names(sql, engine)
         called: dict[str, str] = {}
         found: dict[str, tuple[str, QueryTable | None, str]] = {}
@@ -71,7 +72,7 @@ class RemoteTables:
             if url not in found:
                 found[url] = await self._find(url, self._free_name(len(found) + 1, sql), as_of, progress)
                 odf_node.table_names.require_undefined(found[url][0], sql, engine)
-            called[text] = odf_node.table_names.quote_name(found[url][0] + text[len(address) :], engine)
+            called[text] = odf_node.table_names.quote_name(found[url][0] + text[len(address) :])
         for each in reversed(names):
             sql = sql[: each.start] + called[each.text] + sql[each.end :]
         tables = tuple(table for _, table, _ in found.values() if table is not None)

@@ -33,7 +33,9 @@ def main(seconds: float) -> None:
                 "sql",
                 "-c",
                 "SELECT count(*) FROM cities",
-                environment={"ODF_NODE_ENGINE_IDLE_S": "600", "ODF_NODE_ENGINES_QUERY_FIRST": ""},
+                "--engine",
+                "spark",
+                environment={"ODF_NODE_ENGINE_IDLE_S": "600"},
             )
             time.sleep(SETTLE_S)
             daemons = [int(each.name) for each in Path("/proc").glob("[0-9]*") if is_daemon(each, folder)]

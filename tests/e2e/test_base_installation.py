@@ -135,9 +135,6 @@ def test_what_needs_spark_says_so_in_a_line_before_anything_is_begun(base: Base,
 
     assert base.refuses("add", str(derived)) == f"odf-node add: {MISSING}"
     assert "pip install 'odf-node[spark]' brings this one" in base.refuses("add", str(prepared), code=7)
-    unlike = base.refuses("sql", "-c", "SELECT rand() FROM cities")
-    assert unlike.startswith("odf-node sql: not a question for datafusion: ")
-    assert unlike.endswith(MISSING)
     assert base.refuses("sql", "--engine", "spark", "-c", "SELECT 1") == f"odf-node sql: {MISSING}"
 
     assert base.must("list", "-o", "json") == before

@@ -127,8 +127,8 @@ def test_ingest_that_is_stopped_while_an_engine_works_that_nobody_keeps_changes_
 @pytest.mark.spark
 def test_query_that_is_stopped_changes_nothing_and_ends_the_engine_that_was_to_stay_warm(home: Path) -> None:
     before = list_kept(home)
-    idle = {"ODF_NODE_ENGINE_IDLE_S": "600", "ODF_NODE_ENGINES_QUERY_FIRST": ""}
-    process = start_command(home, "sql", "-c", LONG_QUERY, environment=idle)
+    idle = {"ODF_NODE_ENGINE_IDLE_S": "600"}
+    process = start_command(home, "sql", "--engine", "spark", "-c", LONG_QUERY, environment=idle)
     wait_until(lambda: [*(home / "staging" / "engines").glob("*/*/in/1")] or process.poll() is not None, "the request")
     keepers: list[int] = []
 

@@ -1,9 +1,7 @@
 """Rows are retracted and corrected by hand: one block with the reason, which all else follows (ING-27 to ING-29)."""
 
 import json
-from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from odf_node.home import Home
 from odf_node.ingest.correcting import Correcting
 from odf_node.ports import HeadMovedError
 from support.command_line import list_kept
-from support.nodes import RanCommand, RealNode
+from support.nodes import RealNode
 from support.warm_engine import lent_engine, lent_to_strangers
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.usefixtures("light_engines")]
@@ -70,17 +68,8 @@ VADUZ = {"event_time": "2024-01-02T00:00:00Z", "city": "Vaduz", "people": None, 
 WHY = "the agency's letter of 3 May"
 
 
-@dataclass(frozen=True)
-class QuickNode(RealNode):
-    """A node that asks the warm DataFusion first, as nodes do."""
-
-    def run(self, *words: str, environment: Mapping[str, str] | None = None, standard_input: str = "") -> RanCommand:
-        first = {"ODF_NODE_ENGINES_QUERY_FIRST": "datafusion"}
-        return super().run(*words, environment=first | dict(environment or {}), standard_input=standard_input)
-
-
 def make_node(folder: Path, merge: str = APPEND, more: str = "", rules: str = "") -> RealNode:
-    node = QuickNode(folder / "home", has_engine=True)
+    node = RealNode(folder / "home", has_engine=True)
     (folder / "manifest.yaml").write_text(MANIFEST.format(merge=merge, more=more, rules=rules))
     node.must("add", str(folder / "manifest.yaml"))
     ingest(node, OSLO, ROME, VADUZ)
@@ -267,7 +256,7 @@ content:
 
 
 def test_source_is_not_read_again_because_of_a_correction(tmp_path: Path) -> None:
-    node = QuickNode(tmp_path / "home", has_engine=True)
+    node = RealNode(tmp_path / "home", has_engine=True)
     source = tmp_path / "cities.csv"
     source.write_text("city,people\nOslo,700\n")
     (tmp_path / "polled.yaml").write_text(POLLED.format(url=source.as_uri()))

@@ -31,7 +31,6 @@ PREPROCESS = """\
                  "Country" AS country, "Confirmed" AS confirmed, "Recovered" AS recovered, "Deaths" AS deaths
           FROM input
 """
-FIRST = {"ODF_NODE_ENGINES_QUERY_FIRST": "datafusion"}  # as nodes ask
 DERIVED = ("worldwide.daily", "key.countries", "countries.weekly")
 
 
@@ -74,7 +73,7 @@ def agency(tmp_path_factory: pytest.TempPathFactory) -> tuple[RealNode, dict[str
         node.must("pull", "countries.daily", environment={"COVID_SOURCE": source})
         reports = {each["dataset"]: each for each in node.must("pull", *DERIVED, "-o", "json").json()}
         query = "SELECT event_time, country, confirmed, deaths, days, op FROM countries.weekly"
-        given = json.loads(node.must("sql", "-c", query, "-o", "json", environment=FIRST).out)
+        given = json.loads(node.must("sql", "-c", query, "-o", "json").out)
         totals, pivot = rows_in_force(node, "worldwide.daily"), rows_in_force(node, "key.countries")
         days[day] = Day(totals, pivot, given, reports["countries.weekly"]["lateRows"])
     return node, days
@@ -82,7 +81,7 @@ def agency(tmp_path_factory: pytest.TempPathFactory) -> tuple[RealNode, dict[str
 
 def rows_in_force(node: RealNode, dataset: str) -> list[list[str]]:
     query = f"SELECT * FROM {dataset}__state ORDER BY event_time"
-    found = json.loads(node.must("sql", "-c", query, "-o", "json", environment=FIRST).out)
+    found = json.loads(node.must("sql", "-c", query, "-o", "json").out)
     return [[str(value) if value is not None else "" for value in row.values()] for row in found]
 
 

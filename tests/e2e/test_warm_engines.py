@@ -22,11 +22,11 @@ from support.nodes import Publisher, RealNode, make_publisher
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
-QUESTION = ("sql", "-o", "csv", "-c", "SELECT count(*) AS n FROM cities")
+QUESTION = ("sql", "--engine", "spark", "-o", "csv", "-c", "SELECT count(*) AS n FROM cities")
 ANSWER = '"n"\n8\n'
 _SESSION = re.compile(rb"/staging/engines/([^/\0]+/[^/\0]+)/")
-# Longer than a command takes to start on any machine; and one engine answers.
-IDLE = {"ODF_NODE_ENGINE_IDLE_S": "600", "ODF_NODE_ENGINES_QUERY_FIRST": ""}
+# Longer than a command takes to start on any machine.
+IDLE = {"ODF_NODE_ENGINE_IDLE_S": "600"}
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_second_command_is_answered_by_the_engine_of_the_first_which_is_confined
 def test_error_of_a_query_leaves_the_engine_warm(publisher: Publisher) -> None:
     publisher.node.must(*QUESTION, environment=IDLE)
     first = sessions(publisher)
-    wrong = publisher.node.run("sql", "-c", "SELECT nothing FROM cities", environment=IDLE)
+    wrong = publisher.node.run("sql", "--engine", "spark", "-c", "SELECT nothing FROM cities", environment=IDLE)
 
     assert wrong.code != 0
     assert "nothing" in wrong.err
@@ -141,7 +141,18 @@ def test_command_that_is_interrupted_takes_its_request_along(publisher: Publishe
     publisher.node.must(*QUESTION, environment=IDLE)
     endless = "SELECT count(*) FROM cities a, cities b, cities c, cities d, cities e, cities f, cities g, cities h, cities i, cities j, cities k, cities l"  # noqa: E501
     command = subprocess.Popen(
-        [sys.executable, "-m", "odf_node", "sql", "-c", endless, "--home", str(publisher.node.home)],
+        [
+            sys.executable,
+            "-m",
+            "odf_node",
+            "sql",
+            "--engine",
+            "spark",
+            "-c",
+            endless,
+            "--home",
+            str(publisher.node.home),
+        ],
         preexec_fn=hear_ctrl_c,
         env=os.environ | IDLE,
         stdout=subprocess.DEVNULL,

@@ -49,7 +49,7 @@ BAD = '{{"event_time": "2024-01-01T00:00:00Z", "n": "{} or so"}}\n'
 SENDERS = 3
 KILLED_AT = (2, 5)
 """Acknowledged bodies, behind which the daemon is killed while others are on their way."""
-ENVIRONMENT = {"ODF_NODE_ENGINES_QUERY_FIRST": "datafusion", "ODF_NODE_ENGINE_IDLE_S": "0"}
+ENVIRONMENT = {"ODF_NODE_ENGINE_IDLE_S": "0"}
 
 
 @pytest.fixture

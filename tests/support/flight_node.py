@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from odf_node.configuration import Configuration
-from odf_node.configuration.declaration import Access, Engines, Limits, Listen, Tls
+from odf_node.configuration.declaration import Access, Limits, Listen, Tls
 from odf_node.flight import flight_beside
 from odf_node.http.access_log import log_to
 from odf_node.http.encryption import make_tls_context
@@ -31,7 +31,6 @@ class FlightNode:
 @contextmanager
 def serving_flight(made: SecretiveNode, **settings: Any) -> Iterator[FlightNode]:
     """Serve until left; questions are DataFusion's, which starts in a second."""
-    made.node.engine_roles = Engines(query="datafusion")
     live = Live(
         Configuration(
             listen=Listen(flight_port=settings.get("port", 0)),

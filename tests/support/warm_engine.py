@@ -107,7 +107,7 @@ def lent_engine(home: Path) -> Iterator[dict[str, str]]:
         link.symlink_to(target)
     try:
         # It is the one that they find; another one would be a process of each home.
-        yield {"ODF_NODE_ENGINE_IDLE_S": LENT_IDLE_S, "ODF_NODE_ENGINES_QUERY_FIRST": ""}
+        yield {"ODF_NODE_ENGINE_IDLE_S": LENT_IDLE_S}
     finally:
         for link in links:
             link.unlink(missing_ok=True)

@@ -49,11 +49,6 @@ def test_settings_are_read_by_section() -> None:
     assert read.tls.certificate == Path("/c.pem")
 
 
-def test_engine_that_is_asked_first_may_be_none() -> None:
-    read = parse("[engines]\ningest_first = ''\n", ODF_NODE_ENGINES_QUERY_FIRST="")
-    assert (read.engines.ingest_first, read.engines.query_first) == ("", "")
-
-
 def test_environment_wins_over_the_file() -> None:
     read = parse(
         "[listen]\nport = 1\n[access]\nanonymous = true\n",
@@ -86,8 +81,15 @@ def test_schedules_change_while_the_node_runs() -> None:
 
 
 def test_role_that_may_be_given_to_no_engine_may_be_empty() -> None:
-    read = parse("[engines]\ningest_first = ''\n", ODF_NODE_ENGINES_QUERY_FIRST="")
-    assert (read.engines.ingest_first, read.engines.query_first) == ("", "")
+    assert parse("[engines]\ningest_first = ''\n").engines.ingest_first == ""
+
+
+def test_settings_that_have_no_meaning_any_more_are_told_and_change_nothing_query_7() -> None:
+    read = parse("[engines]\nquery = 'spark'\ningest = 'arrow'\n", ODF_NODE_ENGINES_QUERY_FIRST="")
+    assert read.engines.ingest == "arrow"
+    first, second = read.retired
+    assert first.startswith("node.toml:2: engines.query has no effect any more: ")
+    assert second.startswith("ODF_NODE_ENGINES_QUERY_FIRST: engines.query_first has no effect any more: ")
 
 
 @pytest.mark.parametrize(

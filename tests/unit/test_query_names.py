@@ -1,6 +1,6 @@
 import pytest
 
-from odf_engines.host.queries import name_tables_in_double_quotes, quote_dotted_names
+from odf_engines.host.queries import quote_dotted_names
 
 NAMES = ["countries.daily", "countries.daily__state", "plain", "a.b.c", "Sales.2020", "net-sales.q4", "2020.5"]
 
@@ -30,20 +30,3 @@ NAMES = ["countries.daily", "countries.daily__state", "plain", "a.b.c", "Sales.2
 )
 def test_dotted_names_of_tables_are_quoted_and_nothing_else(sql: str, expected: str) -> None:
     assert quote_dotted_names(sql, NAMES) == expected
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        pytest.param('SELECT 1 FROM "plain"', "SELECT 1 FROM `plain`", id="table"),
-        pytest.param('FROM "a.b.c" x\njoin  "Plain" y', "FROM `a.b.c` x\njoin  `plain` y", id="join-and-case"),
-        pytest.param('SELECT "plain" FROM t', 'SELECT "plain" FROM t', id="text"),
-        pytest.param('FROM t WHERE x IN ("plain")', 'FROM t WHERE x IN ("plain")', id="text-in-a-list"),
-        pytest.param('FROM "other"', 'FROM "other"', id="no-table"),
-        pytest.param("SELECT 'FROM \"plain\"'", "SELECT 'FROM \"plain\"'", id="in-a-text"),
-        pytest.param('-- FROM "plain"\nSELECT 1', '-- FROM "plain"\nSELECT 1', id="in-a-comment"),
-        pytest.param('FROM `x"`, "plain"', 'FROM `x"`, "plain"', id="in-another-name"),
-    ],
-)
-def test_table_in_double_quotes_is_one_behind_from_and_join_alone_query_13(sql: str, expected: str) -> None:
-    assert name_tables_in_double_quotes(sql, NAMES) == expected

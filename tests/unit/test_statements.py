@@ -2,8 +2,8 @@
 
 import pytest
 
-from odf_engines.dialects.queries import split_statements
 from odf_engines.errors import InvalidQueryError
+from odf_engines.host.query_tokens import split_statements
 
 TEXTS = {
     "one": ("SELECT 1", (), "SELECT 1"),

@@ -1,41 +1,21 @@
-"""The engine as the registry gives it out; its sessions also answer questions in Spark's SQL where they surely can.
+"""The engine as the registry gives it out.
 
-Source: clauses ENGINE-1, ENGINE-24 and FUSION-1 in ``spec/extensions/engine-contract.md``; QUERY-7 in
-``spec/query.md``.
+Source: clauses ENGINE-1, ENGINE-24 and FUSION-1 in ``spec/extensions/engine-contract.md``.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
 
-from odf_engines.contract import Limits, QueryRequest, QueryResponse
-from odf_engines.datafusion import spark_questions
+from odf_engines.contract import Limits
 from odf_engines.datafusion.settings import SETTINGS
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError
 from odf_engines.guest_packages import find_runtime, iter_engine_files
 from odf_engines.host.digest import content_digest, user_cache
-from odf_engines.host.query_bounds import check_query_bounds
 from odf_engines.host.runtime import Guest, compile_packages
-from odf_engines.host.session import HostSession, open_session
+from odf_engines.host.session import open_session
 from odf_protocol.multihash import Multihash
-
-SPARK: Final = "spark"
-
-
-class FusionSession(HostSession):
-    """See ``HostSession``; questions are translated here, outside of the sandbox, which has no parser of other SQL."""
-
-    def query(self, request: QueryRequest) -> QueryResponse:
-        if request.dialect == SPARK:
-            check_query_bounds(request.sql)
-            request = replace(
-                request, sql=spark_questions.translation.translate_question(request.sql, request.tables), dialect=None
-            )
-        return super().query(request)
-
 
 _PROGRAM = "odf_engines.datafusion.worker"
 
@@ -72,7 +52,7 @@ class DataFusionEngine:
         def make_guest() -> Guest:
             return Guest(name=self.name, runtime=find_runtime(), program=_PROGRAM)
 
-        return open_session(make_guest, workspace, limits, session=FusionSession)
+        return open_session(make_guest, workspace, limits)
 
     def prepare(self) -> None:
         """Compile what the sandbox imports, which it could not keep."""

@@ -1,9 +1,9 @@
-"""The operations ``query``, one read-only question over datasets, and ``preprocess``, the queries of an ingest.
+"""The operations ``query``, one read-only query over datasets, and ``preprocess``, the queries of an ingest.
 
 Each dataset is a table under its name, dots and all: the whole changelog, system columns included. Beside it stands
-``<name>__state``, the rows in force.
+``<name>__state``, the current rows.
 
-Source: spec/query.md QUERY-1 to QUERY-6; ING-7 in spec/ingest.md; clauses FUSION-9 and FUSION-11 in
+Source: spec/query.md QUERY-1 to QUERY-7; ING-7 in spec/ingest.md; clauses FUSION-9 and FUSION-11 in
 ``spec/extensions/engine-contract.md``.
 """
 
@@ -17,13 +17,14 @@ from datafusion import col, literal
 
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.datafusion.context import make_context, plan_query, query_errors, quoted
+from odf_engines.datafusion.current_rows import current_rows
 from odf_engines.datafusion.gate import check_query, has_union
-from odf_engines.datafusion.output import free_name, plain_schema
+from odf_engines.datafusion.output import plain_schema
+from odf_engines.datafusion.query_errors import explain
 from odf_engines.datafusion.relations import empty_rows, read_files, register
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.arrow_texts import schema_text
-from odf_engines.host.queries import quote_dotted_names, steps_of
-from odf_protocol.timestamp import Timestamp
+from odf_engines.host.queries import quote_dotted_names, steps_of, tell_apart
 
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
@@ -33,7 +34,7 @@ STATE_SUFFIX = "__state"
 
 
 def run(request: QueryRequest, folder: Path, memory_bytes: int) -> dict[str, object]:
-    """Answer one question; see ``host.worker`` for what goes in and out.
+    """Answer one query; see ``host.worker`` for what goes in and out.
 
     Raises:
         InvalidQueryError: It is not one query over the tables, or fails on a value.
@@ -43,24 +44,26 @@ def run(request: QueryRequest, folder: Path, memory_bytes: int) -> dict[str, obj
         context = make_context(memory_bytes, is_repeatable=False)
         taken = {table.name for table in request.tables}
         names: list[str] = []
+        lowered = request.sql.lower()
         for number, table in enumerate(request.tables):
             # A table that the text does not name cannot be asked.
-            if table.name.lower() in request.sql.lower():
-                names += _register(context, table, request.as_of, taken, work / str(number))
+            if table.name.lower() in lowered:
+                names += _register(context, table, request, taken, work / str(number))
         answer = plan_query(context, quote_dotted_names(request.sql, names))
         check_query(answer)
         if request.max_rows is not None:
             answer = answer.limit(request.max_rows)
         rows, schema = write_rows(answer, folder / "result.parquet")
+    except InvalidQueryError as error:
+        raise explain(error, {*taken, *request.known}) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return {"result": "result.parquet", "rows": rows, "schema": schema_text(schema)}
 
 
 def _register(
-    context: "SessionContext", table: QueryTable, as_of: Timestamp | None, taken: set[str], folder: Path
+    context: "SessionContext", table: QueryTable, request: QueryRequest, taken: set[str], folder: Path
 ) -> list[str]:
-
     if table.slices:
         rows = read_files(context, table.slices, folder)
     else:
@@ -68,27 +71,16 @@ def _register(
     if not table.is_changelog:
         register(context, table.name, rows)
         return [table.name]
-    if as_of is not None:
-        moment = pa.scalar(as_of.unix_ms, pa.timestamp("ms", "UTC"))
+    if request.as_of is not None:
+        moment = pa.scalar(request.as_of.unix_ms, pa.timestamp("ms", "UTC"))
         rows = rows.filter(col(quoted(table.vocabulary.system_time)) <= literal(moment))
     register(context, table.name, rows)
     state = f"{table.name}{STATE_SUFFIX}"
-    if state in taken:
+    # A dataset of this name hides the view, and a view that the text does not name cannot be asked.
+    if state in taken or state.lower() not in request.sql.lower():
         return [table.name]
-    register(context, state, _state_of(context, table))
+    register(context, state, current_rows(context, table, f"{state}/taken"))
     return [table.name, state]
-
-
-def _state_of(context: "SessionContext", table: QueryTable) -> "DataFrame":
-    """Return the rows in force: each as often as it was given and not taken back (QUERY-3)."""
-    log = (table.vocabulary.offset, table.vocabulary.op, table.vocabulary.system_time)
-    names = [field.name for field in table.schema.fields if field.name not in log]
-    data, count, one = ", ".join(map(quoted, names)), free_name("count", names), free_name("one", names)
-    given = f"sum(CASE WHEN {quoted(table.vocabulary.op)} IN (0, 3) THEN 1 ELSE -1 END)"
-    source = quoted(table.name)
-    counted = f"SELECT {data}, {given} AS {count} FROM {source} GROUP BY {data}"  # noqa: S608 - quoted names
-    repeated = f"SELECT {data}, unnest(array_repeat(0, {count})) AS {one} FROM ({counted}) WHERE {count} > 0"  # noqa: S608
-    return plan_query(context, f"SELECT {data} FROM ({repeated})")  # noqa: S608
 
 
 def write_rows(answer: "DataFrame", target: Path) -> tuple[int, pa.Schema]:
@@ -98,10 +90,12 @@ def write_rows(answer: "DataFrame", target: Path) -> tuple[int, pa.Schema]:
         InvalidQueryError, MemoryError: As ``query_errors``.
     """
     schema = plain_schema(answer.schema())
+    names = tell_apart(schema.names)
+    schema = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
     count = 0
     with query_errors(), pq.ParquetWriter(target, schema, version="2.6", compression="snappy") as writer:
         for each in answer.execute_stream():
-            table = pa.Table.from_batches([each.to_pyarrow()]).cast(schema)
+            table = pa.Table.from_batches([each.to_pyarrow()]).rename_columns(names).cast(schema)
             writer.write_table(table)
             count += table.num_rows
     return count, schema

@@ -1,4 +1,4 @@
-"""SQL of other engines, read and written by a library; what it does not know is here (PLAN-17, QUERY-9, QUERY-13).
+"""SQL of other engines, read and written by a library; what it does not know is here (PLAN-17).
 
 That is windows of streams, as calls in GROUP BY or where a table stands: ``FROM TABLE(TUMBLE(TABLE i, DESCRIPTOR(t),
 INTERVAL ...))`` has each row with ``window_start`` and ``window_end``, by which the query groups. Spark says both with
@@ -6,19 +6,17 @@ a window in GROUP BY.
 """
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.expressions import Expression
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import TokenType
 
 from odf_engines.dialects.translation import DIALECTS, ENGINE
-from odf_engines.errors import InvalidQueryError
 from odf_protocol.errors import MalformedError
 
 if TYPE_CHECKING:
@@ -57,59 +55,6 @@ def dialect_of(engine: str) -> Dialect:
     if engine == "datafusion":
         return DataFusion()
     return Dialect.get_or_raise(engine if engine in DIALECTS else ENGINE)
-
-
-def tokens_of(sql: str, engine: str) -> list[Token]:
-    """Take a text in an engine's SQL apart.
-
-    Raises:
-        InvalidQueryError: A quote does not end.
-    """
-    try:
-        tokens: list[Token] = dialect_of(engine.lower()).tokenize(sql)
-    except TokenError as error:
-        raise InvalidQueryError("a quoted text or name does not end") from error
-    return tokens
-
-
-def find_double_quoted_texts(sql: str, engine: str) -> list[str]:
-    """Find what stands in double quotes and is a text to the engine, each once; somebody may have meant a column."""
-    try:
-        tokens = tokens_of(sql, engine)
-    except InvalidQueryError:
-        return []  # the engine can read what the library cannot
-    texts = (each.text for each in tokens if each.token_type == TokenType.STRING and sql[each.start] == '"')
-    return [*dict.fromkeys(texts)]
-
-
-@dataclass(frozen=True, slots=True)
-class Statements:
-    """Statements in their order, without their semicolons.
-
-    Attributes:
-        ended: Those that end with a semicolon.
-        rest: What stands behind the last one, empty where that is nothing but spaces and comments.
-    """
-
-    ended: tuple[str, ...]
-    rest: str
-
-
-def split_statements(text: str, engine: str) -> Statements:
-    """Split a text at its semicolons, told by the tokens of the engine's dialect: those inside of quotes end nothing.
-
-    Raises:
-        InvalidQueryError: A quote does not end.
-    """
-    ended, start, is_empty = [], 0, True
-    for token in tokens_of(text, engine):
-        if token.token_type != TokenType.SEMICOLON:
-            is_empty = False
-            continue
-        if not is_empty:
-            ended.append(text[start : token.start].strip())
-        start, is_empty = token.end + 1, True
-    return Statements(tuple(ended), "" if is_empty else text[start:].strip())
 
 
 def translate_query(query: str, engine: str, *, where: str) -> tuple[str, list[str]]:

@@ -67,8 +67,6 @@ def error_from_fields(fields: object) -> EngineError:
             return odf_engines.errors.InvalidSourceError(_cut(name), _cut(message))
         case {"kind": "UnsuitableSourceError", "source_name": str(name)}:
             return odf_engines.errors.UnsuitableSourceError(_cut(name))
-        case {"kind": "UnsuitableQueryError", "reason": str(reason)}:
-            return odf_engines.errors.UnsuitableQueryError(_cut(reason))
         case {"kind": "LimitExceededError", "limit": str(limit), "allowed": int() | float() as allowed, **rest}:
             found, where = rest.get("found"), rest.get("where")
             return odf_engines.errors.LimitExceededError(

@@ -43,23 +43,6 @@ def quote_dotted_names(sql: str, names: Iterable[str]) -> str:
     return token.sub(lambda found: f"`{spelled[found['name'].lower()]}`" if found["name"] else found[0], sql)
 
 
-def name_tables_in_double_quotes(sql: str, names: Iterable[str]) -> str:
-    """Write ``"name"`` behind FROM and JOIN in back-ticks, where it is one of ``names``: no text can stand there.
-
-    Source: clause QUERY-13 in ``spec/query.md``.
-    """
-    spelled = {name.lower(): name for name in names}
-    if '"' not in sql or not spelled:
-        return sql
-    words = "|".join(re.escape(name) for name in spelled)
-    token = re.compile(
-        rf"(?P<before>\b(?:FROM|JOIN)\s+)\"(?P<name>{words})\"|(?:{OPAQUE})", re.VERBOSE | re.DOTALL | re.IGNORECASE
-    )
-    return token.sub(
-        lambda found: f"{found['before']}`{spelled[found['name'].lower()]}`" if found["name"] else found[0], sql
-    )
-
-
 def tell_apart(names: Sequence[str]) -> list[str]:
     """Give a repeated name a number (QUERY-5)."""
     found: list[str] = []

@@ -34,7 +34,7 @@ from odf_engines.contract import (
     TransformRequest,
     TransformResponse,
 )
-from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError, UnsuitableQueryError
+from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.messages import encode_message, error_from_fields, error_of_start
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
@@ -143,8 +143,6 @@ class HostSession:
 
     def query(self, request: QueryRequest) -> QueryResponse:
         """See ``EngineSession``."""
-        if request.dialect not in {None, self.guest.name}:
-            raise UnsuitableQueryError(f"the SQL of {request.dialect}")
         check_query_bounds(request.sql, has_escapes=self.guest.has_escapes)
         return self._ask("query", request, request.limits, host.receive.receive_query)
 

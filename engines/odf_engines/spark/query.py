@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.arrow_texts import schema_text
-from odf_engines.host.queries import name_tables_in_double_quotes, quote_dotted_names, tell_apart
+from odf_engines.host.queries import quote_dotted_names, tell_apart
 from odf_engines.ingest.slice_writer import iter_groups
 from odf_engines.records.carriers import TIMESTAMP, carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
 from odf_engines.spark.fixed_order import (
@@ -69,8 +69,8 @@ def run(spark: Any, request: QueryRequest, folder: Path) -> dict[str, object]:
     is_small = request.max_rows is not None and request.max_rows <= _MOST_ROWS_COLLECTED
     try:
         with in_one_order(spark):
-            sql = name_tables_in_double_quotes(quote_dotted_names(request.sql, names), names)
-            answer = run_query(spark, sql, names, known=taken)
+            sql = quote_dotted_names(request.sql, names)
+            answer = run_query(spark, sql, names, known={*taken, *request.known})
             matters = depends_on_order(answer, names)
             if not matters:
                 allow_any_order(spark)

@@ -60,7 +60,10 @@ class Context:
         Raises:
             ConfigurationError: They cannot be used.
         """
-        return self.node.keep_to_settings()
+        settings = self.node.keep_to_settings()
+        for line in settings.retired:
+            self.console.warn(line)
+        return settings
 
     def limit_transfers(self, *, rate: int | None = None, parallel: int | None = None) -> None:
         """Hold what this command moves to what was named (bytes a second; objects at once), or else to the settings.

@@ -225,13 +225,6 @@ class Engines:
         reloads=False,
         may_be_empty=True,
     )
-    query: str = _setting("spark", "answers questions that name no engine; they are in its SQL", reloads=False)
-    query_first: str = _setting(
-        "datafusion",
-        "is asked before that one where it is installed and gives the same answer (QUERY-7); empty: none",
-        reloads=False,
-        may_be_empty=True,
-    )
     step_rows: int = _setting(
         20_000_000, "rows of an input that one step of a derivative reads at most (PLAN-13)", reloads=False, lowest=1
     )
@@ -347,8 +340,17 @@ class Configuration:
     schedule: tuple[Schedule, ...] = ()
     source: tuple[Source, ...] = ()
     notice: tuple[Notice, ...] = ()
+    retired: tuple[str, ...] = ()
+    """A line for each setting that was given and has no meaning any more."""
 
 
+RETIRED: Final = MappingProxyType(
+    {
+        "engines.query": "queries that name no engine are DataFusion's, in its own SQL; --engine names another one",
+        "engines.query_first": "the engine that a query names answers alone, and DataFusion where it names none",
+    }
+)
+"""Settings of earlier versions: files that have them are read, and it is said what holds instead (DAEMON-2)."""
 SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
     {
         "listen": Listen,

@@ -12,6 +12,7 @@ from odf_engines.cluster import LOCAL_MASTER, parse_masters
 from odf_node.configuration.declaration import (
     LISTS,
     MAX_LISTED,
+    RETIRED,
     SECTIONS,
     Configuration,
     Engines,
@@ -97,6 +98,7 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(source_name, "", f"no TOML: {error}") from error
     lines = _Lines(text, source_name)
+    retired: list[str] = []
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     schedules = _read_schedules(tables.pop("schedule", []), lines)
     sources = _read_sources(tables.pop("source", []), lines)
@@ -107,10 +109,15 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
             raise ConfigurationError(lines.place(section), section, f"unknown section.{_suggest(section, known_words)}")
         if not isinstance(table, dict):
             raise ConfigurationError(lines.place(section), section, "expected a section, as [" + section + "]")
+        for name in [each for each in table if f"{section}.{each}" in RETIRED]:
+            retired.append(_tell_retired(lines.place(f"{section}.{name}"), f"{section}.{name}"))
+            del table[name]
         values[section] = _read_section(section, table, lines, section)
-    _read_environment(environment, values)
+    _read_environment(environment, values, retired)
     sections: dict[str, Any] = {section: kind(**values[section]) for section, kind in SECTIONS.items()}
-    configuration = Configuration(**sections, schedule=schedules, source=sources, notice=notices)
+    configuration = Configuration(
+        **sections, schedule=schedules, source=sources, notice=notices, retired=tuple(retired)
+    )
     if (configuration.tls.certificate is None) != (configuration.tls.key is None):
         raise ConfigurationError(lines.place("tls"), "tls", "expected both certificate and key, or none of them")
     heads = configuration.heads
@@ -245,12 +252,19 @@ _SCHEDULE_CHECKS: Final = (
 )
 
 
-def _read_environment(environment: Mapping[str, str], values: dict[str, dict[str, Any]]) -> None:
+def _tell_retired(place: str, setting: str) -> str:
+    return f"{place}: {setting} has no effect any more: {RETIRED[setting]}"
+
+
+def _read_environment(environment: Mapping[str, str], values: dict[str, dict[str, Any]], retired: list[str]) -> None:
     for variable, text in environment.items():
         section, _, name = variable.removeprefix(_PREFIX).lower().partition("_")
         if not variable.startswith(_PREFIX) or section not in SECTIONS:
             continue
         setting, known = f"{section}.{name}", settings_of(section)
+        if setting in RETIRED:
+            retired.append(_tell_retired(variable, setting))
+            continue
         if name not in known:
             raise ConfigurationError(variable, setting, f"unknown setting.{_suggest(name, known)}")
         values[section][name] = _check(known[name], _from_text(known[name], text), variable, setting)

@@ -1,7 +1,7 @@
 """Questions in SQL over the datasets of this node, as they are or as they were known at a time."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,12 +40,10 @@ class Answer:
     Attributes:
         rows: In the order of the query.
         engine: Which engine answered.
-        fallback: Why the one that is asked first did not; None where it was not asked, or did.
     """
 
     rows: "pa.Table"
     engine: str
-    fallback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +53,10 @@ class AnswerFile:
     Attributes:
         path: Parquet in the session's workspace, gone with it; whoever keeps it moves it.
         engine: As of an ``Answer``.
-        fallback: As of an ``Answer``.
     """
 
     path: Path
     engine: str
-    fallback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +73,8 @@ class QueryRunner:
     def list_absent(self, sql: str, *, as_of: Timestamp | None) -> list[tuple[DatasetRecord, frozenset[Multihash]]]:
         """List the files that a query needs and that are not here by choice, by dataset (PART-9)."""
         found = []
-        for record in self.chains.list_datasets():
-            absent = self.object_names.list_absent_objects(record.id) if _names(sql, record) else frozenset()
+        for record in _named(sql, self.chains.list_datasets()):
+            absent = self.object_names.list_absent_objects(record.id)
             if absent:
                 slices = iter_slices(self.chains, record.id, as_of=as_of)
                 needed = absent & {item.physical_hash for item in slices}
@@ -99,12 +95,11 @@ class QueryRunner:
         """Answer one query.
 
         Args:
-            sql: In the SQL of the engine named, else of the usual one; datasets that have data are tables under their
+            sql: In the SQL of the engine that answers; datasets that have data are tables under their
                 names, and what ingests set aside under ``NAME__quarantine``.
             as_of: Only rows that had been written by then are seen.
             max_rows: Cut the answer there, None for all of it.
-            engine: Which answers; None for the usual one, or for the one that is asked first where it gives the same
-                answer (QUERY-8).
+            engine: Which answers; None: DataFusion (QUERY-7).
             records: The datasets that are tables, by the names that whoever asks knows them by; None: all,
                 and what their ingests set aside, which is for the operator alone.
             limits: What the answer may cost; None: what the session's requests may.
@@ -117,7 +112,7 @@ class QueryRunner:
             UsageError: More was set aside than can be asked at once.
         """
         found = self.ask(sql, as_of=as_of, max_rows=max_rows, engine=engine, records=records, limits=limits, more=more)
-        return Answer(datasets.row_files.read_table(found.path), found.engine, found.fallback)
+        return Answer(datasets.row_files.read_table(found.path), found.engine)
 
     def ask(
         self,
@@ -133,7 +128,7 @@ class QueryRunner:
         """Answer one query with a file; arguments and errors as ``run``."""
         of_operator = records is None
         records = self.chains.list_datasets() if records is None else records
-        tables = [table for each in records if (table := self._table(each, sql, as_of)) is not None]
+        tables = [table for each in _named(sql, records) if (table := self._table(each, as_of)) is not None]
         tables += more
         with ExitStack() as stack:
             asked = (
@@ -146,16 +141,17 @@ class QueryRunner:
                 as_of=as_of,
                 max_rows=max_rows,
                 limits=limits or self.engines.limits,
+                known=tuple(each.name for each in records),
             )
             try:
-                answered_by, response, fallback = self.engines.query(request, engine)
+                answered_by, response = self.engines.query(request, engine)
             except InvalidQueryError as error:
                 empty = [each.name for each in records if self._is_asked_in_vain(each, sql)]
                 if not empty:
                     raise
                 reason = f"{', '.join(empty)} has no rows yet: 'odf-node pull' or 'odf-node ingest' brings some"
                 raise InvalidQueryError(reason, position=error.position) from error
-            return AnswerFile(response.result_path, answered_by, fallback)
+            return AnswerFile(response.result_path, answered_by)
 
     def read_quarantine(self, record: DatasetRecord, *, as_of: Timestamp | None) -> "pa.Table":
         """Read the rows that ingests set aside, as ``NAME__quarantine`` has them; no engine is asked.
@@ -181,13 +177,10 @@ class QueryRunner:
             tables = datasets.quarantine_table.QuarantineTables(self.chains, reader, self.engines.limits.output_bytes)
             return tables.make(record, name, Path(folder), as_of=as_of)
 
-    def _table(self, record: DatasetRecord, sql: str, as_of: Timestamp | None) -> QueryTable | None:
-        view = load_view(self.chains, record.id)
-        if view.schema is None:
+    def _table(self, record: DatasetRecord, as_of: Timestamp | None) -> QueryTable | None:
+        if load_view(self.chains, record.id).schema is None:
             return None
-        if _names(sql, record):
-            return self.make_table(record, as_of, record.name)
-        return QueryTable(name=record.name, vocabulary=view.vocabulary, schema=view.schema, slices=())
+        return self.make_table(record, as_of, record.name)
 
     def make_table(self, record: DatasetRecord, as_of: Timestamp | None, name: str) -> QueryTable:
         """Give a dataset as a table of a question, under any name, with rows that engines may read.
@@ -210,7 +203,14 @@ class QueryRunner:
         return re.search(word, sql, re.IGNORECASE) is not None and load_view(self.chains, record.id).schema is None
 
 
-def _names(sql: str, record: DatasetRecord) -> bool:
-    """Say whether a query may read a dataset's own rows; the engine looks at no other either."""
-    name = record.name.lower()
-    return name in sql.lower().replace(f"{name}{QUARANTINE_SUFFIX}", "")
+def _named(sql: str, records: Iterable[DatasetRecord]) -> list[DatasetRecord]:
+    """Return the datasets whose own rows a query may read: their names stand in its text, wherever that is.
+
+    Nothing parses the text here: that is for the engine, in its sandbox (QUERY-14).
+    """
+    lowered = sql.lower()
+    return [
+        each
+        for each in records
+        if (name := each.name.lower()) in lowered and name in lowered.replace(f"{name}{QUARANTINE_SUFFIX}", "")
+    ]

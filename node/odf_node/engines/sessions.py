@@ -25,13 +25,7 @@ from odf_engines.engine import (
     QuerySession,
     TellsProgress,
 )
-from odf_engines.errors import (
-    EngineMissingError,
-    InvalidQueryError,
-    LimitExceededError,
-    UnsuitableQueryError,
-    UnsuitableSourceError,
-)
+from odf_engines.errors import EngineMissingError, UnsuitableSourceError
 from odf_engines.registry import engines_offering, find_preprocess_engine, get_ingest_engine
 from odf_engines.stage_figures import IngestStage, SampledStage, StageClock, merge_stages
 from odf_node.configuration.declaration import Engines
@@ -45,6 +39,9 @@ from odf_node.ports.progress import UNHEARD, Count, Say
 from odf_node.ports.rows import RowsCache
 from odf_protocol.events import AddPushSource, SetPollingSource, TransformSql
 from odf_protocol.multihash import Multihash
+
+QUERY_ENGINE: Final = "datafusion"
+"""Answers queries that name no engine, in its own SQL (QUERY-7)."""
 
 _NOT_CONVERTED: Final = "not-converted.parquet"
 
@@ -198,40 +195,20 @@ class EngineHost:
             self._own[name] = self._stack.enter_context(self._open(get_ingest_engine(name).name))
         return self._own[name]
 
-    def query(self, request: QueryRequest, name: str | None = None) -> tuple[str, QueryResponse, str | None]:
-        """Answer a question with the engine called ``name``, or the usual one.
+    def query(self, request: QueryRequest, name: str | None = None) -> tuple[str, QueryResponse]:
+        """Answer a query with the engine called ``name``; None: with DataFusion (QUERY-7).
 
         Returns:
-            Which engine answered, its answer, and why the one that is asked first did not (None: it was not asked).
+            Which engine answered, and its answer.
 
         Raises:
             EngineMissingError: It is not installed here, or answers none.
             InvalidQueryError, LimitExceededError, EngineFailureError: As ``QuerySession.query``.
         """
-        first, usual = self.roles.query_first, self.roles.query
-        if name is not None or first in {"", usual} or not is_installed(first):
-            return name or usual, self.query_session(name).query(request), None
-        try:
-            return first, self.query_session(first).query(replace(request, dialect=usual)), None
-        except UnsuitableQueryError as error:
-            reason = error.reason
-        except InvalidQueryError:
-            if not is_installed(usual):
-                raise
-            # What is wrong with it is said by the engine in whose SQL it is.
-            reason = "it failed on a value, or cannot be planned"
-        except LimitExceededError as error:
-            if error.limit != "memory_bytes" or not is_installed(usual):
-                raise
-            reason = "too little memory"
-        fallback = f"not a question for {first}: {reason}"
-        try:
-            return usual, self.query_session(usual).query(request), fallback
-        except EngineMissingError as error:
-            raise error.because(fallback) from None
+        return name or QUERY_ENGINE, self.query_session(name).query(request)
 
     def query_session(self, name: str | None = None) -> QuerySession:
-        """Return the session of an engine that answers questions, as ``own_session``; None: of the usual one.
+        """Return the session of an engine that answers questions, as ``own_session``; None: of DataFusion.
 
         Raises:
             EngineMissingError: It is not installed here, or answers none.
@@ -239,12 +216,12 @@ class EngineHost:
         return self.own_session(self.get_answering_engine(name).name)
 
     def get_answering_engine(self, name: str | None = None) -> Engine:
-        """Return an engine that answers questions; None: the usual one.
+        """Return an engine that answers queries; None: DataFusion.
 
         Raises:
             EngineMissingError: It is not installed here, or answers none.
         """
-        engine = self.get_engine(name or self.roles.query)
+        engine = self.get_engine(name or QUERY_ENGINE)
         if Offer.QUERY not in engine.offers:
             raise EngineMissingError(engine.name, self.list_answering_engines(), offer=Offer.QUERY.value)
         return engine

@@ -67,7 +67,7 @@ class Questions:
 
         Args:
             caller: Whose turn it is, and what may be read.
-            sql: In the SQL of the usual engine.
+            sql: In DataFusion's SQL.
             is_gone: Says whether nobody waits for the answer any more.
             max_rows: Cut the answer there; None: a long one is an error.
 

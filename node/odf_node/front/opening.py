@@ -89,9 +89,9 @@ class OpenNode:
         ``NAME__quarantine`` has the rows that ingests did not take, with all their errors.
 
         Args:
-            query: In the engine's SQL.
+            query: In the engine's own SQL.
             as_of: Answer as was known by then.
-            engine: Which answers; None for the one that the settings name.
+            engine: Which answers; None: DataFusion. "spark" costs the start of Spark.
             max_rows: Cut the answer there; None for all of it.
 
         Raises:

@@ -26,6 +26,8 @@ from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.progress import Silence
+from odf_node.remote_names import STATE_SUFFIX
+from odf_node.table_names import quote_name
 from odf_protocol.enums import DatasetKind
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
@@ -131,8 +133,7 @@ class Table:
         """
         if self.after >= 0:
             raise UsageError("a state is of all events; take it of the table, not of its changes")
-        # Without quotes, which differ between engines; a name has no spaces (QUERY-2).
-        query = f"SELECT * FROM {self.record.name}__state"  # noqa: S608 - names are checked (NAME-1)
+        query = f"SELECT * FROM {quote_name(self.record.name + STATE_SUFFIX)}"  # noqa: S608 - quoted
         bring_files(self.inner, self.inner.queries.list_absent(query, as_of=self.as_of))
         return Rows(self.inner.queries.run(query, as_of=self.as_of, max_rows=None).rows)
 

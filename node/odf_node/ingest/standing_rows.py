@@ -147,7 +147,7 @@ class StandingRows:
         """Find rows in force, and what expressions give over them, in the order of their offsets.
 
         Args:
-            condition: In the SQL of questions; its columns are those of the dataset, the offset among them.
+            condition: In DataFusion's SQL; its columns are those of the dataset, the offset among them.
             expressions: Likewise.
 
         Returns:
@@ -210,7 +210,7 @@ class StandingRows:
         if not offsets or not taken.column(0)[0].as_py():
             return [*offsets]
         content = map(quote_spark_name, content_of(self.view))
-        alike = " AND ".join(f"g.{name} IS NOT DISTINCT FROM t.{name}" for name in content)
+        alike = " AND ".join(f"(g.{name} IS NOT DISTINCT FROM t.{name})" for name in content)
         is_given = f"t.{op} IN (0, 3)"
         sql = f"""
             SELECT g.{offset} AS place,

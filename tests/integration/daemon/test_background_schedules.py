@@ -183,11 +183,11 @@ def test_nodes_beside_the_server_keep_to_the_settings_in_force(home: Home) -> No
         with closing(Node(home, SystemClock())) as node:
             async with keep_house(node, live, lambda _text: None, asyncio.Event(), 0.0) as house:
                 live.configuration = Configuration(
-                    engines=Engines(query="other"), limits=Limits(fetch_bytes_per_second=77_000, parallel_transfers=3)
+                    engines=Engines(ingest="other"), limits=Limits(fetch_bytes_per_second=77_000, parallel_transfers=3)
                 )
                 for open_node in (house.schedules._open_node, house.rebuilds._open_node):
                     with closing(open_node()) as beside:
-                        assert beside.engine_roles.query == "other"
+                        assert beside.engine_roles.ingest == "other"
                         assert beside.outgoing.parallel == 3
                         assert beside.rate is node.rate
 

@@ -9,7 +9,6 @@ import pytest
 
 from odf_engines.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from odf_node.acceptance.offers import Offer
-from odf_node.configuration.declaration import Engines
 from odf_node.derive.lineage import LineageDataset, LineageInput
 from odf_node.keys.disputes import Disputes
 from odf_node.pages import questions
@@ -33,7 +32,6 @@ INNER = ("/-/status", "/-/refusals", "/-/peers", "/-/datasets/shown.data/quarant
 @pytest.fixture
 def made(tmp_path: Path) -> Iterator[SecretiveNode]:
     made = SecretiveNode.create(tmp_path)
-    made.node.engine_roles = Engines(query="datafusion")
     with closing(made.node):
         yield made
 

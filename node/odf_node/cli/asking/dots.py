@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 OFF: Final = "off"
 USUAL: Final = "auto"
-"""For ``.engine``: as settings and question have it."""
+"""For ``.engine``: the one that answers where none is named."""
 
 HELP: Final = {
     ".tables": "list the tables and their columns",
     ".schema NAME": "show the columns of a table",
     ".as-of TIME|off": "answer as was known then; or as of now",
-    ".engine NAME|auto": "ask this engine, in its own SQL; or the usual one",
+    ".engine NAME|auto": "ask this engine, in its own SQL; or DataFusion",
     ".format FORMAT": f"show answers as {', '.join(each for each in FORMATS if each not in FILE_FORMATS)}",
     ".format FORMAT FILE": f"write the next answer to a file, also as {' or '.join(FILE_FORMATS)}",
     ".pages on|off": "show long answers with a pager; or at once",
@@ -93,7 +93,7 @@ class DotCommands:
 
     def _show_schema(self, name: str) -> None:
         context = self._asker.context
-        inspections.definition.show_schema(context, get_dataset(context.node.chains, name.strip("`")), as_json=False)
+        inspections.definition.show_schema(context, get_dataset(context.node.chains, name.strip('`"')), as_json=False)
 
     def _set_time(self, text: str) -> None:
         self._asker.as_of = None if text == OFF else parse_time(text, option=".as-of")

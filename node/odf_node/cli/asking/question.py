@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 import odf_node
-from odf_engines import dialects
+from odf_engines.host.query_tokens import split_statements
 from odf_node import cli
 from odf_node.cli.context import Context
 from odf_node.cli.missing_files import bring_files, finish_transfers
 from odf_node.cli.run import tell_failure
+from odf_node.engines.sessions import QUERY_ENGINE
 from odf_node.errors import UsageError
 from odf_node.remote_names import RemoteQuestion, find_remote_names
 from odf_protocol.errors import OdfError
@@ -28,7 +29,7 @@ class Asker:
 
     Attributes:
         context: Of the command.
-        engine: Which answers; None for the usual way.
+        engine: Which answers; None: DataFusion.
         as_of: Answer as was known by then.
         max_rows: Cut answers there; None for all of them.
     """
@@ -40,14 +41,14 @@ class Asker:
     _remote: "RemoteTables | None" = None
 
     def ask(self, sql: str) -> "Answer":
-        """Answer one question; says which engine did where that is not the first one.
+        """Answer one query.
 
         Raises:
             OdfError: As ``QueryRunner.run`` and ``bring_files``.
         """
         with self.context.console.progress("running the query") as progress:
             queries, asked = self.context.node.queries, RemoteQuestion(sql)
-            if find_remote_names(sql, self.engine or self.context.node.engine_roles.query):
+            if find_remote_names(sql, self.engine or QUERY_ENGINE):
                 asked = self._bring_tables(sql, progress)
             bring_files(self.context, queries.list_absent(asked.sql, as_of=self.as_of), progress)
             answer = queries.run(
@@ -55,24 +56,7 @@ class Asker:
             )
         for note in asked.notes:
             self.context.console.note(note)
-        if answer.fallback is not None:
-            self.context.console.note(f"answered by {answer.engine}: {answer.fallback}")
-        self._warn_of_quotes(asked.sql)
         return answer
-
-    def _warn_of_quotes(self, sql: str) -> None:
-        """Say which texts are called like a column, for whoever knows another SQL (QUERY-13)."""
-        if '"' not in sql:
-            return
-
-        texts = dialects.queries.find_double_quoted_texts(sql, self.engine or self.context.node.engine_roles.query)
-        if not texts:
-            return
-        tables = self.context.node.queries.list_tables()
-        columns = {each.lower() for name, names in tables.items() if name.lower() in sql.lower() for each in names}
-        for text in texts:
-            if text.lower() in columns:
-                self.context.console.warn(f'"{text}" is a text in this SQL; the column is `{text}`, in back-ticks')
 
     def close(self) -> None:
         """Forget what was brought for questions."""
@@ -96,7 +80,7 @@ class Asker:
         Raises:
             InvalidQueryError: A quote does not end.
         """
-        found = dialects.queries.split_statements(text, self.engine or self.context.node.engine_roles.query)
+        found = split_statements(text, self.engine or QUERY_ENGINE)
         return found.ended, found.rest
 
     def write(self, answer: "Answer", output_format: str, path: Path | None) -> None:

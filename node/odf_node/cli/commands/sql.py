@@ -25,8 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--command-text",
         metavar="QUERY",
         dest="query",
-        help="one query, in the engine's SQL; datasets are tables, also those of other nodes behind FROM or JOIN as "
-        '"http://host/name"; NAME__state is the newest state of each primary key,'
+        help="one query, in DataFusion's SQL or that of --engine; datasets are tables, also those of other nodes "
+        'behind FROM or JOIN as "http://host/name"; NAME__state has the current rows,'
         " NAME__quarantine what ingests did not take, with all its errors",
     )
     asked.add_argument(
@@ -35,8 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         metavar="ENGINE",
-        help="which answers, in its own SQL (default: engines.query of the settings, or engines.query_first where "
-        "that gives the same answer)",
+        help="which answers, in its own SQL (default: datafusion; spark takes some seconds to start)",
     )
     parser.add_argument("--as-of", metavar="T", help="answer as of this system time: later rows are not seen")
     add_output_format(parser, *FORMATS)
@@ -58,6 +57,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         raise UsageError(f"a question stands behind -c: odf-node sql -c {shlex.quote(' '.join(arguments.strays))}")
     path: Path | None = arguments.output_path
     as_of = parse_time(arguments.as_of, option="--as-of") if arguments.as_of else None
+    context.load_settings()
     with Asker(context, arguments.engine, as_of, arguments.max_rows or None) as asker:
         return _run(asker, arguments, path)
 

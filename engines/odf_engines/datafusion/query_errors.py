@@ -1,0 +1,65 @@
+"""Errors of DataFusion for people: one line, what the query could have named, and where another engine's SQL is meant.
+
+Nothing here reads a query: hints follow from the engine's own error.
+
+Source: clause QUERY-15 in ``spec/query.md``.
+"""
+
+import difflib
+import re
+from collections.abc import Collection
+from typing import Final
+
+from odf_engines.errors import InvalidQueryError
+
+_PREFIX: Final = re.compile(
+    r"^(?:(?:Error during planning|Schema error|SQL error|Arrow error|Execution error|type_coercion|caused by"
+    r"|This feature is not implemented|Optimizer rule '\w+' failed)(?::\s*|\s+))+"
+)
+_PARSER: Final = re.compile(
+    r'^(?:ParserError|TokenizerError)\("(.*?)(?: at Line: (\d+), Column: (\d+))?"\)$', re.DOTALL
+)
+_NO_TABLE: Final = re.compile(r"table '(?:odf\.)?(?:odf\.)?(.+?)' not found")
+_NO_FUNCTION: Final = re.compile(r"Invalid function '(.+?)'\.(?:\s+Did you mean '(.+?)'\?)?")
+_NO_COLUMN: Final = re.compile(r"No field named (.+?)\.(?: Valid fields are (.+?))?(?:\.$|$| Did you mean)", re.DOTALL)
+_MAX_LISTED: Final = 20
+
+
+def explain(error: InvalidQueryError, tables: Collection[str]) -> InvalidQueryError:
+    """Say an error of the engine in one line.
+
+    Args:
+        error: What the engine said.
+        tables: Names that the query could have had in FROM.
+    """
+    text = _PREFIX.sub("", error.message.strip())
+    if (found := _PARSER.match(text)) is not None:
+        place = f"line {found[2]}, column {found[3]}" if found[2] else None
+        return InvalidQueryError(" ".join(found[1].replace('\\"', '"').split()), position=place)
+    return InvalidQueryError(" ".join(_reword(text, tables).split()), position=error.position)
+
+
+def _reword(text: str, tables: Collection[str]) -> str:
+    if (found := _NO_TABLE.search(text)) is not None:
+        return f"there is no dataset or table {found[1]}; {_suggest(found[1], tables, 'known are')}"
+    if (found := _NO_FUNCTION.search(text)) is not None:
+        near = f"did you mean {found[2]}? " if found[2] else ""
+        return (
+            f"DataFusion's SQL has no function {found[1]}; {near}Spark's functions are in Spark's SQL (--engine spark)"
+        )
+    if (found := _NO_COLUMN.search(text)) is not None:
+        name, listed = found[1].rpartition(".")[2].strip('"'), found[2] or ""
+        columns = list(dict.fromkeys(each.rpartition(".")[2].strip('"') for each in listed.split(", ") if each))
+        return f"there is no column {name}; {_suggest(name, columns, 'the columns are')}"
+    return text
+
+
+def _suggest(name: str, known: Collection[str], listed: str) -> str:
+    by_lower = {each.lower(): each for each in known}
+    if near := difflib.get_close_matches(name.lower(), by_lower, n=1):
+        return f"did you mean {by_lower[near[0]]}?"
+    if not known:
+        return "a text stands in single quotes" if listed == "the columns are" else "no dataset has rows yet"
+    shown = sorted(known)[:_MAX_LISTED]
+    more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
+    return f"{listed}: {', '.join(shown)}{more}"
