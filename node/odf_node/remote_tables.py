@@ -15,8 +15,8 @@ import odf_node
 from odf_engines.contract import QueryTable
 from odf_node.acceptance.offers import Portion
 from odf_node.composition import Node
+from odf_node.configuration.declaration import QUERY_ENGINE
 from odf_node.datasets.chains import iter_slices
-from odf_node.engines.sessions import QUERY_ENGINE
 from odf_node.errors import RefusedError, UsageError
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import PullWishes

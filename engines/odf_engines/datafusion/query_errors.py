@@ -59,7 +59,7 @@ def _suggest(name: str, known: Collection[str], listed: str) -> str:
     if near := difflib.get_close_matches(name.lower(), by_lower, n=1):
         return f"did you mean {by_lower[near[0]]}?"
     if not known:
-        return "a text stands in single quotes" if listed == "the columns are" else "no dataset has rows yet"
+        return "a text stands in single quotes" if listed == "the columns are" else "there is none to ask"
     shown = sorted(known)[:_MAX_LISTED]
     more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
     return f"{listed}: {', '.join(shown)}{more}"

@@ -214,6 +214,10 @@ class Gossip:
     round_milliseconds: int = _setting(2_000, "time between two rounds", reloads=False, lowest=100, highest=3_600_000)
 
 
+QUERY_ENGINE: Final = "datafusion"
+"""Answers queries that name no engine, in its own SQL: a default that is no setting (QUERY-7)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
     """Which engine does what no manifest says, and how much at once, for the daemon and for every command."""
@@ -344,13 +348,6 @@ class Configuration:
     """A line for each setting that was given and has no meaning any more."""
 
 
-RETIRED: Final = MappingProxyType(
-    {
-        "engines.query": "queries that name no engine are DataFusion's, in its own SQL; --engine names another one",
-        "engines.query_first": "the engine that a query names answers alone, and DataFusion where it names none",
-    }
-)
-"""Settings of earlier versions: files that have them are read, and it is said what holds instead (DAEMON-2)."""
 SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
     {
         "listen": Listen,

@@ -12,7 +12,6 @@ from odf_engines.cluster import LOCAL_MASTER, parse_masters
 from odf_node.configuration.declaration import (
     LISTS,
     MAX_LISTED,
-    RETIRED,
     SECTIONS,
     Configuration,
     Engines,
@@ -28,6 +27,11 @@ from odf_node.ports.notices import find_address_problem
 from odf_node.schedule_times import parse_cron, parse_every, parse_zone
 
 CONFIGURATION_VARIABLE: Final = "ODF_NODE_CONFIG"
+RETIRED: Final = {
+    "engines.query": "queries that name no engine are DataFusion's, in its own SQL; --engine names another one",
+    "engines.query_first": "the engine that a query names answers alone, and DataFusion where it names none",
+}
+"""Settings of earlier versions: files that have them are read, and it is said what holds instead (DAEMON-2)."""
 MAX_FILE_BYTES: Final = 1024 * 1024  # guess: a hundred times what anybody writes
 
 _PREFIX: Final = "ODF_NODE_"

@@ -28,7 +28,7 @@ from odf_engines.engine import (
 from odf_engines.errors import EngineMissingError, UnsuitableSourceError
 from odf_engines.registry import engines_offering, find_preprocess_engine, get_ingest_engine
 from odf_engines.stage_figures import IngestStage, SampledStage, StageClock, merge_stages
-from odf_node.configuration.declaration import Engines
+from odf_node.configuration.declaration import QUERY_ENGINE, Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.engines.finding import choose_build, get_engine_here, is_installed
@@ -39,9 +39,6 @@ from odf_node.ports.progress import UNHEARD, Count, Say
 from odf_node.ports.rows import RowsCache
 from odf_protocol.events import AddPushSource, SetPollingSource, TransformSql
 from odf_protocol.multihash import Multihash
-
-QUERY_ENGINE: Final = "datafusion"
-"""Answers queries that name no engine, in its own SQL (QUERY-7)."""
 
 _NOT_CONVERTED: Final = "not-converted.parquet"
 

@@ -102,7 +102,7 @@ def test_hidden_dataset_is_told_by_nothing_flight_4(served: FlightNode) -> None:
                 ask(served, f'SELECT * FROM "{name}"', token)
             told.append((str(failed.value).replace(name, "NAME"), failed.value.status_code))
         assert told[0] == told[1]
-        assert "not found" in told[0][0]
+        assert "there is no dataset or table NAME" in told[0][0]
     assert "Oslo" in ask(served, 'SELECT city FROM "hidden.data"', FRIEND_TOKEN)["city"].to_pylist()
 
 

@@ -201,7 +201,7 @@ def test_stranger_sees_nothing_where_nothing_is_for_everybody_flight_4(tmp_path:
     ):
         ticket = client.get_flight_info(command("CommandGetTables"), shown()).endpoints[0].ticket
         assert client.do_get(ticket, shown()).read_all().num_rows == 0
-        with pytest.raises(ONE_LINE, match="not found"):
+        with pytest.raises(ONE_LINE, match="there is no dataset or table shown"):
             client.get_flight_info(command("CommandStatementQuery", query='SELECT * FROM "shown.data"'), shown())
 
 

@@ -114,7 +114,7 @@ def test_jdbc_client_asks_over_tls_flight_1(java: Any, made: SecretiveNode, tmp_
 def test_jdbc_client_is_told_why_in_words_flight_10(java: Any, served: FlightNode) -> None:
     for settings, sql, reason in (
         ({}, "SELECT nothing FROM shown.data", "nothing"),
-        ({}, 'SELECT * FROM "hidden.data"', "not found"),
+        ({}, 'SELECT * FROM "hidden.data"', "there is no dataset or table hidden.data"),
     ):
         with (
             connected(java, served.url, **settings) as connection,

@@ -11,7 +11,7 @@ from odf_node import cli
 from odf_node.cli.context import Context
 from odf_node.cli.missing_files import bring_files, finish_transfers
 from odf_node.cli.run import tell_failure
-from odf_node.engines.sessions import QUERY_ENGINE
+from odf_node.configuration.declaration import QUERY_ENGINE
 from odf_node.errors import UsageError
 from odf_node.remote_names import RemoteQuestion, find_remote_names
 from odf_protocol.errors import OdfError
