@@ -579,3 +579,22 @@ def test_file_that_came_for_another_dataset_is_not_taken_for_this_one(
     assert "lacks 1 file" in capsys.readouterr().err
     assert node.objects.has(first)
     assert node.store.list_expected_objects() == {first, last}
+
+
+@pytest.mark.parametrize("portion", ["--metadata-only", "--rows-later"])
+def test_what_is_taken_back_is_checked_when_the_last_rows_come(
+    portion: str, home: Home, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged = root_chain(tmp_path, slices=1).add_rows([("Lima", 1)], op=[1])
+    publisher = PublisherHome(Judge.create(tmp_path / "publisher"))
+    with closing(Node(publisher.judge.home, FixedClock(NOW))) as publishing:
+        target = find_layout_target(str(tmp_path / "source" / "cities"), "cities")
+        assert target is not None
+        asyncio.run(publishing.exporting.export(publisher.keep(forged), target, Silence()))
+    show(home, capsys, "pull", target.url, portion)
+    # The last row alone, whose slice does not say what was given before; then all of them.
+    assert [row["city"] for row in show(home, capsys, "tail", "cities", "-n", "1")] == ["Lima"]
+    for _ in range(2):
+        assert main(["--home", str(home.path), "tail", "cities", "-n", "100"]) == 4
+        assert "ROWS-12" in capsys.readouterr().err
+    assert held(node).trust is Trust.METADATA

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from odf_node.datasets.chains import iter_decoded, load_view
+from odf_node.datasets.changelogs import Changelogs, data_of, slice_of
 from odf_node.datasets.presence import Presence, say_how_to_get
 from odf_node.derive.rebuilding import Rebuilder
 from odf_node.errors import ObjectsAbsentError
@@ -21,9 +22,9 @@ from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import ProgressLine, say_under
 from odf_node.readable_inputs import find_input
-from odf_node.rows.slice_process import SliceProcess
+from odf_node.rows.slice_process import RowReader, SliceProcess
 from odf_node.threads import finish_in_thread
-from odf_protocol.block import Block
+from odf_protocol.block import Block, decode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
@@ -31,6 +32,7 @@ from odf_protocol.errors import MalformedError, OdfError, RejectedError, Unsuppo
 from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
 from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Trust
 from odf_protocol.transform_plan import input_ids
 
 
@@ -221,8 +223,9 @@ class Bringing:
         names: Collection[Multihash],
         path_of: Callable[[Multihash], Path],
     ) -> None:
-        """Check every row of what came (ROWS-1 to ROWS-6)."""
+        """Check every row of what came (ROWS-1 to ROWS-6); with the last of it, what rows take back (ROWS-12)."""
         with SliceProcess() as reader:
+            counted: dict[int, int] = {}
             for block in blocks:
                 event = block.event
                 assert isinstance(event, AddData | ExecuteTransform)
@@ -232,6 +235,30 @@ class Bringing:
                 view = load_view(self.chains, record.id, upto=block.sequence_number)
                 assert view.schema is not None  # a chain rule: data come after their schema
                 try:
-                    reader.check(path_of(name), block, view)
+                    counted[block.sequence_number] = reader.check(path_of(name), block, view)
                 except (RejectedError, MalformedError, UnsupportedError) as error:
                     raise _WrongRowsError(name, error) from error
+            if record.trust is Trust.METADATA and not self.object_names.list_absent_objects(record.id) - {*names}:
+                self._check_changelog(record, counted, names, path_of, reader)
+
+    def _check_changelog(
+        self,
+        record: DatasetRecord,
+        counted: Mapping[int, int],
+        names: Collection[Multihash],
+        path_of: Callable[[Multihash], Path],
+        reader: RowReader,
+    ) -> None:
+        """Check a whole chain that was taken on its metadata, of which all rows are here now."""
+        slices = []
+        for stored in self.chains.iter_blocks_with_rows(record.id):
+            block = decode_block(stored.raw, expected_hash=stored.hash)
+            name, number = data_of(block).physical_hash, block.sequence_number
+            path = path_of(name) if name in names else self.objects.get_path(name)
+            view = load_view(self.chains, record.id, upto=number)
+            slices.append(slice_of(block, path, view, taken=counted.get(number)))
+        changelogs = Changelogs(self.chains, self.objects, self.rebuilder.engines.rows)
+        view = load_view(self.chains, record.id)
+        unsound = changelogs.find_unsound(view, first=0, new=slices, reader=reader)
+        if unsound and not unsound[-1].is_excused:
+            raise _WrongRowsError(unsound[-1].where.object_hash, unsound[-1].as_error())
