@@ -56,6 +56,9 @@ SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=192m")
 _PAGE_BYTES = 2 * 1024**2
 _PAGES_OF_HEAP = 4096
 
+EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
+"""Names of rules of the optimiser, with commas between."""
+
 ONE_ORDER = {
     # One ordered partition: order and grouping of rows cannot depend on cores or file sizes.
     "spark.sql.shuffle.partitions": "1",
@@ -102,6 +105,9 @@ SETTINGS = {
     "spark.sql.join.preferSortMergeJoin": "true",
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    # It takes away the order of rows below a join, a DISTINCT or a GROUP BY whose own result has none, though what
+    # stands above may have one.
+    EXCLUDED_RULES: "org.apache.spark.sql.catalyst.optimizer.EliminateSorts",
     # More rows than these would make of what a recursion begins with a plan instead of rows.
     "spark.sql.cteRecursionAnchorRowsLimitToConvertToLocalRelation": "0",
     # A small table is waited for as long as the request has time.

@@ -50,7 +50,7 @@ def fit_in_memory(slices: Sequence[Path]) -> bool:
 
 
 def collect_pieces(rows: DataFrame, columns: StructType) -> Iterator[pa.Table]:
-    """Compute the partitions of a query, as many at once as there are cores, and give them in their order.
+    """Compute the partitions of a query, as many at once as there are cores; one at least, in their order.
 
     Raises:
         PySparkException: Of computing a piece; the ones before it were handed over.
@@ -59,6 +59,8 @@ def collect_pieces(rows: DataFrame, columns: StructType) -> Iterator[pa.Table]:
     batches = rows._jdf.toArrowBatchRdd(BATCH_ROWS, "UTC", False, False)  # noqa: SLF001
     schema = to_arrow_schema(columns, timezone="UTC")
     numbers = range(batches.getNumPartitions())
+    if not numbers:  # as of what Spark knows to have no rows before it reads any
+        yield schema.empty_table()
     pieces = (partial(_collect, rows, batches, number, schema) for number in numbers)
     yield from compute_ahead(pieces, tasks_at_once(rows.sparkSession) + 1)
 

@@ -21,6 +21,7 @@ from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
 from odf_engines.spark.gate.temporal_joins import put_versions, take_times
 from odf_engines.spark.gate.trees import class_name, items, iter_expressions, iter_plan, shown, simple_name, view_name
 from odf_engines.spark.java_side import java_class, java_session, resolve_plan
+from odf_engines.spark.launch import EXCLUDED_RULES, SETTINGS
 
 # Plans that only compute rows from rows. Everything else is a command, a script, a setting, or new and not looked at.
 _QUERY_PLAN_NAMES = """
@@ -145,7 +146,7 @@ def analyse_query(spark: Any, query: ParsedQuery) -> Any:
         InvalidQueryError: An unknown name or a type that does not fit.
     """
     if "session_window" in query.functions:
-        spark.conf.set("spark.sql.optimizer.excludedRules", _RULES_WRONG_FOR_SESSIONS)
+        spark.conf.set(EXCLUDED_RULES, f"{SETTINGS[EXCLUDED_RULES]},{_RULES_WRONG_FOR_SESSIONS}")
     try:
         return resolve_plan(spark, query.plan)
     except PySparkException as error:
