@@ -281,6 +281,7 @@ class IngestResponse:
         warnings: The commonest ones of rows that were taken, at most ``MAX_REASONS``.
         batch_faults: What is wrong with the batch as a whole, at most ``MAX_REASONS``; one refuses it.
         left_out_rows: Records that a converter left out, which are in no other count (CONV-7).
+        kept_rows: Current rows that a snapshot did not take back, as it has rows that cannot be read (ING-48).
         statistics: For the operator; ``samples``: the first rows behind each stage, where they are asked for.
     """
 
@@ -298,6 +299,7 @@ class IngestResponse:
     warnings: tuple[QuarantineReason, ...] = ()
     batch_faults: tuple[str, ...] = ()
     left_out_rows: int = 0
+    kept_rows: int = 0
     samples: Mapping[str, pa.Table] = field(default_factory=dict)
 
 

@@ -26,6 +26,7 @@ class RowCounts:
             batch says otherwise. None where a preprocess query makes other rows of the records.
         quarantined: Rows that were not taken.
         left_out: Records that a converter left out (CONV-7).
+        kept: Current rows that a snapshot lacks and that stay, as it has rows that cannot be read (ING-48).
     """
 
     added: int = 0
@@ -34,6 +35,7 @@ class RowCounts:
     unchanged: int | None = 0
     quarantined: int = 0
     left_out: int = 0
+    kept: int = 0
 
     @classmethod
     def of_response(cls, response: IngestResponse, merge: MergeStrategy, *, has_query: bool) -> Self:
@@ -55,6 +57,7 @@ class RowCounts:
             unchanged=None if has_query else max(rest - added - corrected - said, 0),
             quarantined=response.quarantined_rows,
             left_out=response.left_out_rows,
+            kept=response.kept_rows,
         )
 
     def plus(self, later: Self) -> Self:

@@ -20,7 +20,11 @@ import pyarrow.ipc
 from odf_engines.ingest.columns import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 
 SIDE: Final = "side"
-"""The column that says whether a row is of the state (0) or new (1)."""
+"""The column that says whether a row is of the state (0), new (1), or a key that could not be taken (``UNREAD``)."""
+
+UNREAD: Final = -1
+
+_STAYS: Final = "stays"
 
 ORD: Final = "ord"
 """The column by which new rows of one key are ordered."""
@@ -66,6 +70,10 @@ class KeyedRows:
         event_time: Name of the event time, of which a null is no change.
         op: Name of the column that says of a new row whether it retracts; None: none does.
         retracts_missing: Retract what is of the state and not new.
+        keeps_all: But for that: nothing that is missing is known to be gone.
+
+    Attributes:
+        kept_count: Rows that are missing and stay, so far.
     """
 
     keys: tuple[str, ...]
@@ -73,6 +81,8 @@ class KeyedRows:
     event_time: str
     op: str | None
     retracts_missing: bool
+    keeps_all: bool = False
+    kept_count: int = 0
     _last: pa.RecordBatch | None = None
     _is_known: bool = field(default=False)
 
@@ -121,10 +131,11 @@ class KeyedRows:
         operations[_before(changed)] = CORRECT_FROM
         operations[_before(gone)] = RETRACT
         if self.retracts_missing:
-            operations[left] = RETRACT
-        kept = appended | changed | _before(equal)
-        if not self.retracts_missing:
-            kept |= left
+            stays = left & (self.keeps_all | np.asarray(rows.column(_STAYS).to_numpy(zero_copy_only=False), bool))
+            operations[left & ~stays] = RETRACT
+            self.kept_count += int(stays.sum())
+            left = stays
+        kept = appended | changed | _before(equal) | left
         self._last, self._is_known = rows.slice(rows.num_rows - 1), bool(is_known[-1])
         is_change = operations >= 0
         return Decided(
@@ -160,6 +171,29 @@ class KeyedRows:
                 changes &= np.asarray(pc.is_valid(new))
             differs |= changes
         return differs
+
+
+def iter_marked(batches: Iterable[pa.RecordBatch], keys: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Leave out the keys that could not be taken, and mark the rows of the state that have one of them.
+
+    They stand just before these: rows are ordered by key and then by ``SIDE``.
+    """
+    last: pa.RecordBatch | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        rows = batch if last is None else pa.concat_batches([last, batch])
+        had = 0 if last is None else 1
+        side = rows.column(SIDE).to_numpy(zero_copy_only=False)
+        stays = np.zeros(rows.num_rows, bool)
+        stays[1:] = (side[:-1] == UNREAD) & (side[1:] == 0)
+        for name in keys if stays.any() else ():
+            column = rows.column(name)
+            stays[1:] &= _same(column.slice(0, len(column) - 1), column.slice(1))
+        is_row = side != UNREAD
+        is_row[:had] = False
+        last = rows.slice(rows.num_rows - 1)
+        yield rows.append_column(_STAYS, pa.array(stays)).filter(pa.array(is_row))
 
 
 def _before(chosen: Mask) -> Mask:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datafusion import col, lit
 
-from odf_engines.arrow.keyed_rows import ORD, SIDE, Decided, KeptRows, KeyedRows
+from odf_engines.arrow.keyed_rows import ORD, SIDE, UNREAD, Decided, KeptRows, KeyedRows, iter_marked
 from odf_engines.arrow.refused_rows import RefusedRows
 from odf_engines.arrow.sorting import iter_ordered, iter_regrouped, make_context, quoted, rows_of_batch
 from odf_engines.contract import IngestRequest
@@ -23,6 +23,7 @@ from odf_engines.errors import EngineFailureError
 from odf_engines.ingest.columns import APPEND, CORRECT_TO, OP, RETRACT, Columns
 from odf_engines.ingest.merged import Merged, find_stand_in, iter_appended, iter_appends
 from odf_engines.ingest.state import open_state
+from odf_engines.ingest.unread_keys import NO_KEYS, UnreadKeys, has_null
 from odf_engines.records.ahead import iter_ahead
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
@@ -41,7 +42,13 @@ _STATE = "state.arrow"
 
 
 def merge_records(
-    request: IngestRequest, records: Path, columns: Columns, *, scratch: Path, memory_bytes: int
+    request: IngestRequest,
+    records: Path,
+    columns: Columns,
+    unread: UnreadKeys = NO_KEYS,
+    *,
+    scratch: Path,
+    memory_bytes: int,
 ) -> Merged | None:
     """Merge a file of converted records as the request says.
 
@@ -58,7 +65,7 @@ def merge_records(
         return None if changes is None else Merged(changes)
     if not _can_compare(columns):
         return None
-    merging = _Merging(request, records, columns, scratch, memory_bytes)
+    merging = _Merging(request, records, columns, unread, scratch, memory_bytes)
     match request.merge:
         case MergeStrategyLedger():
             return merging.merge_ledger()
@@ -84,9 +91,15 @@ class _Merging:
     """One merge; for the arguments see ``merge_records``."""
 
     def __init__(
-        self, request: IngestRequest, records: Path, columns: Columns, scratch: Path, memory_bytes: int
+        self,
+        request: IngestRequest,
+        records: Path,
+        columns: Columns,
+        unread: UnreadKeys,
+        scratch: Path,
+        memory_bytes: int,
     ) -> None:
-        self._request, self._records, self._columns = request, records, columns
+        self._request, self._records, self._columns, self._unread = request, records, columns, unread
         self._scratch, self._memory_bytes = scratch, memory_bytes
         self._keys = tuple(value_name(index) for index in columns.keys)
         self._op = None if columns.op is None else value_name(columns.op)
@@ -102,21 +115,31 @@ class _Merging:
         columns = self._columns
         takes_op = self._op is not None and not retracts_missing
         names = tuple(value_name(columns.schema.get_field_index(name)) for name in compared)
-        deciding = KeyedRows(self._keys, names, self._time, self._op if takes_op else None, retracts_missing)
+        # Whose key cannot be read may be any of the rows that are missing.
+        takes_back = retracts_missing and self._request.state_path is not None
+        timeless = takes_back and any(has_null(self._records, name) for name in self._needed())
+        keeps_all = self._unread.has_unknown or timeless
+        op = self._op if takes_op else None
+        deciding = KeyedRows(self._keys, names, self._time, op, retracts_missing, keeps_all=keeps_all)
         lost = self._refused("duplicate primary key: an earlier record has it", columns.keys, "duplicate-key")
         state = KeptRows(self._scratch / _STATE)
         rows = self._iter_sorted(columns.data, newest_first=not retracts_missing)
 
         def changes() -> Iterator[pa.RecordBatch]:
             with state:
-                for decided in deciding.iter_decided(rows):
+                for decided in deciding.iter_decided(iter_marked(rows, self._keys)):
                     state.write(decided.take(decided.kept).select(self._data))
                     if retracts_missing:
                         lost.add(decided.take(decided.lost), ORD)
                     yield self._changes_of(decided)
 
         refused = [lost, *self._iter_refusals()] if retracts_missing else list(self._iter_refusals())
-        return Merged(changes(), [each.iter_rows() for each in refused], iter_ahead(state.iter_batches()))
+        return Merged(
+            changes(),
+            [each.iter_rows() for each in refused],
+            iter_ahead(state.iter_batches()),
+            lambda: deciding.kept_count,
+        )
 
     def merge_ledger(self) -> Merged:
         """Merge as ING-9 says."""
@@ -173,12 +196,19 @@ class _Merging:
         if newest_first and self._op is not None:
             op = col(self._op)
             rows = rows.filter(op.is_null() | (op == lit(APPEND)) | (op == lit(RETRACT)))
+        if self._unread.path is not None:
+            rows = self._unread_rows(context, self._unread.path, types).union(rows)
         if request.state_path is not None:
             rows = self._state_rows(context, state_indexes, types).union(rows)
         elif request.next_offset > 0:
             raise EngineFailureError("a dataset that has rows cannot be merged into without its projected state")
         order = [col(name).sort(ascending=True, nulls_first=True) for name in (*self._keys, SIDE, ORD)]
         return iter_regrouped(rows.sort(*order))
+
+    def _unread_rows(self, context: Any, path: Path, types: dict[str, pa.DataType]) -> "DataFrame":
+        rows = context.read_parquet(str(path), file_extension=path.suffix)
+        values = [_or_null(name if name in self._keys else None, name, kind) for name, kind in types.items()]
+        return rows.select(lit(UNREAD).alias(SIDE), lit(0).cast(pa.int64()).alias(ORD), *values)
 
     def _state_rows(self, context: Any, indexes: tuple[int, ...], types: dict[str, pa.DataType]) -> "DataFrame":
         path, merge = self._request.state_path, self._request.merge

@@ -39,6 +39,7 @@ class ConvertedRows:
         iter_bad: Gives those by number, with all errors of each in the order of the declaration.
         left_out: How many others are not in it.
         row_count: All that went through.
+        failed: File of the rows that failed, in the same columns: what could not be converted is null.
     """
 
     path: Path
@@ -47,6 +48,7 @@ class ConvertedRows:
     iter_bad: Callable[[], Iterator[tuple[int, tuple[FieldError, ...]]]]
     left_out: int = 0
     row_count: int = 0
+    failed: Path | None = None
 
 
 def make_converter(call: ConverterCall, schema: pa.Schema) -> Converter:
@@ -115,12 +117,13 @@ def convert(
                 gone = select(converter, calls[position].name, rows, bad)
             sums.count(rows_out=-len(gone))
             left_out += len(gone)
-    stage = Stage(path, converters[-1].schema, begins, len(converters), has_bad=False)
+    stage = Stage(path, converters[-1].schema, begins, len(converters), failed=scratch / "failed-rows.parquet")
     kept.append(scratch / "converter-faults.parquet")
     bad = run_stage(stage, rows, converters, calls, kept[-1], bad=bad, gone=gone, watch=watch, clock=clock)
     watch("")
     schema = pa.schema([slice_field_of(field) for field in stage.schema])
-    return ConvertedRows(path, schema, len(bad), lambda: _iter_bad(kept, calls), left_out, row_count)
+    failed = stage.failed if len(bad) else None
+    return ConvertedRows(path, schema, len(bad), lambda: _iter_bad(kept, calls), left_out, row_count, failed)
 
 
 def _iter_bad(kept: Sequence[Path], calls: Sequence[ConverterCall]) -> Iterator[tuple[int, tuple[FieldError, ...]]]:

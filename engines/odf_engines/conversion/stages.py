@@ -4,7 +4,7 @@ Source: clauses CONV-2, CONV-4 and CONV-7 in ``spec/conversion.md``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,14 +39,14 @@ class Stage:
         schema: Of its values.
         begins: Position of the first converter.
         ends: Behind the last.
-        has_bad: Whether rows that failed are in it, to go on and collect further errors.
+        failed: File for rows that failed, where they are not in the other one; else they go on, to collect errors.
     """
 
     path: Path
     schema: pa.Schema
     begins: int
     ends: int
-    has_bad: bool = True
+    failed: Path | None = None
 
 
 def run_stage(
@@ -82,6 +82,7 @@ def run_stage(
         closing(pq.ParquetFile(rows.path)) as file,
         closing(_open(stage.path, typed_schema(schema))) as made,
         closing(_open(kept, FAULTS)) as faults,
+        nullcontext() if stage.failed is None else closing(_open(stage.failed, typed_schema(schema))) as left,
     ):
         for all_numbers, all_rows in _iter_batches(file, rows):
             stays = pc.invert(pc.is_in(all_numbers, gone))
@@ -98,8 +99,10 @@ def run_stage(
             faults.write_table(told)
             failed.append(told.column("number").combine_chunks().unique())
             typed = _typed(number, converted, schema)
-            if not stage.has_bad:
-                typed = typed.filter(pc.invert(pc.is_in(number, pa.concat_arrays([bad, failed[-1]]))))
+            if left is not None:
+                is_bad = pc.is_in(number, pa.concat_arrays([bad, failed[-1]]))
+                left.write_batch(typed.filter(is_bad), ROW_GROUP_ROWS)
+                typed = typed.filter(pc.invert(is_bad))
             made.write_batch(typed, ROW_GROUP_ROWS)
     return pa.array(np.unique(pa.concat_arrays(failed).to_numpy(zero_copy_only=False)))
 

@@ -78,6 +78,7 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         warnings=tuple(_reason(each) for each in answer.get_list("warnings")[:MAX_REASONS]),
         batch_faults=tuple(shown(each) for each in answer.get_list("batch_faults")[:MAX_REASONS]),
         left_out_rows=answer.get_count("left_out"),
+        kept_rows=answer.get_count("kept"),
         samples=find_samples(request, answer, outputs),
     )
 

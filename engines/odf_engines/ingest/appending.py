@@ -16,6 +16,7 @@ from odf_engines.ingest.merged import Merge, append_in_memory
 from odf_engines.ingest.quarantined_rows import BadRows, list_unread
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema
+from odf_engines.ingest.unread_keys import find_unread_keys
 from odf_engines.ingest.validated import validate_rows
 from odf_engines.ingest_parts import conditions_of
 from odf_engines.records.source_records import RECORD
@@ -84,7 +85,8 @@ def append_records(
         validated = validate_rows(request, folders, path, RECORD, columns.schema)
         path, bad = validated.path, [*bad, validated.iter_bad(are_records=request.prepared is None)]
     with folders.clock.measuring_alone(IngestStage.MERGE, name_strategy(request)) as sums:
-        merged = merge(request, path, columns)
+        unread = find_unread_keys(request, columns, result, validated, folders.scratch / "unread-keys.parquet")
+        merged = merge(request, path, columns, unread)
         if merged is None:
             return None
         changes = write_changes(request, folders, merged, columns, schema, sums)

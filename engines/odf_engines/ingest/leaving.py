@@ -31,12 +31,14 @@ class Changes:
         slice: What is in it.
         data_path: The slice; there only with rows.
         state_path: The new state, None where the strategy keeps none.
+        kept: Current rows that were not retracted although the batch lacks them (ING-48).
     """
 
     schema: pa.Schema
     slice: WrittenSlice
     data_path: Path
     state_path: Path | None
+    kept: int = 0
 
 
 def write_changes(
@@ -60,6 +62,7 @@ def write_changes(
     sums.count(rows_out=written.row_count)
     if merged.state is None:
         return Changes(schema, written, data_path, None)
+    kept = merged.count_kept()
     write_state(
         merged.state,
         state_path,
@@ -68,7 +71,7 @@ def write_changes(
         fallback_event_time=request.fallback_event_time,
         next_offset=request.next_offset + written.row_count,
     )
-    return Changes(schema, written, data_path, state_path)
+    return Changes(schema, written, data_path, state_path, kept)
 
 
 def leave(
@@ -95,4 +98,5 @@ def leave(
         warnings=() if validated is None else validated.warnings,
         batch_faults=() if validated is None else validated.rows.batch_faults,
         left_out=result.left_out,
+        kept=changes.kept,
     )

@@ -19,6 +19,7 @@ from odf_engines.contract import IngestRequest
 from odf_engines.ingest.columns import APPEND, OP, Columns
 from odf_engines.ingest.quarantined_rows import BadRows
 from odf_engines.ingest.slice_writer import fill_event_time
+from odf_engines.ingest.unread_keys import NO_KEYS, UnreadKeys
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
 from odf_protocol.timestamp import Timestamp
@@ -119,18 +120,23 @@ class Merged:
         changes: Batches of the operation and the values, in the order of offsets.
         refused: Rows that were left out, each by number.
         state: Batches of the values of the new state, sorted by key; None where the strategy keeps none.
+        count_kept: Counts the current rows that are not retracted although the batch lacks them (ING-48), once the
+            changes were read.
     """
 
     changes: Iterator[pa.RecordBatch]
     refused: Sequence[BadRows] = ()
     state: Iterator[pa.RecordBatch] | None = None
+    count_kept: Callable[[], int] = int
 
 
-Merge = Callable[[IngestRequest, Path, Columns], Merged | None]
+Merge = Callable[[IngestRequest, Path, Columns, UnreadKeys], Merged | None]
 """Merges a file of converted records, by number, with the state of a request; None: it is for another engine."""
 
 
-def append_in_memory(request: IngestRequest, records: Path, columns: Columns) -> Merged | None:
+def append_in_memory(
+    request: IngestRequest, records: Path, columns: Columns, _unread: UnreadKeys = NO_KEYS
+) -> Merged | None:
     """Append records; None where they are not in order, and too many to be ordered in memory."""
     changes = iter_appended(records, columns, request.fallback_event_time)
     return None if changes is None else Merged(changes)

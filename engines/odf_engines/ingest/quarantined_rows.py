@@ -69,7 +69,7 @@ def list_unread(records: SourceRecords) -> list[BadRows]:
 
 def _iter_unconverted(path: Path) -> BadRows:
     with pq.ParquetFile(path) as file:
-        yield from rows_of_errors(file.iter_batches(batch_size=BATCH_ROWS))
+        yield from rows_of_errors(file.iter_batches(batch_size=BATCH_ROWS, columns=[RECORD, ERRORS]))
 
 
 def rows_of_errors(batches: Iterable[pa.RecordBatch]) -> BadRows:

@@ -61,11 +61,13 @@ class ReadResult:
         records: What was found.
         target: Names, slice types and nullability of the columns.
         left_out: Records that a converter left out (CONV-7).
+        has_unread: Some records did not come as far as the converters.
     """
 
     records: SourceRecords
     target: pa.Schema
     left_out: int = 0
+    has_unread: bool = False
 
 
 def has_query(request: IngestRequest) -> bool:

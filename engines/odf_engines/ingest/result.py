@@ -50,6 +50,7 @@ class Ingested:
         warnings: What validators said of rows that were taken.
         batch_faults: What they said of the batch as a whole.
         left_out: Records that a converter of this request left out (CONV-7).
+        kept: Current rows that were not retracted although the batch lacks them (ING-48).
     """
 
     schema: pa.Schema
@@ -62,6 +63,7 @@ class Ingested:
     warnings: tuple[QuarantineReason, ...] = ()
     batch_faults: tuple[str, ...] = ()
     left_out: int = 0
+    kept: int = 0
 
 
 def slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | None) -> pa.Schema:
@@ -105,6 +107,7 @@ def answer_of(request: IngestRequest, ingested: Ingested, stages: StageClock) ->
         "batch_faults": list(ingested.batch_faults),
         "rows_in": ingested.record_count,
         "stages": stages.to_answer(),
+        "kept": ingested.kept,
         "left_out": ingested.left_out + (0 if request.prepared is None else request.prepared.left_out),
     }
 

@@ -28,8 +28,6 @@ from odf_engines.records.source_records import (
     typed_schema,
 )
 
-_UNCONVERTED = pa.schema([pa.field(RECORD, pa.int64(), nullable=False), pa.field(ERRORS, ERRORS_TYPE)])
-
 
 class RecordWriter:
     """Writes rows of texts in batches: converted, where all columns are of types for that, else as they are.
@@ -122,7 +120,7 @@ class RecordWriter:
         )
 
     def _convert(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
-        """Give the rows that can be converted, and the numbers of the others with what is wrong with them."""
+        """Give the rows that can be converted, and the others, with what is wrong with each."""
         columns = [convert_texts(rows.column(index + 1), field) for index, field in self._target]
         nothing = pa.nulls(rows.num_rows, ERRORS_TYPE)
         converted = pa.record_batch([rows.column(0), nothing, *(each.values for each in columns)], schema=self._typed)
@@ -131,7 +129,9 @@ class RecordWriter:
         places, faults = _by_row(columns)
         is_good = np.ones(rows.num_rows, bool)
         is_good[places.to_numpy()] = False
-        bad = pa.record_batch([rows.column(0).take(places), faults], schema=_UNCONVERTED)
+        bad = converted.take(places)
+        # With the values that it has: they may say which row it is.
+        bad = bad.set_column(bad.schema.get_field_index(ERRORS), self._typed.field(ERRORS), faults)
         return converted.filter(pa.array(is_good)), bad
 
     def _take(self, converted: tuple[pa.RecordBatch, pa.RecordBatch | None]) -> None:
@@ -139,7 +139,7 @@ class RecordWriter:
         if good.num_rows:
             self._writer.write_batch(good, ROW_GROUP_ROWS)
         if bad is not None:
-            self._bad_writer = self._bad_writer or _open(self._bad_path, _UNCONVERTED)
+            self._bad_writer = self._bad_writer or _open(self._bad_path, self._typed)
             self._bad_writer.write_batch(bad, ROW_GROUP_ROWS)
 
 

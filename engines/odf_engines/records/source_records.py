@@ -101,7 +101,8 @@ class SourceRecords:
         broken: For each record that is not in the file, by number: everything that is wrong with it.
         is_typed: The columns have the types of the schema already; otherwise they are texts.
         unconverted: Parquet file of the records whose texts are no values of the schema, with all that is wrong with
-            each; None if there are none.
+            each and the values that it has; None if there are none.
+        failed: Parquet file of the records that converters failed, with the values that they have; None: none did.
         find_originals: Gives the original bytes of records, asked for by ascending number.
         split: Takes the bytes of records apart into names and texts of their columns, as far as they can be.
     """
@@ -113,6 +114,7 @@ class SourceRecords:
     find_originals: Callable[[Iterable[int]], Iterator[OriginalRecord]]
     is_typed: bool = False
     unconverted: Path | None = None
+    failed: Path | None = None
     split: Split = _split_nothing
 
 

@@ -76,6 +76,10 @@ def _describe_ingest(report: IngestReport) -> list[str]:
         shown = "" if report.is_rehearsal else f"; 'odf-node quarantine show {report.record.name}' shows them"
         rows = count_of(report.counts.quarantined, "row")
         lines.append(f"{rows} could not be taken: {kept}{f' ({why})' if why else ''}{shown}")
+    if report.counts.kept:
+        verb = "would not be" if report.is_rehearsal else "not"
+        rows = count_of(report.counts.kept, "current row")
+        lines.append(f"{verb} retracted: {rows} that rows in quarantine may stand for")
     if report.counts.left_out:
         lines.append(f"{count_of(report.counts.left_out, 'row')} left out by its converters")
     if report.warnings:

@@ -7,6 +7,7 @@ only records that did not convert are asked, so it may take its time.
 Source: spec/ingest.md ING-4, ING-6; VALID-5 in ``spec/validation.md``; CONV-1 and CONV-2 in ``spec/conversion.md``.
 """
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -170,16 +171,17 @@ def convert_read(
     Raises:
         InvalidSourceError: A converter cannot be applied to these columns.
     """
-    path, bad = result.records.path, []
+    path, bad, has_unread = result.records.path, [], False
     if not result.records.is_typed:
         with folders.clock.measuring(IngestStage.READ):
             times = parse_times(request.read)
             typed = handover.keep(convert_records(spark, result.records, result.target, times), "typed")
             bad.append(iter_unconverted(typed, handover))
+            has_unread = not typed.where(f"{ERRORS} IS NOT NULL").isEmpty()
             folder = folders.scratch / "to-convert"
             # In one file and in the order of the source, as converters are to see them.
             good = typed.where(f"{ERRORS} IS NULL").drop(ERRORS)
             good.coalesce(1).sortWithinPartitions(RECORD).write.parquet(str(folder))
         (path,) = folder.glob("part-*.parquet")
     converted = convert_rows(request, folders, path, result)
-    return converted.result, [*bad, converted.iter_bad()]
+    return replace(converted.result, has_unread=has_unread), [*bad, converted.iter_bad()]

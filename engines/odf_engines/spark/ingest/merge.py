@@ -19,13 +19,14 @@ implementation tests the first key column for null to see on which side a row is
 Source: ODF "Merge strategies"; spec/ingest.md ING-8 to ING-12.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.functions import col, expr
 
 from odf_engines.ingest.columns import APPEND, CORRECT_FROM, CORRECT_TO, OP, ORD, RETRACT, Columns
+from odf_engines.ingest.unread_keys import NO_KEYS, UnreadKeys
 from odf_engines.records.source_records import value_name
 from odf_engines.spark.ingest.handover import Handover
 from odf_protocol.errors import UnsupportedError
@@ -70,11 +71,13 @@ class MergeOutcome:
         changes: `op` and the value columns, sorted in the order of offsets.
         state: Value columns of the new state, sorted by key; None if the strategy keeps none.
         refusals: Rows that were left out.
+        kept: Classes of the rows of the state that a snapshot lacks and that stay (ING-48); None: there are none.
     """
 
     changes: Any
     state: Any | None
     refusals: tuple[Refusal, ...] = ()
+    kept: Any | None = None
 
 
 def keeps_state(merge: MergeStrategy) -> bool:
@@ -83,7 +86,13 @@ def keeps_state(merge: MergeStrategy) -> bool:
 
 
 def merge_rows(
-    merge: MergeStrategy, staged: Any, columns: Columns, state: Any | None, fallback: Timestamp, handover: Handover
+    merge: MergeStrategy,
+    staged: Any,
+    columns: Columns,
+    state: Any | None,
+    fallback: Timestamp,
+    handover: Handover,
+    unread: UnreadKeys = NO_KEYS,
 ) -> MergeOutcome:
     """Merge staged rows as `merge` says.
 
@@ -94,6 +103,7 @@ def merge_rows(
         state: Data frame of the columns of `ingest.state.state_indexes`; None if nothing was ever written.
         fallback: Event time of rows that have none.
         handover: Keeps intermediate results.
+        unread: Keys of rows that a snapshot has and that could not be taken.
     """
     match merge:
         case MergeStrategyAppend():
@@ -102,9 +112,11 @@ def merge_rows(
             return _merge_ledger(staged, columns, state, fallback)
         case MergeStrategySnapshot(compare_columns=names):
             staged, refusals = _refuse_timeless_keys(staged, columns)
+            if state is not None and refusals and not refusals[0].rows.isEmpty():
+                unread = replace(unread, has_unknown=True)
             compared = _compared(columns) if names is None else tuple(columns.schema.get_field_index(n) for n in names)
-            outcome = merge_snapshot(staged, columns, compared, state, handover)
-            return MergeOutcome(outcome.changes, outcome.state, (*refusals, *outcome.refusals))
+            outcome = merge_snapshot(staged, columns, compared, state, handover, unread)
+            return replace(outcome, refusals=(*refusals, *outcome.refusals))
         case MergeStrategyUpsertStream():
             staged, refusals = _refuse_timeless_keys(staged, columns)
             if columns.op is not None:
@@ -179,7 +191,12 @@ _PLACE = "place"
 
 
 def merge_snapshot(
-    staged: Any, columns: Columns, compared: tuple[int, ...], state: Any | None, handover: Handover
+    staged: Any,
+    columns: Columns,
+    compared: tuple[int, ...],
+    state: Any | None,
+    handover: Handover,
+    unread: UnreadKeys = NO_KEYS,
 ) -> MergeOutcome:
     """Take staged rows as the whole truth: what is not among them is retracted.
 
@@ -189,13 +206,38 @@ def merge_snapshot(
         compared: Indexes of the columns whose change is a change of the row.
         state: Projected state, None if there is none yet.
         handover: Keeps the join.
+        unread: Keys of rows that the batch has and that could not be taken: theirs, or all that are missing, stay.
     """
-    decided = f"WHEN n IS NULL THEN 'R' WHEN o IS NULL THEN 'A' WHEN {_is_changed(compared, columns)} THEN 'C' ELSE 'E'"
+    missing = f"if(o.{_STAYS}, 'K', 'R')" if state is not None and unread.path is not None else "'R'"
+    if unread.has_unknown:
+        missing = "'K'"
+    elif state is not None:
+        state = _marked(state, columns, unread)
+    decided = (
+        f"WHEN n IS NULL THEN {missing} WHEN o IS NULL THEN 'A' WHEN {_is_changed(compared, columns)} THEN 'C' ELSE 'E'"
+    )
     classes = _classify(_ranked(staged, columns, "ASC"), columns, state, decided, handover)
     keys = tuple(columns.schema.field(i).name for i in columns.keys)
     lost = classes.where("class = 'X'").selectExpr("n.*")
     refusal = Refusal(lost, "duplicate primary key: an earlier record has it", keys, "duplicate-key")
-    return MergeOutcome(_changes(classes, columns), _state(classes, columns), (refusal,))
+    kept = None if state is None or unread.is_empty else classes.where("class = 'K'")
+    return MergeOutcome(_changes(classes, columns), _state(classes, columns), (refusal,), kept)
+
+
+_STAYS = "stays"
+
+
+def _marked(state: Any, columns: Columns, unread: UnreadKeys) -> Any:
+    """Mark rows of the state whose key is one of those."""
+    if unread.path is None:
+        return state
+    names = [value_name(i) for i in columns.keys]
+    keys = state.sparkSession.read.schema(state.select(*names).schema).parquet(str(unread.path)).distinct()
+    keys = keys.selectExpr(*(f"`{name}` AS `u{name}`" for name in names))
+    same = " AND ".join(f"`{name}` = `u{name}`" for name in names)
+    return state.join(keys, expr(same), "left_outer").selectExpr(
+        *(f"`{name}`" for name in state.columns), f"`u{names[0]}` IS NOT NULL AS {_STAYS}"
+    )
 
 
 def merge_upserts(
@@ -238,7 +280,8 @@ def _classify(ranked: Any, columns: Columns, state: Any | None, decided: str, ha
         old_type = ", ".join(f"{_column(i)}: {types[value_name(i)]}" for i in columns.data)
         joined = new.selectExpr("n", f"CAST(NULL AS STRUCT<{old_type}>) AS o")
     else:
-        old = state.selectExpr(f"{_struct([value_name(i) for i in columns.data])} AS o")
+        marks = [_STAYS] if _STAYS in state.columns else []
+        old = state.selectExpr(f"{_struct([*(value_name(i) for i in columns.data), *marks])} AS o")
         same_key = " AND ".join(f"n.{_column(i)} <=> o.{_column(i)}" for i in columns.keys)
         joined = new.join(old, expr(f"{same_key} AND n.{_PLACE} = 1"), "full_outer")
     classes = joined.selectExpr(f"CASE WHEN n.{_PLACE} > 1 THEN 'X' {decided} END AS class", "n", "o")

@@ -7,10 +7,11 @@ Source: ODF "Ingest"; spec/ingest.md.
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 
 from odf_engines.contract import IngestRequest, InvalidSourceError
@@ -24,6 +25,8 @@ from odf_engines.ingest.quarantined_rows import BadRows, list_unread
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders, Ingested, answer_of, name_samples, slice_schema, write_sample
+from odf_engines.ingest.unread_keys import UnreadKeys, find_unread_keys
+from odf_engines.ingest.validated import Validated
 from odf_engines.records.source_records import ERRORS, RECORD
 from odf_engines.spark.fixed_order import allow_any_order, in_one_order, unspilled
 from odf_engines.spark.gate.statement import invalid_query
@@ -147,8 +150,9 @@ def _merge(
     validated = None
     if request.validators:
         validated, staged = validate_staged(spark, request, staged, columns, folders)
+    unread = _find_unread(request, folders, result, converted, columns, validated, handover)
     with folders.clock.measuring_alone(IngestStage.MERGE, name_strategy(request)) as sums:
-        merged = _merged_rows(spark, request, staged, columns, handover)
+        merged = _merged_rows(spark, request, staged, columns, handover, unread)
         changes = write_changes(request, folders, merged, columns, schema, sums)
     rows = [*bad, *list_unread(result.records)]
     if not result.records.is_typed:
@@ -165,19 +169,38 @@ def _sample_read(request: IngestRequest, folders: Folders, result: ReadResult, c
         write_sample(request, folders, SampledStage.READ, first, result.target)
 
 
-def _merged_rows(spark: Any, request: IngestRequest, staged: Any, columns: Columns, handover: Handover) -> Merged:
+def _find_unread(
+    request: IngestRequest,
+    folders: Folders,
+    result: ReadResult,
+    converted: Any,
+    columns: Columns,
+    validated: Validated | None,
+    handover: Handover,
+) -> UnreadKeys:
+    more: Iterable[pa.RecordBatch] = ()
+    if not result.records.is_typed and request.state_path is not None:
+        more = handover.iter_batches(converted.where(f"{ERRORS} IS NOT NULL").drop(ERRORS), "unread")
+    return find_unread_keys(request, columns, result, validated, folders.scratch / "unread-keys.parquet", more)
+
+
+def _merged_rows(
+    spark: Any, request: IngestRequest, staged: Any, columns: Columns, handover: Handover, unread: UnreadKeys
+) -> Merged:
     state = None
     if request.state_path is not None and keeps_state(request.merge):
         state = load_state(spark, request.state_path, request.merge, columns, request.next_offset)
     elif request.next_offset > 0 and keeps_state(request.merge):
         raise EngineFailureError("a dataset that has rows cannot be merged into without its projected state")
-    outcome = merge_rows(request.merge, staged, columns, state, request.fallback_event_time, handover)
+    outcome = merge_rows(request.merge, staged, columns, state, request.fallback_event_time, handover, unread)
     refused = [
         iter_refused(refusal, columns, handover, f"refused-{number}", are_records=request.preprocess is None)
         for number, refusal in enumerate(outcome.refusals)
     ]
     new_state = None if outcome.state is None else handover.iter_batches(outcome.state, "state")
-    return Merged(handover.iter_batches(outcome.changes, "changes"), refused, new_state)
+    kept = outcome.kept
+    count_kept = int if kept is None else lambda: int(kept.count())
+    return Merged(handover.iter_batches(outcome.changes, "changes"), refused, new_state, count_kept)
 
 
 def _configure(spark: Any, request: IngestRequest) -> None:
