@@ -274,14 +274,12 @@ class IngestResponse:
         logical_hash: See ``TransformResponse``.
         watermark: Of the dataset after it.
         state_path: Projected state for the next ingest, Parquet.
-        quarantine_path: Rows that could not be taken, with their errors, Parquet.
-        quarantined_rows: How many.
+        quarantine_path: Rows that could not be taken, with their errors, Parquet; ``quarantined_rows``: how many.
         quarantine_reasons: The commonest ones, at most ``MAX_REASONS``.
         quarantine_codes: How many rows have an error of each code, at most ``MAX_CODES`` codes.
         warnings: The commonest ones of rows that were taken, at most ``MAX_REASONS``.
         batch_faults: What is wrong with the batch as a whole, at most ``MAX_REASONS``; one refuses it.
-        left_out_rows: Records that a converter left out, which are in no other count (CONV-7).
-        kept_rows: Current rows that a snapshot did not take back, as it has rows that cannot be read (ING-48).
+        left_out_rows: Records that a converter left out (CONV-7); ``kept_rows``: current rows that stay (ING-48).
         statistics: For the operator; ``samples``: the first rows behind each stage, where they are asked for.
     """
 
