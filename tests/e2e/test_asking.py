@@ -133,6 +133,12 @@ def test_shell_answers_on_a_terminal_query_10(home: Path, tmp_path: Path) -> Non
         shell.wait_for(ASKED)
         assert "my.cities" in shell.ask(".tables", "offset, op, system_time, event_time, city, people", ASKED)
         assert "Option<String>" in shell.ask(".schema my.cities", "people", ASKED)
+        # What other shells say.
+        for text in ("show tables", "SHOW TABLES;", r"\d", r"\dt"):
+            shell.ask(text, "offset, op, system_time, event_time, city, people", ASKED)
+        for text in ("describe my.cities", 'DESC "my.cities";', r"\d my.cities"):
+            shell.ask(text, "Option<String>", ASKED)
+        shell.ask("help", "Tab completes", ASKED)
         # A line that is wider than the terminal is one all the same.
         assert "...>" not in shell.ask(f"SELECT {'1 + ' * 40}1 AS n;", "\n41\n", ASKED)
         # Over several lines, with a name that Tab completes.
@@ -169,6 +175,14 @@ def test_shell_answers_on_a_terminal_query_10(home: Path, tmp_path: Path) -> Non
     history = home / "questions"
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
     assert ".tables" in history.read_text()
+
+
+@pytest.mark.parametrize("text", ["exit", "QUIT;", r"\q", ".exit"])
+def test_shell_is_left_as_others_are_query_10(home: Path, text: str) -> None:
+    with terminal(home, "sql") as shell:
+        shell.wait_for(ASKED)
+        shell.type(f"{text}\r")
+        assert shell.wait_for_end() == 0
 
 
 def test_shell_shows_long_answers_with_the_users_pager_query_10(home: Path, tmp_path: Path) -> None:

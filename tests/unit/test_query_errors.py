@@ -104,7 +104,23 @@ def test_columns_of_one_name_are_told_apart_query_5(tables: tuple[QueryTable, ..
         pytest.param("SELECT 1 / 0", "Divide by zero error", id="value"),
         pytest.param("DROP TABLE orders", "DDL not supported: DropTable", id="no-query"),
         pytest.param("EXPLAIN SELECT 1", "expected one query, found EXPLAIN", id="explain"),
-        pytest.param("SHOW TABLES", "SHOW TABLES is not supported unless information_schema is enabled", id="show"),
+        pytest.param(
+            "SHOW TABLES",
+            "only queries are answered, and SHOW is none: 'odf-node list' lists the datasets, and .tables in the shell "
+            "their columns",
+            id="show",
+        ),
+        pytest.param(
+            "DESCRIBE orders",
+            "only queries are answered, and DESCRIBE is none: 'odf-node inspect schema NAME' shows the columns, as "
+            ".schema NAME does in the shell",
+            id="describe",
+        ),
+        pytest.param(
+            "SELECT op, offset FROM orders",
+            'Expected: end of statement, found: orders; the column stands in double quotes there: "offset"',
+            id="offset",
+        ),
     ],
 )
 def test_mistake_is_told_in_a_line_with_what_was_meant_query_15(

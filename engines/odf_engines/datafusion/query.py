@@ -55,7 +55,7 @@ def run(request: QueryRequest, folder: Path, memory_bytes: int) -> dict[str, obj
             answer = answer.limit(request.max_rows)
         rows, schema = write_rows(answer, folder / "result.parquet")
     except InvalidQueryError as error:
-        raise explain(error, {*taken, *request.known}) from error
+        raise explain(error, request.sql, {*taken, *request.known}) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return {"result": "result.parquet", "rows": rows, "schema": schema_text(schema)}

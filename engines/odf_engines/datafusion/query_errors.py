@@ -22,26 +22,37 @@ _PARSER: Final = re.compile(
 _NO_TABLE: Final = re.compile(r"table '(?:odf\.)?(?:odf\.)?(.+?)' not found")
 _NO_FUNCTION: Final = re.compile(r"Invalid function '(.+?)'\.(?:\s+Did you mean '(.+?)'\?)?")
 _NO_COLUMN: Final = re.compile(r"No field named (.+?)\.(?: Valid fields are (.+?))?(?:\.$|$| Did you mean)", re.DOTALL)
+_NO_QUERY: Final = {
+    "SHOW": "'odf-node list' lists the datasets, and .tables in the shell their columns",
+    "DESCRIBE": "'odf-node inspect schema NAME' shows the columns, as .schema NAME does in the shell",
+}
+# Behind a comma DataFusion reads the word as the clause OFFSET.
+_BARE_OFFSET: Final = re.compile(r",\s*offset\b", re.IGNORECASE)
 _MAX_LISTED: Final = 20
 
 
-def explain(error: InvalidQueryError, tables: Collection[str]) -> InvalidQueryError:
+def explain(error: InvalidQueryError, sql: str, tables: Collection[str]) -> InvalidQueryError:
     """Say an error of the engine in one line.
 
     Args:
         error: What the engine said.
+        sql: Of which query.
         tables: Names that the query could have had in FROM.
     """
     text = _PREFIX.sub("", error.message.strip())
     if (found := _PARSER.match(text)) is not None:
         place = f"line {found[2]}, column {found[3]}" if found[2] else None
-        return InvalidQueryError(" ".join(found[1].replace('\\"', '"').split()), position=place)
+        hint = """; the column stands in double quotes there: "offset\"""" if _BARE_OFFSET.search(sql) else ""
+        return InvalidQueryError(" ".join(found[1].replace('\\"', '"').split()) + hint, position=place)
     return InvalidQueryError(" ".join(_reword(text, tables).split()), position=error.position)
 
 
 def _reword(text: str, tables: Collection[str]) -> str:
     if (found := _NO_TABLE.search(text)) is not None:
         return f"there is no dataset or table {found[1]}; {_suggest(found[1], tables, 'known are')}"
+    if text.startswith("SHOW ") or "found DESCRIBE" in text:
+        word = "SHOW" if text.startswith("SHOW ") else "DESCRIBE"
+        return f"only queries are answered, and {word} is none: {_NO_QUERY[word]}"
     if (found := _NO_FUNCTION.search(text)) is not None:
         near = f"did you mean {found[2]}? " if found[2] else ""
         return (

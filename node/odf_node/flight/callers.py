@@ -23,13 +23,17 @@ from odf_node.token_buckets import TokenBuckets
 
 MIDDLEWARE: Final = "caller"
 """Under this name the server finds what ``Gate`` found out of a call."""
+ENGINE_HEADER: Final = "x-odf-engine"
+"""Names the engine that answers, in its own SQL (FLIGHT-7)."""
+_MOST_ENGINE_CHARACTERS: Final = 200  # guess: a name, and the digest of a build
 
 
 class Call(flight.ServerMiddleware):  # type: ignore[misc]
-    """One call: the token that was shown, and its place among those that run."""
+    """One call: the token that was shown, the engine that was named, and its place among those that run."""
 
-    def __init__(self, token: AccessToken | None, method: str, gate: "Gate") -> None:
+    def __init__(self, token: AccessToken | None, engine: str | None, method: str, gate: "Gate") -> None:
         self.token = token
+        self.engine = engine
         self.share: str | None = None
         """Where it comes from; None: it is not counted there."""
         self._method = method
@@ -78,15 +82,17 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
         Raises:
             FlightUnauthenticatedError: A token that is unknown, expired or revoked.
+            FlightServerError: Two engines are named, or bytes that are no name.
             FlightUnavailableError: As many calls run as may.
         """
         token = self._find_token(headers.get("authorization", ()))
+        engine = _find_engine(headers.get(ENGINE_HEADER, ()))
         with self._lock:
             if self._running >= self._live.configuration.limits.requests:
                 self._count_refusal("requests")
                 raise flight.FlightUnavailableError("as many requests run as this node answers at once; come later")
             self._running += 1
-        return Call(token, info.method.name.lower(), self)
+        return Call(token, engine, info.method.name.lower(), self)
 
     def end(self, method: str, share: str | None, *, is_answered: bool) -> None:
         """Note that a call is over, and give its place among those of ``share`` to others."""
@@ -155,3 +161,12 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             # Other than over HTTP, whoever shows one meant this node: silence would look like missing datasets.
             raise flight.FlightUnauthenticatedError("the token is unknown, expired or revoked")
         return token
+
+
+def _find_engine(named: Sequence[str | bytes]) -> str | None:
+    if not named:
+        return None
+    (name, *others) = named
+    if others or not isinstance(name, str) or not 0 < len(name) <= _MOST_ENGINE_CHARACTERS:
+        raise flight.FlightServerError(f"{ENGINE_HEADER}: expected the name of one engine")
+    return name

@@ -222,6 +222,7 @@ _INFOS: Final[dict[int, str | bool | int]] = {
     502: False,
     504: '"',
     506: True,  # every table that is listed can be asked
+    507: 0,  # nulls are the greatest, as DataFusion has them
     531: "",  # no catalogs
     563: False,  # no transactions
 }

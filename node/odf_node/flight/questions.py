@@ -61,21 +61,28 @@ class Questions:
         self._is_stopped = False
 
     def answer(
-        self, caller: Caller, sql: str, *, is_gone: Callable[[], bool], max_rows: int | None = None
+        self,
+        caller: Caller,
+        sql: str,
+        *,
+        is_gone: Callable[[], bool],
+        engine: str | None = None,
+        max_rows: int | None = None,
     ) -> tuple[bytes, KeptAnswer]:
         """Answer one question, and keep the answer; called by a thread, which waits.
 
         Args:
             caller: Whose turn it is, and what may be read.
-            sql: In DataFusion's SQL.
+            sql: In the SQL of the engine that answers.
             is_gone: Says whether nobody waits for the answer any more.
+            engine: Which answers; None: DataFusion.
             max_rows: Cut the answer there; None: a long one is an error.
 
         Raises:
             OdfError: As ``QueryRunner.run``; TooManyWaitingError, UnavailableError as ``FairTurns.ask``.
             AskerGoneError: As ``is_gone`` says; the engine is ended.
         """
-        work = asyncio.run_coroutine_threadsafe(self._answer(caller, sql, max_rows), self._loop)
+        work = asyncio.run_coroutine_threadsafe(self._answer(caller, sql, engine, max_rows), self._loop)
         while not concurrent.futures.wait([work], _LOOK_S).done:
             if is_gone():
                 work.cancel()
@@ -100,20 +107,24 @@ class Questions:
         now_s = self._loop.time()
         await self._end([key for key, (since_s, _) in self._idle.items() if now_s - since_s >= IDLE_S])
 
-    async def _answer(self, caller: Caller, sql: str, max_rows: int | None) -> tuple[bytes, KeptAnswer]:
+    async def _answer(
+        self, caller: Caller, sql: str, engine: str | None, max_rows: int | None
+    ) -> tuple[bytes, KeptAnswer]:
         task = asyncio.current_task()
         self._tasks.add(task)
         try:
             async with self._turns.ask(caller.peer):
-                return await self._run(caller, sql, max_rows)
+                return await self._run(caller, sql, engine, max_rows)
         finally:
             self._tasks.discard(task)
 
-    async def _run(self, caller: Caller, sql: str, max_rows: int | None) -> tuple[bytes, KeptAnswer]:
+    async def _run(
+        self, caller: Caller, sql: str, engine: str | None, max_rows: int | None
+    ) -> tuple[bytes, KeptAnswer]:
         key = caller.peer, caller.reads
         host = await self._take_host(key)
         self._running.append(host)
-        work = self._loop.run_in_executor(self._threads, self._ask, host, caller, sql, max_rows)
+        work = self._loop.run_in_executor(self._threads, self._ask, host, caller, sql, engine, max_rows)
         is_gone = False
         try:
             return await asyncio.shield(work)
@@ -144,9 +155,11 @@ class Questions:
         for host in [self._idle.pop(key)[1] for key in keys]:
             await asyncio.to_thread(host.close)
 
-    def _ask(self, host: EngineHost, caller: Caller, sql: str, max_rows: int | None) -> tuple[bytes, KeptAnswer]:
+    def _ask(
+        self, host: EngineHost, caller: Caller, sql: str, engine: str | None, max_rows: int | None
+    ) -> tuple[bytes, KeptAnswer]:
         node = self._node
         queries = QueryRunner(node.chains, node.object_names, node.ingests, node.quarantine, node.objects, host)
         records = list_named(node.datasets, caller.reads)
-        found = queries.ask(sql, as_of=None, max_rows=max_rows, records=records, limits=LIMITS)
+        found = queries.ask(sql, as_of=None, max_rows=max_rows, engine=engine, records=records, limits=LIMITS)
         return self._answers.put(caller.peer, found.path)

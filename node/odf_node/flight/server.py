@@ -195,7 +195,8 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
             raise _explain(error) from None
 
     def _ask(self, context: Any, caller: Caller, sql: str, max_rows: int | None = None) -> tuple[bytes, KeptAnswer]:
-        return self._questions.answer(caller, sql, is_gone=context.is_cancelled, max_rows=max_rows)
+        engine = context.get_middleware(MIDDLEWARE).engine
+        return self._questions.answer(caller, sql, engine=engine, is_gone=context.is_cancelled, max_rows=max_rows)
 
     def _plan(self, context: Any, caller: Caller, sql: str) -> pa.Schema:
         """Return the columns that the answer to a question has."""

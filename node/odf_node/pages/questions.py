@@ -20,6 +20,7 @@ from odf_engines import reading
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
 from odf_node.composition import Node
+from odf_node.configuration.declaration import QUERY_ENGINE
 from odf_node.datasets.naming import list_named
 from odf_node.datasets.queries import QueryRunner
 from odf_node.engine_workspace import EngineWorkspace
@@ -38,6 +39,7 @@ MOST_ROWS: Final = 500
 """Of an answer; people who want more take ``odf-node sql``.  # guess: some screens"""
 MOST_COLUMNS: Final = 100  # guess
 CELL_CHARACTERS: Final = 200
+MOST_ENGINE_CHARACTERS: Final = 200  # guess: a name, and the digest of a build
 MOST_WAITING: Final = 8  # guess: half of them of one viewer
 LIMITS: Final = Limits(wall_s=60.0, output_bytes=64 * 1024 * 1024, decoded_bytes=64 * 1024 * 1024)
 """What one question may cost.  # guess: what people wait for, and what the daemon can hold"""
@@ -82,7 +84,7 @@ class Questions:
     _running: EngineHost | None = None
     _is_closed: bool = False
 
-    async def ask(self, viewer: Viewer, sql: str, as_of: Timestamp | None) -> ShownAnswer:
+    async def ask(self, viewer: Viewer, sql: str, as_of: Timestamp | None, engine: str | None) -> ShownAnswer:
         """Answer a question.
 
         Raises:
@@ -92,7 +94,7 @@ class Questions:
         """
         async with self.turns.ask(viewer.peer):
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._thread, lambda: self._answer(viewer, sql, as_of))
+            return await loop.run_in_executor(self._thread, lambda: self._answer(viewer, sql, as_of, engine))
 
     def close(self) -> None:
         """End the question that is answered, and turn away those that wait."""
@@ -102,28 +104,29 @@ class Questions:
             running.stop()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _answer(self, viewer: Viewer, sql: str, as_of: Timestamp | None) -> ShownAnswer:
+    def _answer(self, viewer: Viewer, sql: str, as_of: Timestamp | None, engine: str | None) -> ShownAnswer:
         # A node of its own for each: it lets go of the warm engine, for which commands wait.
         with closing(Node(self.node.home, self.node.clock)) as node:
             node.engine_roles = self.node.engine_roles
             if viewer.inspects:
-                return self._run(node, node.engines, sql, as_of, None)
+                return self._run(node, node.engines, (sql, as_of, engine), None)
             own = EngineWorkspace(node.home.engines), node.objects.rows, node.engine_shelf
             with closing(EngineHost(*own, roles=node.engine_roles)) as engines:
-                return self._run(node, engines, sql, as_of, viewer)
+                return self._run(node, engines, (sql, as_of, engine), viewer)
 
     def _run(
-        self, node: Node, engines: EngineHost, sql: str, as_of: Timestamp | None, viewer: Viewer | None
+        self, node: Node, host: EngineHost, asked: tuple[str, Timestamp | None, str | None], viewer: Viewer | None
     ) -> ShownAnswer:
+        sql, as_of, engine = asked
         records = None if viewer is None else list_named(node.datasets, viewer.reads)
         ports = node.chains, node.object_names, node.ingests, node.quarantine, node.objects
-        runner = QueryRunner(*ports, engines)
-        self._running = engines
+        runner = QueryRunner(*ports, host)
+        self._running = host
         if self._is_closed:
-            engines.stop()
+            host.stop()
         try:
             # One row more than is shown tells whether there are more.
-            answer = runner.run(sql, as_of=as_of, max_rows=MOST_ROWS + 1, records=records, limits=LIMITS)
+            answer = runner.run(sql, as_of=as_of, max_rows=MOST_ROWS + 1, engine=engine, records=records, limits=LIMITS)
         finally:
             self._running = None
         table = answer.rows
@@ -144,12 +147,16 @@ QUESTIONS: Final = web.AppKey("questions", Questions)
 async def answer_question(questions: Questions, viewer: Viewer, form: Mapping[str, str]) -> Page:
     """Answer the question of a form, or show an empty one."""
     sql, moment = form.get("query", ""), form.get("as_of", "").strip()
-    values = {"query": sql, "as_of": moment, "answer": None, "lack": "", "most": (MOST_ROWS, MOST_COLUMNS)}
+    engine, most = form.get("engine", QUERY_ENGINE)[:MOST_ENGINE_CHARACTERS], (MOST_ROWS, MOST_COLUMNS)
+    engines = questions.node.engines.list_answering_engines()
+    values = {
+        "query": sql, "as_of": moment, "engine": engine, "engines": engines, "answer": None, "lack": "", "most": most
+    }  # fmt: skip
     if not sql.strip():
         return Page("sql.html", values)
     try:
         as_of = _parse_moment(moment) if moment else None
-        found = await questions.ask(viewer, sql, as_of)
+        found = await questions.ask(viewer, sql, as_of, engine)
     except OdfError as error:
         return Page("sql.html", {**values, "lack": _explain(error)}, HTTPStatus.BAD_REQUEST)
     return Page("sql.html", {**values, "answer": found})

@@ -48,6 +48,29 @@ def test_client_asks_and_reads_arrow_flight_1(served: FlightNode) -> None:
     assert answer.to_pylist() == [{"city": "Bern", "people": 3}]
 
 
+def ask_engine(served: FlightNode, engine: str, sql: str) -> Any:
+    named = {f"{adbc_driver_flightsql.DatabaseOptions.RPC_CALL_HEADER_PREFIX.value}x-odf-engine": engine}
+    with (
+        adbc.connect(served.url, db_kwargs=named, autocommit=True) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(sql)
+        return cursor.fetch_arrow_table()
+
+
+def test_engine_that_is_not_here_is_told_flight_7(served: FlightNode) -> None:
+    assert ask_engine(served, "datafusion", "SELECT arrow_typeof(1) AS t")["t"].to_pylist() == ["Int64"]
+    with pytest.raises(adbc_driver_manager.Error, match="engine 'other' is not installed"):
+        ask_engine(served, "other", "SELECT 1")
+    with pytest.raises(adbc_driver_manager.Error, match="expected the name of one engine"):
+        ask_engine(served, "x" * 1_000, "SELECT 1")
+
+
+@pytest.mark.spark
+def test_engine_that_is_named_answers_in_its_own_sql_flight_7(served: FlightNode) -> None:
+    assert ask_engine(served, "spark", 'SELECT "city" AS t FROM `shown.data`')["t"].to_pylist() == ["city"]
+
+
 def test_encrypted_port_shows_the_certificate_and_speaks_to_nobody_else_flight_1(
     made: SecretiveNode, tmp_path: Path
 ) -> None:

@@ -149,6 +149,8 @@ async def test_question_is_answered_over_what_the_viewer_may_read_pages_13(made:
         answered = await ask(reader, 'SELECT city, people FROM "hidden.data" ORDER BY people DESC LIMIT 1')
         assert "Rome 2800000" in answered.text
         assert "by datafusion" in answered.text
+        assert '<option value="datafusion" selected>' in answered.html
+        assert "engine 'other' is not installed" in (await ask(reader, "SELECT 1", 400, engine="other")).text
         none = await ask(reader, 'SELECT count(*) AS n FROM "hidden.data"', as_of="2024-05-01T11:00:00Z")
         assert "nint64 0" in none.text
         lack = await ask(reader, "SELECT <script> FROM", 400)

@@ -1,5 +1,6 @@
 """What one says to the shell itself: lines that begin with a dot (QUERY-10)."""
 
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +21,35 @@ USUAL: Final = "auto"
 """For ``.engine``: the one that answers where none is named."""
 
 HELP: Final = {
-    ".tables": "list the tables and their columns",
-    ".schema NAME": "show the columns of a table",
+    ".tables": "list the tables and their columns, as SHOW TABLES does",
+    ".schema NAME": "show the columns of a table, as DESCRIBE NAME does",
     ".as-of TIME|off": "answer as was known then; or as of now",
     ".engine NAME|auto": "ask this engine, in its own SQL; or DataFusion",
     ".format FORMAT": f"show answers as {', '.join(each for each in FORMATS if each not in FILE_FORMATS)}",
     ".format FORMAT FILE": f"write the next answer to a file, also as {' or '.join(FILE_FORMATS)}",
     ".pages on|off": "show long answers with a pager; or at once",
     ".help": "show this",
-    ".quit": "leave, as Ctrl-D does",
+    ".quit": "leave, as exit, quit and Ctrl-D do",
 }
+
+
+_OF_OTHER_SHELLS: Final = {
+    "exit": ".quit", "quit": ".quit", r"\q": ".quit", "help": ".help", r"\h": ".help", r"\?": ".help",
+    r"\d": ".tables", r"\dt": ".tables", "show tables": ".tables",
+}  # fmt: skip
+_SCHEMA_OF_OTHER_SHELLS: Final = re.compile(
+    r"(?:\\d|desc|describe(?: table)?|show columns from) ([^\s;]+)", re.IGNORECASE
+)
+
+
+def find_dot_command(text: str) -> str | None:
+    """Return the dot command that a line is, or that does what the line does in other shells; None: it is a query."""
+    if text.startswith("."):
+        return text
+    line = " ".join(text.rstrip("; \n").split())
+    if (found := _SCHEMA_OF_OTHER_SHELLS.fullmatch(line)) is not None:
+        return f".schema {shlex.quote(found[1])}"
+    return _OF_OTHER_SHELLS.get(line.lower())
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]  # it s
 
 from odf_engines.errors import InvalidQueryError
 from odf_node import cli
-from odf_node.cli.asking.dots import HELP, OFF, USUAL, DotCommands, Manner
+from odf_node.cli.asking.dots import HELP, OFF, USUAL, DotCommands, Manner, find_dot_command
 from odf_node.cli.asking.question import Asker
 from odf_node.cli.console import Console, printable
 from odf_node.cli.row_formats import FORMATS
@@ -145,8 +145,6 @@ def _beginning(words: "tuple[str, ...] | list[str]", start: str) -> Iterator[str
 
 PROMPT: Final = "odf> "
 CONTINUED: Final = "...> "
-ENDS: Final = frozenset({"exit", "quit"})
-"""What people type to leave other shells; no statement of SQL begins so."""
 
 
 def _continue(prompt_width: int, line_number: int, wrap_count: int) -> str:  # noqa: ARG001 - prompt_toolkit gives them
@@ -195,12 +193,10 @@ class Shell:
 
     def _answer(self, text: str) -> bool:
         """Do what a text says; False: the shell ends."""
-        if text.lower() in ENDS:
-            return False
         try:
             with stop_on_signals():
-                if text.startswith("."):
-                    return self._dots.run(text)
+                if (command := find_dot_command(text)) is not None:
+                    return self._dots.run(command)
                 ended, rest = self._asker.split(text)
                 for statement in (*ended, rest) if rest else ended:
                     self._show(self._asker.ask(statement))
@@ -247,14 +243,14 @@ class Shell:
         return keys
 
     def _is_whole(self, text: str) -> bool:
-        """Say whether Enter ends the input: it is a dot command, or nothing, or ends with a semicolon."""
-        if not text.strip() or text.lstrip().startswith("."):
+        """Say whether Enter ends the input: it is a command of the shell, or nothing, or ends with a semicolon."""
+        if not text.strip() or find_dot_command(text.strip()) is not None:
             return True
         try:
             _, rest = self._asker.split(text)
         except InvalidQueryError:
             return False  # inside of a quote
-        return not rest or text.strip().lower() in ENDS
+        return not rest
 
     def _list_choices(self) -> dict[str, tuple[str, ...]]:
         choices = {
