@@ -228,7 +228,7 @@ def test_file_without_a_column_and_query_without_sense_are_told_with_what_is_exp
     before = list_kept(home)
     done = run_command(home, "pull", "countries.daily", environment={"COVID_SOURCE": path.as_uri()}, has_engine=True)
     refused(done, 7, "short.csv.gz", "missing: Deaths", "Correct the file, or change the read step's schema")
-    refused(run_command(home, "sql", "-c", "SELEC 1", has_engine=True), 7, "invalid query", "'SELEC'")
+    refused(run_command(home, "sql", "-c", "SELEC 1", has_engine=True), 7, "invalid query", "found: SELEC")
     early = run_command(home, "sql", "-c", "SELECT * FROM Countries.daily", has_engine=True)
     refused(early, 7, "countries.daily has no rows yet", "'odf-node pull'")
     assert list_kept(home) == before

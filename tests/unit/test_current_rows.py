@@ -93,3 +93,13 @@ def test_limit_over_many_current_rows_needs_the_memory_of_few_query_6(tmp_path: 
     found = ask(tmp_path, table, f"{SHOWN} LIMIT 3", memory_bytes=16 << 20)
     assert len(found) == 3
     assert all(row["n"] >= taken for row in found)
+
+
+def test_rows_that_memory_does_not_hold_are_ordered_on_disk_query_6(tmp_path: Path) -> None:
+    count = 100_000
+    log = [(0, f"{'name' * 100} {n}", n * 7919 % count, 0.0) for n in range(count)]
+    table = make_table(tmp_path, log, pa.float64())
+    sql = "SELECT n, name FROM log ORDER BY n"
+    found = ask(tmp_path, table, sql, memory_bytes=40 << 20)  # half of it holds no half of the rows
+    assert [row["n"] for row in found] == [*range(count)]
+    assert not (tmp_path / "asked" / "work").exists()

@@ -9,6 +9,7 @@ Source: clauses FUSION-2, FUSION-3 and FUSION-4 in ``spec/extensions/engine-cont
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
@@ -28,15 +29,20 @@ _SHORTAGE = "Resources exhausted"
 _NOT_THERE = re.compile(r"""(?:Invalid function '|No field named "?)(\w+)""")
 
 
-def make_context(memory_bytes: int, *, is_repeatable: bool) -> "SessionContext":
+def make_context(memory_bytes: int, *, is_repeatable: bool, spill: Path | None = None) -> "SessionContext":
     """Return a context without tables.
 
     Args:
-        memory_bytes: Of the session; nothing is written to disk where it does not suffice.
+        memory_bytes: Of the session.
         is_repeatable: Whether only functions may be called whose results others can repeat.
+        spill: Folder for what memory does not hold; None: nothing is written to disk, as what spills is merged in
+            another order.
     """
-    # What spills is merged in another order.
-    memory = RuntimeEnvBuilder().with_greedy_memory_pool(memory_bytes // _SHARE).with_disk_manager_disabled()
+    memory, pool_bytes = RuntimeEnvBuilder(), memory_bytes // _SHARE
+    if spill is None:
+        memory = memory.with_greedy_memory_pool(pool_bytes).with_disk_manager_disabled()
+    else:
+        memory = memory.with_fair_spill_pool(pool_bytes).with_disk_manager_specified(str(spill))
     context = SessionContext(SessionConfig(dict(SETTINGS)), memory)
     if is_repeatable:
         for name in set(context.udfs()) - FUNCTIONS:

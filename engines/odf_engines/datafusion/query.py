@@ -40,8 +40,10 @@ def run(request: QueryRequest, folder: Path, memory_bytes: int) -> dict[str, obj
         InvalidQueryError: It is not one query over the tables, or fails on a value.
     """
     work = folder / "work"
+    spill = work / "spill"
     try:
-        context = make_context(memory_bytes, is_repeatable=False)
+        spill.mkdir(parents=True)
+        context = make_context(memory_bytes, is_repeatable=False, spill=spill)
         taken = {table.name for table in request.tables}
         names: list[str] = []
         lowered = request.sql.lower()
