@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from zoneinfo import TZPATH
 
 from odf_engines.errors import SandboxUnavailableError
 from odf_engines.host import runtime
@@ -67,6 +68,7 @@ def iter_engine_files(found: Runtime, program: str, cache: Path | None = None) -
 
 
 _PLACE = "/runtime/plug-ins"
+_ZONES = "/usr/share/zoneinfo"
 _SHAPES = "shapefile"  # one file, which reads Shapefiles
 
 
@@ -85,7 +87,17 @@ def plug_in_mounts() -> tuple[Mount, ...]:
         found = find_runtime()
         shown = (*found.files, ("datafusion", dict(found.packages)["datafusion"]))
         mounts += [Mount(path, f"{_PLACE}/{place}") for place, path in shown]
-    return (*mounts, *shapefile_mounts(_PLACE))
+    return (*mounts, *shapefile_mounts(_PLACE), *_zone_mounts())
+
+
+def _zone_mounts() -> tuple[Mount, ...]:
+    """Return how the sandbox shows time zones: those of this machine, else of the package ``tzdata`` where it is."""
+    for folder in map(Path, TZPATH):
+        if (folder / "UTC").is_file():
+            return (Mount(folder, _ZONES),)
+    with suppress(SandboxUnavailableError):
+        return (Mount(package_folder("tzdata"), f"{_PLACE}/tzdata"),)
+    return ()
 
 
 def shapefile_mounts(folder: str) -> tuple[Mount, ...]:

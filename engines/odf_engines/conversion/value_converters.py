@@ -168,7 +168,8 @@ class Cast(TextConverter):
 
         ``column``; ``type`` as in ``ddlSchema`` (``DECIMAL(10,2)``); of numbers ``decimal`` and ``thousands``, the
         marks; of days and times ``formats``, patterns that are tried in order; of ``BOOLEAN`` the words for ``true``
-        and ``false``.
+        and ``false``. Of ``TIMESTAMP`` ``zone``, that of times that name none (``Europe/Berlin``), and what is done
+        with what its clocks show twice (``ambiguous``) or never (``missing``): ``Reject``, ``Earlier``, ``Later``.
         """
 
         column: str
@@ -178,6 +179,9 @@ class Cast(TextConverter):
         formats: list[str] = field(default_factory=list)
         true: list[str] = field(default_factory=list)
         false: list[str] = field(default_factory=list)
+        zone: str | None = None
+        ambiguous: str = "Reject"
+        missing: str = "Reject"
 
     def __init__(self, parameters: Any, context: ConverterContext) -> None:
         self.parameters = parameters

@@ -20,6 +20,7 @@ from odf_engines.records.carriers import slice_type_of
 from odf_engines.records.source_records import FORM, MISFIT
 from odf_engines.records.time_patterns import RFC_3339, parse_pattern
 from odf_engines.validation.contract import ParameterError
+from odf_engines.validation.local_times import REJECT, LocalTimes, read_local_times
 from odf_protocol.errors import OdfError, UnsupportedError
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.schema_ddl import parse_ddl
@@ -118,6 +119,9 @@ def find_judge(parameters: Any, kind: pa.DataType) -> tuple[Callable[[str], Any]
     """
     types = pa.types
     is_time = types.is_date32(kind) or types.is_timestamp(kind)
+    is_stamp = types.is_timestamp(kind)
+    if not is_stamp and (zone := getattr(parameters, "zone", None)):
+        raise ParameterError("zone", expected="none but for TIMESTAMP", found=zone)
     for name, belongs in (("formats", is_time), ("true", types.is_boolean(kind)), ("false", types.is_boolean(kind))):
         if getattr(parameters, name) and not belongs:
             raise ParameterError(
@@ -133,8 +137,10 @@ def find_judge(parameters: Any, kind: pa.DataType) -> tuple[Callable[[str], Any]
         formats = parameters.formats or [RFC_3339]
         patterns = [_read_pattern(text, has_time=has_time) for text in formats]
         told = f"not written as {' or '.join(formats)}, or no day that there is"
-        make = _make_time if has_time else _make_day
-        return lambda text: _first_of(patterns, text, make), {FORM: told, MISFIT: "outside of the years 1 to 9999"}
+        faults = {FORM: told, MISFIT: "outside of the years 1 to 9999"}
+        local = _read_zone(parameters) if has_time else None
+        make = partial(_make_time, local=local) if has_time else _make_day
+        return lambda text: _first_of(patterns, text, make), faults | ({} if local is None else local.faults)
     form = _read_number_form(parameters, is_whole=types.is_integer(kind), is_float=types.is_floating(kind))
     told = f"not a {'whole ' if types.is_integer(kind) else ''}number"
     fits = partial(_whole if types.is_integer(kind) else _decimal if types.is_decimal(kind) else _float, kind=kind)
@@ -243,12 +249,28 @@ def _full_year(short: int) -> int:
     return short + (1900 if short >= 69 else 2000)
 
 
-def _make_time(parts: dict[str, str]) -> Any:
+def _read_zone(parameters: Any) -> LocalTimes | None:
+    zone, rules = getattr(parameters, "zone", None), ("ambiguous", "missing")
+    if zone is not None:
+        return read_local_times(zone, *(getattr(parameters, name) for name in rules))
+    for name in rules:
+        if (rule := getattr(parameters, name, REJECT)) != REJECT:
+            raise ParameterError(name, expected="a zone beside it", found=rule)
+    return None
+
+
+def _make_time(parts: dict[str, str], local: LocalTimes | None = None) -> Any:
     day = _make_day(parts)
     hour, minute, second = (int(parts.get(name, "0")) for name in ("hour", "minute", "second"))
     moment = datetime(day.year, day.month, day.day, hour, minute, second, tzinfo=UTC)
     # What is finer than a millisecond is dropped towards the past (ING-5).
     moment += int(parts.get("f", "0")[:3].ljust(3, "0")) * _MS
+    if local is not None and "z" not in parts:
+        try:
+            found = local.to_utc(moment.replace(tzinfo=None))
+        except OverflowError:
+            return Bad(MISFIT)
+        return Bad(found) if isinstance(found, str) else (found - _EPOCH) // _MS
     zone = parts.get("z", "Z")
     if zone not in "Zz":
         hours, minutes = int(zone[1:3]), int(zone[-2:])

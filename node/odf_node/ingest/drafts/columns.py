@@ -255,7 +255,10 @@ def _doubt_time(time: TimeForm, texts: Sequence[str]) -> tuple[str, ...]:
     if time.other is not None:
         doubts.append(f"read as {time.pattern}; {time.other} would fit as well")
     if time.has_clock and not time.has_zone:
-        doubts.append("times without a zone are read as UTC")
+        doubts.append(
+            "times name no zone and are read as UTC; if they are of a place, read the column as String and let the "
+            "converter Cast make them, with its zone by name: {type: TIMESTAMP, zone: Europe/Berlin}"
+        )
     if time.pattern.startswith("%Y%m"):
         doubts.append("eight digits are read as days")
     return tuple(doubts)
