@@ -23,6 +23,7 @@ from odf_engines.sandbox.profile import build_command
 from odf_engines.sandbox.system_calls import open_filter
 from odf_engines.spark.gate.functions import FUNCTIONS
 from support import sql_program
+from support.engine_switches import LISTS, as_lines, as_told, missing_on_page, stated_values
 from support.escapes import SECRET
 from support.sql_escapes import SQL_PROBES
 from support.transforms import transform_request
@@ -169,3 +170,18 @@ def test_every_function_of_the_engine_has_a_grade_and_no_other(spark_without_gat
     listed = set(spark_without_gate[0]["functions"])
     assert (listed - set(FUNCTIONS), set(FUNCTIONS) - listed) == (set(), set())
     assert len(listed) > 500
+
+
+def test_every_setting_of_the_engine_is_known_with_its_default_switch_4(spark_without_gate):
+    """What a later Spark brings, takes away or changes makes this fail until its page was looked at."""
+    found = as_lines(spark_without_gate[0]["defaults"])
+    known = (LISTS / "spark.txt").read_text()
+    assert sorted({*found.splitlines()} ^ {*known.splitlines()}) == []
+    assert missing_on_page("spark", spark_without_gate[0]["defaults"]) == []
+    assert len(spark_without_gate[0]["defaults"]) > 1_000
+
+
+def test_settings_of_the_engine_stand_at_what_the_page_of_switches_says_switch_4(spark_without_gate):
+    stands_at = spark_without_gate[0]["settings"]
+    stated = stated_values("spark")
+    assert {name: as_told(stands_at.get(name)) for name in stated} == stated

@@ -22,11 +22,25 @@ def main() -> None:
     java = launch.start_java(heap_bytes=512 * 1024**2, cores=1, options=options)
     root = connection.connect_spark(java)
     listed = {"functions": [row[0] for row in root.sql("SHOW ALL FUNCTIONS").collect()]}
+    if not asked["settings"]:
+        listed["settings"], listed["defaults"] = _list_settings(root)
     found = {name: _analyse(root.newSession(), query) for name, query in asked["analysed"].items()}
     found |= {name: _run(root.newSession(), query) for name, query in asked["queries"].items()}
     print(json.dumps(found | listed), file=answers, flush=True)
     java.stdin.close()
     java.wait()
+
+
+def _list_settings(root):
+    """Every setting that Spark declares: what it stands at here, and its default."""
+    from odf_engines.spark.java_side import scala_object
+
+    entries = {row["key"]: row["value"] for row in root.sql("SET -v").collect()}
+    known = scala_object("org.apache.spark.internal.config.ConfigEntry$").knownConfigs()
+    defaults = {str(name): str(known[name].defaultValueString()) for name in known}
+    # Those of Hive, which is not here, are told by the command alone.
+    defaults = entries | defaults
+    return {**defaults, **dict(root.sparkContext.getConf().getAll()), **root.conf.getAll}, defaults
 
 
 def _analyse(spark, query):

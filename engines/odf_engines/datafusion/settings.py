@@ -12,6 +12,9 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "datafusion.sql_parser.enable_ident_normalization": "false",
         # One ordered partition: order and grouping of rows cannot depend on cores.
         "datafusion.execution.target_partitions": "1",
+        # Sums of floating-point numbers are made batch by batch.
+        "datafusion.execution.batch_size": "8192",
+        "datafusion.execution.coalesce_batches": "true",
         "datafusion.catalog.default_catalog": "odf",
         "datafusion.catalog.default_schema": "odf",
         # What a query cannot reach.
