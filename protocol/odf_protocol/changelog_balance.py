@@ -53,8 +53,15 @@ def are_taken(operations: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 class ChangelogBalance:
     """How often each of some rows is there; all others are not looked at. Blocks are added in their order."""
 
-    def __init__(self, rows: npt.NDArray[Any]) -> None:
-        """Begin before the first block; ``rows`` are the fingerprints that are looked at, some of them repeated."""
+    def __init__(self, rows: npt.NDArray[Any], *, part: int = 0, parts: int = 1) -> None:
+        """Begin before the first block.
+
+        Args:
+            rows: Fingerprints of the rows that are looked at, some of them repeated.
+            part: Which of the parts, into which all fingerprints fall, they are of.
+            parts: How many these are.
+        """
+        self._part, self._parts = np.uint64(part), np.uint64(parts)
         high, low = np.ascontiguousarray(rows["high"]), np.ascontiguousarray(rows["low"])
         order = np.argsort(high)
         if np.any((high[order][1:] == high[order][:-1]) & (low[order][1:] != low[order][:-1])):
@@ -96,13 +103,12 @@ class ChangelogBalance:
         starts = range(0, len(changes), _ROWS_AT_ONCE)
         for start in reversed(starts) if from_the_end else starts:
             part = changes[start : start + _ROWS_AT_ONCE]
-            high, low = np.ascontiguousarray(part["high"]), np.ascontiguousarray(part["low"])
+            rows = (
+                np.arange(len(part)) if self._parts == 1 else np.flatnonzero(part["high"] % self._parts == self._part)
+            )
             if len(self._high) >= _MANY and not from_the_end:
-                rows = np.argsort(high)  # who looks for rows in their order goes through memory from end to end
-                places, known = self._find(high[rows], low[rows])
-            else:
-                rows = np.arange(len(part))
-                places, known = self._find(high, low)
+                rows = rows[np.argsort(part["high"][rows])]  # who looks in order goes through memory from end to end
+            places, known = self._find(part["high"][rows], part["low"][rows])
             rows = rows[known]
             yield rows + start, places[known], are_taken(part["op"][rows])
 
@@ -120,9 +126,9 @@ class ChangelogBalance:
             places = places + passed
 
 
-def taken_rows(changes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the fingerprints of the rows of a slice that take another one back."""
-    taking = changes[are_taken(changes["op"])]
+def taken_rows(changes: npt.NDArray[Any], *, part: int = 0, parts: int = 1) -> npt.NDArray[Any]:
+    """Return the fingerprints of the rows of a slice that take another one back, as far as they are of a part."""
+    taking = changes[are_taken(changes["op"]) & (changes["high"] % np.uint64(parts) == part)]
     found = np.empty(len(taking), FINGERPRINT)
     found["high"], found["low"] = taking["high"], taking["low"]
     return found

@@ -133,7 +133,9 @@ class ChangelogCheck:
         # What comes after the last block that takes anything is of no matter, nor after one that is refused.
         end = 1 + max(place for place, each in enumerate(counted) if each.taken)
         for part in range(parts):
-            balance = ChangelogBalance(np.concatenate([self._taken(each, part, parts) for each in taking]))
+            rows = [taken_rows(self._read(each), part=part, parts=parts) for each in taking]
+            balance = ChangelogBalance(np.concatenate(rows), part=part, parts=parts)
+            del rows
             for each in earlier:
                 balance.add(self._read(each))
             for place, each in enumerate(counted[:end]):
@@ -145,11 +147,6 @@ class ChangelogCheck:
                         break
         blocks = [UnsoundBlock(counted[place], found[place]) for place in sorted(found) if place < end]
         return [*blocks[:-1], *(replace(each, values=self._show(each)) for each in blocks[-1:])]
-
-    def _taken(self, each: ChainSlice, part: int, parts: int) -> _Changes:
-        rows: _Changes = taken_rows(self._read(each))
-        kept: _Changes = rows[rows["high"] % np.uint64(parts) == part]
-        return kept
 
     def _count(self, each: ChainSlice) -> ChainSlice:
         return replace(each, taken=int(np.count_nonzero(are_taken(self._read(each)["op"]))))
