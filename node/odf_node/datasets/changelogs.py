@@ -14,7 +14,7 @@ from odf_node.errors import UnsoundResultError
 from odf_node.ports import StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.rows import RowsCache
-from odf_node.rows.slice_process import RowReader, SliceProcess
+from odf_node.rows.slice_process import RowReader, SliceProcess, reader_of_own_files
 from odf_protocol.block import Block, decode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
@@ -67,7 +67,7 @@ class Changelogs:
             return None
         check = self._check_of(view, reader)
         unsound = check.find_unsound(earlier, new)
-        if not unsound or unsound[-1].is_excused or not self._has_unsound_input(view, reader):
+        if not unsound or unsound[-1].is_excused or not self._has_unsound_input(view):
             return unsound
         excuse = rows.changelog_check.Excuse.ALL
         return check.find_unsound(earlier, [replace(each, excuse=excuse) for each in new])
@@ -79,13 +79,16 @@ class Changelogs:
         columns = tuple(each.name for each in view.schema.fields if each.name not in of_change)
         return rows.changelog_check.ChangelogCheck(reader, self.cache, known, columns)
 
-    def _has_unsound_input(self, view: DatasetView, reader: RowReader) -> bool:
+    def _has_unsound_input(self, view: DatasetView) -> bool:
         """Say whether a dataset is derived from one that takes back what is not there, which it may hand on."""
-        for dataset_id in () if view.transform is None else input_ids(view.transform):
-            record = self.chains.find_dataset(dataset_id)
-            slices = None if record is None else self.list_slices(dataset_id, before=record.head.sequence_number + 1)
-            if slices and self._check_of(load_view(self.chains, dataset_id), reader).find_unsound([], slices):
-                return True
+        with SliceProcess() as reader:
+            for dataset_id in () if view.transform is None else input_ids(view.transform):
+                record = self.chains.find_dataset(dataset_id)
+                slices = (
+                    None if record is None else self.list_slices(dataset_id, before=record.head.sequence_number + 1)
+                )
+                if slices and self._check_of(load_view(self.chains, dataset_id), reader).find_unsound([], slices):
+                    return True
         return False
 
     def require_sound(self, view: DatasetView, new_data: DataSlice, path: Path, *, taken: int | None = None) -> str:
@@ -113,7 +116,7 @@ class Changelogs:
             first_offset=new_data.offset_interval.start,
             taken=taken,
         )
-        with SliceProcess() as reader:
+        with reader_of_own_files() as reader:
             unsound = self.find_unsound(view, first=view.sequence_number + 1, new=[new], reader=reader)
         if not unsound:
             return ""

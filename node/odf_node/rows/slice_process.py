@@ -3,10 +3,13 @@
 Source: clause ROWS-6 in ``spec/extensions/acceptance.md``.
 """
 
+import atexit
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
 
 from odf_engines import reading
@@ -300,3 +303,27 @@ def _description_of(found: Any, _body: bytes) -> dict[str, Any]:
     columns = [{"name": str(each["name"]), "type": str(each["type"])} for each in found["columns"]]
     hashes = {name: str(found[name]) for name in ("logical_hash", "values_hash")}
     return {"rows": int(found["rows"]), "columns": columns, **hashes}
+
+
+_for_own_files: Final = SliceProcess()
+_lending: Final = Lock()
+atexit.register(_for_own_files.close)
+
+
+@contextmanager
+def reader_of_own_files() -> Iterator[SliceProcess]:
+    """Lend a reader for files that engines here made, of which small steps need one each: it stays for the next.
+
+    Where it is lent, another one is started. Files of others never come to it.
+    """
+    if not _lending.acquire(blocking=False):
+        with SliceProcess() as another:
+            yield another
+        return
+    try:
+        yield _for_own_files
+    except BaseException:
+        _for_own_files.close()  # what is left of an answer would be taken for the next one
+        raise
+    finally:
+        _lending.release()
