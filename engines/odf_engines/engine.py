@@ -30,6 +30,8 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from odf_protocol.manifest.errors import At
 
 __all__ = [
@@ -253,8 +255,11 @@ class ClusterEngine(Engine, Protocol):
 class IngestEngine(Engine, Protocol):
     """An engine that offers ``Offer.INGEST``: it also knows the state that its ingests leave behind."""
 
-    def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int) -> bool:
-        """Say whether a state file is the one that ``merge`` needs for the row of offset ``next_offset``."""
+    def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int, columns: "Sequence[pa.Field]") -> bool:
+        """Say whether a state file is the one that ``merge`` needs for the row of offset ``next_offset``.
+
+        ``columns`` are those of the dataset as its schema is now, without system columns.
+        """
         ...
 
     def check_source(

@@ -207,5 +207,5 @@ def test_layout_that_a_schema_names_keeps_no_engine_from_its_rows(tmp_path: Path
     assert event.new_data is not None
     with judge.opened() as store:
         rows = EngineRows(store, judge.objects, RowsFolder(judge.home))
-        (made,) = rows.get_paths(chain.id, (event.new_data,))
+        (made,) = rows.get_paths(chain.id, (event.new_data,), None)
     assert pq.read_schema(made).field("x").type == pa.string()

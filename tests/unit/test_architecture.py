@@ -359,11 +359,12 @@ def test_engines_get_files_of_rows_from_one_place_alone_engine_26() -> None:
 
 def test_slices_for_engines_are_named_nowhere_else_engine_26() -> None:
     """A request gets its slices where it is completed, or is made for an engine's schema check without any."""
+    rows = "node/odf_node/datasets/engine_rows.py"
     found = {
         f"{relative(path)}: {value}" for path in (PACKAGES["odf_node"]).rglob("*.py") for value in parsed(path).slices
     }
     assert {each for each in found if "Replay" not in each} >= {
-        "node/odf_node/datasets/engine_rows.py: self.get_paths(planned.recorded.dataset_id, planned.slices)",
+        f"{rows}: self.get_paths(planned.recorded.dataset_id, planned.slices, each.schema)",
         "node/odf_node/datasets/queries.py: paths",
         "node/odf_node/datasets/referencing.py: paths",
         "node/odf_node/derive/steps.py: ()",

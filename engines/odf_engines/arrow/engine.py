@@ -32,6 +32,8 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from odf_protocol.manifest.errors import At
 
 _PROGRAM = "odf_engines.arrow.worker"
@@ -90,8 +92,8 @@ class ArrowEngine:
         """See ``Engine``: nothing beside its packages."""
         return ()
 
-    def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int) -> bool:
-        return ingest.state.fits_state(path, merge, next_offset)
+    def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int, columns: "Sequence[pa.Field]") -> bool:
+        return ingest.state.fits_state(path, merge, next_offset, columns)
 
     def check_source(
         self,

@@ -36,8 +36,24 @@ _MARKS = b"odf.state"
 _VERSION = 1
 
 
-def fits_state(path: Path, merge: MergeStrategy, next_offset: int) -> bool:
-    """Say whether a state file is the one that `merge` needs for the row of offset `next_offset`."""
+def fits_state(path: Path, merge: MergeStrategy, next_offset: int, columns: Sequence[pa.Field]) -> bool:
+    """Say whether a state file is the one that `merge` needs for the row of offset `next_offset`.
+
+    Args:
+        path: The file.
+        merge: Strategy.
+        next_offset: Of the row.
+        columns: Of the dataset as its schema is now, without system columns: it may have gained some (SCHEMA-5).
+    """
+    if not _is_marked(path, merge, next_offset):
+        return False
+    keys = merge.primary_key if isinstance(merge, MergeStrategyLedger) else None
+    wanted = [field for field in columns if keys is None or field.name in keys]
+    found = {field.name: field.type for field in pq.read_schema(path)}
+    return all(found.get(field.name) == carrier_of(slice_field_of(field).type) for field in wanted)
+
+
+def _is_marked(path: Path, merge: MergeStrategy, next_offset: int) -> bool:
     raw = (pq.read_schema(path).metadata or {}).get(_MARKS)
     return raw is not None and json.loads(raw) == _marks_of(merge, next_offset)
 
@@ -53,7 +69,7 @@ def open_state(path: Path, merge: MergeStrategy, names: Sequence[str], next_offs
     Raises:
         EngineFailureError: It belongs to another strategy, key or offset, or lacks one of the columns `names`.
     """
-    if not fits_state(path, merge, next_offset):
+    if not _is_marked(path, merge, next_offset):
         raise EngineFailureError(
             f"the projected state is not the one of {_describe(_marks_of(merge, next_offset))};"
             " rebuild it from the slices"

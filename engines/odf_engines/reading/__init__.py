@@ -10,6 +10,7 @@ from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
     from odf_engines.reading import event_times as event_times
+    from odf_engines.reading import evolved_rows as evolved_rows
     from odf_engines.reading import new_rows as new_rows
     from odf_engines.reading import row_windows as row_windows
     from odf_engines.reading import row_writing as row_writing

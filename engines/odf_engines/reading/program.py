@@ -245,6 +245,16 @@ def _new_rows(request: dict[str, Any], *files: pa.Buffer) -> Answer:
     return None, b""
 
 
+def _evolve(request: dict[str, Any], file: pa.Buffer) -> Answer:
+    schema = decode_block(base64.b64decode(request["schema"]), expected_hash=None).event
+    assert isinstance(schema, SetDataSchema)
+    assert schema.schema is not None
+    parts = _Parts()
+    reading.evolved_rows.write_in_columns(file, cast("BinaryIO", parts), schema.schema)
+    parts.flush_all()
+    return None, b""
+
+
 def _hash(_request: dict[str, Any], file: pa.Buffer) -> Answer:
     return str(logical_hash_of(file)), b""
 
@@ -276,6 +286,7 @@ _OPERATIONS: Final[Mapping[str, Callable[..., Answer]]] = {
     "times beside": _times_beside,
     "last rows": _last_rows,
     "new rows": _new_rows,
+    "evolve": _evolve,
     "hash": _hash,
     "describe": _describe,
 }

@@ -42,6 +42,8 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from odf_protocol.manifest.errors import At
 
 
@@ -232,9 +234,9 @@ class SparkEngine:
         found = f"{answer.stderr.splitlines()[0]} ({java})"
         return [MachineNeed(what="Java", is_there=True, found=found, mend=mend)]
 
-    def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int) -> bool:
+    def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int, columns: "Sequence[pa.Field]") -> bool:
         """See ``IngestEngine``."""
-        return ingest.state.fits_state(path, merge, next_offset)
+        return ingest.state.fits_state(path, merge, next_offset, columns)
 
     def check_source(
         self,

@@ -180,6 +180,16 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="change nothing; say what would be done")
 
 
+def add_evolve(parser: argparse.ArgumentParser) -> None:
+    """Add ``--evolve``."""
+    parser.add_argument(
+        "--evolve",
+        action="store_true",
+        help="let the dataset have the new columns of a changed source, as optional ones: rows that are there have "
+        "no value in them",
+    )
+
+
 def add_output_format(parser: argparse.ArgumentParser, *formats: str) -> None:
     """Add ``-o``; the first format is the default."""
     parser.add_argument(

@@ -8,6 +8,7 @@ Source: clause ENGINE-26 in ``spec/extensions/engine-contract.md``, ROWS-9 in ``
 """
 
 import filecmp
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
@@ -27,8 +28,9 @@ from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import NotFoundError, RejectedError
-from odf_protocol.events import AddData, DataSlice, ExecuteTransform
+from odf_protocol.events import AddData, DataSchema, DataSlice, ExecuteTransform, SetDataSchema
 from odf_protocol.multihash import Multihash
+from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.transform_plan import PlannedInput
 
 if TYPE_CHECKING:
@@ -62,6 +64,11 @@ class KeptTables:
                 self.size_bytes -= dropped.nbytes
 
 
+EVOLVED: Final = ".evolved"
+"""The end of the form in which rows of an earlier schema are kept in the columns of a later one (SCHEMA-5)."""
+
+_FORM_DIGITS: Final = 16  # of a hash that nobody gains by finding again: it tells schemas of one chain apart
+
 _newest: Final = KeptTables(128 * 1024 * 1024)  # guess: some million versions of temporal tables
 """Of one process, as a daemon opens its home for each piece of work. The rows of an object are the same in any home."""
 
@@ -85,17 +92,21 @@ class EngineRows:
             RejectedError, MalformedError, UnsupportedError, ObjectCorruptError: As ``get_paths``.
         """
         given = (
-            replace(each, slices=self.get_paths(planned.recorded.dataset_id, planned.slices))
+            replace(each, slices=self.get_paths(planned.recorded.dataset_id, planned.slices, each.schema))
             for each, planned in zip(request.inputs, inputs, strict=True)
         )
         return replace(request, inputs=tuple(given))
 
-    def get_paths(self, dataset_id: DatasetId, slices: Sequence[DataSlice]) -> tuple[Path, ...]:
-        """Give a file that this node wrote for each slice, with exactly its rows.
+    def get_paths(
+        self, dataset_id: DatasetId, slices: Sequence[DataSlice], schema: DataSchema | None
+    ) -> tuple[Path, ...]:
+        """Give a file that this node wrote for each slice, with exactly its rows, all in one schema (SCHEMA-5).
 
         Args:
             dataset_id: Whose blocks name the slices.
             slices: Whose objects are here.
+            schema: Of the dataset, not older than any of the slices; what a slice lacks of it is null. None: each file
+                has the columns that were in force when its slice was written, for who reads known ones by name.
 
         Raises:
             ObjectNotFoundError: An object is not here.
@@ -114,7 +125,44 @@ class EngineRows:
         lost = next((name for name, path in found.items() if path is None), None)
         if lost is not None:
             raise NotFoundError("rows of object", str(lost))
-        return tuple(path for item in slices if (path := found[item.physical_hash]) is not None)
+        paths = [path for item in slices if (path := found[item.physical_hash]) is not None]
+        return tuple(paths if schema is None else self._in_columns(dataset_id, slices, paths, schema))
+
+    def _in_columns(
+        self, dataset_id: DatasetId, slices: Sequence[DataSlice], paths: Sequence[Path], schema: DataSchema
+    ) -> list[Path]:
+        """Give files in the columns of a schema in the place of those that were written under an earlier one."""
+        earlier = [*self._iter_schemas(dataset_id)]
+        if len(earlier) == 1:
+            return [*paths]
+        wanted = rows_schema_of(schema)
+        form = f".{hashlib.sha3_256(wanted.serialize()).hexdigest()[:_FORM_DIGITS]}{EVOLVED}"
+        given = []
+        with SliceProcess() as reader:
+            for item, path in zip(slices, paths, strict=True):
+                start = item.offset_interval.start
+                written = next(each for offset, each in reversed(earlier) if offset <= start)
+                is_alike = rows_schema_of(written) == wanted
+                given.append(path if is_alike else self._evolve(reader, item, path, schema, form))
+        return given
+
+    def _evolve(self, reader: SliceProcess, item: DataSlice, path: Path, schema: DataSchema, form: str) -> Path:
+        found = self.cache.find(item.physical_hash, form)
+        if found is None:
+            with self.cache.making(item.physical_hash, form) as target:
+                reader.write_in_columns(path, schema, target)
+            found = self.cache.find(item.physical_hash, form)
+        if found is None:
+            raise NotFoundError("rows of object", str(item.physical_hash))
+        return found
+
+    def _iter_schemas(self, dataset_id: DatasetId) -> Iterator[tuple[int, DataSchema]]:
+        """Yield each schema of a dataset, oldest first, and the offset of the first row that may be of it."""
+        for stored in self.chains.iter_landmarks(dataset_id):
+            if isinstance(decode_block(stored.raw, expected_hash=stored.hash).event, SetDataSchema):
+                view = load_view(self.chains, dataset_id, upto=stored.sequence_number)
+                assert view.schema is not None
+                yield view.next_offset, view.schema
 
     def get_event_times(
         self, dataset_id: DatasetId, slices: Sequence[DataSlice], column: str
@@ -132,7 +180,7 @@ class EngineRows:
         found = {each.physical_hash: self.cache.find_event_times(each.physical_hash, column) for each in slices}
         unknown = [each for each in slices if found[each.physical_hash] is None]
         with SliceProcess() as reader:
-            for each, path in zip(unknown, self.get_paths(dataset_id, unknown), strict=True):
+            for each, path in zip(unknown, self.get_paths(dataset_id, unknown, None), strict=True):
                 times = found[each.physical_hash] = reader.read_event_times(path, column)
                 if times is not None:
                     self.cache.remember_event_times(each.physical_hash, column, times)
@@ -146,7 +194,7 @@ class EngineRows:
         Raises:
             ObjectNotFoundError, ObjectCorruptError, RejectedError, MalformedError, UnsupportedError: As ``get_paths``.
         """
-        paths = self.get_paths(dataset_id, slices)
+        paths = self.get_paths(dataset_id, slices, None)
         with SliceProcess() as reader:
             return [reader.read_times_beside(path, column, beside) for path in paths]
 
@@ -161,7 +209,7 @@ class EngineRows:
         names = [(each.physical_hash, column, *key, op) for each in slices]
         found = [_newest.find(each) for each in names]
         unknown = [place for place, each in enumerate(found) if each is None]
-        paths = self.get_paths(dataset_id, [slices[each] for each in unknown])
+        paths = self.get_paths(dataset_id, [slices[each] for each in unknown], None)
         with SliceProcess() as reader:
             for place, path in zip(unknown, paths, strict=True):
                 table = reader.read_times_beside(path, column, (*key, op))

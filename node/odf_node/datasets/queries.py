@@ -194,7 +194,7 @@ class QueryRunner:
             raise InvalidQueryError(f"{record.origin_url or name} has no rows yet")
         slices = tuple(iter_slices(self.chains, record.id, as_of=as_of))
         Presence(self.object_names, self.objects).require_checked(record, (item.physical_hash for item in slices))
-        paths = EngineRows(self.chains, self.objects, self.engines.rows).get_paths(record.id, slices)
+        paths = EngineRows(self.chains, self.objects, self.engines.rows).get_paths(record.id, slices, view.schema)
         return QueryTable(name=name, vocabulary=view.vocabulary, schema=view.schema, slices=paths)
 
     def _is_asked_in_vain(self, record: DatasetRecord, sql: str) -> bool:

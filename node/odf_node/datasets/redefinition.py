@@ -173,6 +173,8 @@ def _find_before(view: DatasetView, event: Event) -> Event | None:
             return view.push_sources.get(name)
         case SetTransform():
             return view.transform
+        case SetDataSchema():
+            return None if view.schema is None else SetDataSchema(schema=view.schema)
     return None
 
 

@@ -86,7 +86,7 @@ class References:
                 f" {MOST_BYTES:,}): join it in a derivative"
             )
         Presence(self.object_names, self.objects).require_checked(record, (each.physical_hash for each in slices))
-        paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices)
+        paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices, view.schema)
         rows_then = ReferencedRows(vocabulary=view.vocabulary, schema=view.schema, slices=paths)
         return rows_then, LookedUp(record.id, head.hash)
 

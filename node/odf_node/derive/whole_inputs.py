@@ -184,7 +184,7 @@ class WholeInputs:
         earlier = chooser.choose(each.alias)
         return replace(
             each,
-            earlier_slices=self.rows.get_paths(planned.recorded.dataset_id, earlier),
+            earlier_slices=self.rows.get_paths(planned.recorded.dataset_id, earlier, each.schema),
             earlier_intervals=tuple(data.offset_interval for data in earlier),
             earlier_watermarks=(
                 derive.earlier_rows.needed_watermarks(each.earlier_watermarks, earlier) if is_final else ()

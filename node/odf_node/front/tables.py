@@ -168,7 +168,7 @@ class Table:
         bring_files(inner, [(self.record, needed)])
         Presence(inner.object_names, inner.objects).require_checked(self.record, needed)
         rows = EngineRows(inner.chains, inner.objects, inner.objects.rows)
-        return [*rows.get_paths(self.record.id, slices)]
+        return [*rows.get_paths(self.record.id, slices, load_view(inner.chains, self.record.id).schema)]
 
     def to_arrow(self) -> "pa.Table":
         """Read the events, by offset, into memory."""

@@ -4,6 +4,7 @@ Source: clause ING-20 in ``spec/ingest.md``.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ from odf_protocol.events import (
 )
 from odf_protocol.events.equality import means_the_same
 from odf_protocol.manifest.errors import At
-from odf_protocol.schema_arrow import rows_schema_of
+from odf_protocol.schema_arrow import data_schema_of, rows_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
 _Source = SetPollingSource | AddPushSource
@@ -52,6 +53,38 @@ def check_changed_sources(name: str, view: DatasetView, events: Sequence[Event],
         columns = find_row_columns(source, vocabulary, converters, At(), find_columns, known)
         if columns is not None:
             _check_columns(name, source, columns, vocabulary, known)
+
+
+def evolve(view: DatasetView, events: Sequence[Event], find_columns: FindColumns) -> tuple[Event, ...]:
+    """Give events that let a dataset have the columns of its changed sources: new ones are optional (SCHEMA-1).
+
+    Args:
+        view: What it is.
+        events: What shall be in force, which ``ManifestCheck`` passed, without a schema of their own.
+        find_columns: Of the datasets that converters look into.
+
+    Returns:
+        The events, behind a schema where there are new columns; columns that go or change are left to
+        ``check_changed_sources``, which refuses them.
+    """
+    if view.schema is None or any(isinstance(event, SetDataSchema) for event in events):
+        return tuple(events)
+    known = {field.name: field for field in view.schema.fields}
+    attachments = next((event for event in events if isinstance(event, SetAttachments)), view.attachments)
+    converters = list_converters(() if attachments is None else (attachments,))
+    fields = list(view.schema.fields)
+    for source in _iter_changed(view, events, attachments):
+        columns = find_row_columns(source, view.vocabulary, converters, At(), find_columns, None)
+        if columns is None:
+            continue
+        found = slice_schema_of(columns, view.vocabulary, op_is_nullable=False)
+        made = data_schema_of(pa.schema([field.with_nullable(True) for field in found])).fields
+        if {field.name for field in made} >= {field.name for field in fields}:
+            known = {field.name: field for field in (*made, *fields)}
+            fields = [known[field.name] for field in made]
+    if [field.name for field in fields] == [field.name for field in view.schema.fields]:
+        return tuple(events)
+    return SetDataSchema(schema=replace(view.schema, fields=tuple(fields))), *events
 
 
 def _iter_changed(view: DatasetView, events: Sequence[Event], attachments: SetAttachments | None) -> Iterator[_Source]:
@@ -87,7 +120,9 @@ def _check_columns(name: str, source: _Source, columns: Columns, vocabulary: Voc
     try:
         check_compatible(found, known)
     except InvalidColumnsError as error:
-        raise UsageError(f"'{name}' cannot be changed so: of {where}, {error} (ING-20)") from error
+        is_more = {*found.names} > {*known.names}
+        way = "; with --evolve the new columns become optional ones of the dataset" if is_more else ""
+        raise UsageError(f"'{name}' cannot be changed so: of {where}, {error} (ING-20){way}") from error
     system = {vocabulary.offset, vocabulary.op, vocabulary.system_time, vocabulary.event_time}
     for have, want in zip(found, known, strict=True):
         if have.nullable and not want.nullable and want.name not in system:

@@ -144,7 +144,7 @@ class FollowedRows:
         if not slices or view.schema is None:
             return UpToDate()
         Presence(self.object_names, self.objects).require_checked(record, (each.physical_hash for each in slices))
-        paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices)
+        paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices, view.schema)
         target = folder / f"rows-{secrets.token_hex(8)}"
         with SliceProcess() as reader, target.open("xb") as file:
             reader.write_new_rows(paths, view, file, after=last, name=record.name, has_operations=place.has_operations)

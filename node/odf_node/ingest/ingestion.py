@@ -124,6 +124,14 @@ class Ingestor:
         view = load_view(self.chains, record.id)
         ingest.changed_sources.check_changed_sources(record.name, view, events, find_columns)
 
+    def evolve(self, record: DatasetRecord, events: Sequence["Event"]) -> tuple["Event", ...]:
+        """Add to changes of a dataset the schema that the columns of its changed sources ask for (SCHEMA-5)."""
+
+        def find_columns(name: str) -> ReferencedRows | None:
+            return self._references.find_columns(name, of=record.name)
+
+        return ingest.changed_sources.evolve(load_view(self.chains, record.id), events, find_columns)
+
     @property
     def _followed(self) -> FollowedRows:
         return FollowedRows(self.chains, self.documents, self.object_names, self.objects, self.engines.rows)

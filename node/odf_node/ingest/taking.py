@@ -232,9 +232,15 @@ class BatchTaker:
         # Another push source of the dataset may have left it, with another key or strategy.
         engine = self.engines.get_ingest_engine()
         rows = EngineRows(self.chains, self.objects, self.engines.rows)
-        if known is not None and engine.fits_state(rows.get_merge_state(known), source.merge, view.next_offset):
-            return rows.get_merge_state(known)
-        slices = rows.get_paths(view.dataset_id, tuple(iter_slices(self.chains, view.dataset_id)))
+        assert view.schema is not None
+        of_change = (view.vocabulary.offset, view.vocabulary.op, view.vocabulary.system_time)
+        fields = odf_protocol.schema_arrow.rows_schema_of(view.schema)
+        columns = [each for each in fields if each.name not in of_change]
+        if known is not None:
+            path = rows.get_merge_state(known)
+            if engine.fits_state(path, source.merge, view.next_offset, columns):
+                return path
+        slices = rows.get_paths(view.dataset_id, tuple(iter_slices(self.chains, view.dataset_id)), view.schema)
         target = self.engines.workspace / "rebuilt-state.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         engine.rebuild_state(slices, source.merge, view.vocabulary, target)

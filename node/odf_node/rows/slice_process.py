@@ -19,7 +19,7 @@ from odf_protocol import hashing
 from odf_protocol.block import Block, encode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.divergence import Divergence
-from odf_protocol.events import AddData, ExecuteTransform, SetDataSchema
+from odf_protocol.events import AddData, DataSchema, ExecuteTransform, SetDataSchema
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -215,8 +215,19 @@ class SliceProcess:
             UnavailableError: Somebody ended the process.
         """
         named = {"after": after, "name": name, "has_operations": has_operations}
-        asked = {"schema": _schema_text(view, Timestamp(0)), "vocabulary": view.vocabulary.columns, "arguments": named}
+        schema = _schema_text(view.schema, Timestamp(0))
+        asked = {"schema": schema, "vocabulary": view.vocabulary.columns, "arguments": named}
         self._reader.ask("new rows", asked, paths, _nothing, target=target)
+
+    def write_in_columns(self, path: Path, schema: DataSchema, target: BinaryIO) -> None:
+        """Write rows in the columns of a later schema of their dataset, as ``evolved_rows`` says.
+
+        Raises:
+            RejectedError, MalformedError, UnsupportedError: They cannot be read at bounded cost.
+            UnavailableError: Somebody ended the process.
+            HomeFullError, HomeReadOnlyError: Of ``target``.
+        """
+        self._reader.ask("evolve", {"schema": _schema_text(schema, Timestamp(0))}, [path], _nothing, target=target)
 
     def hash_rows(self, path: Path) -> Multihash:
         """Hash rows with ``arrow0-sha3-256``; errors as ``read_window``."""
@@ -246,13 +257,13 @@ def _claims_of(block: Block, view: DatasetView) -> dict[str, Any]:
     assert isinstance(block.event, AddData | ExecuteTransform)
     return {
         "block": base64.b64encode(block.raw).decode(),
-        "schema": _schema_text(view, block.system_time),
+        "schema": _schema_text(view.schema, block.system_time),
         "vocabulary": view.vocabulary.columns,
     }
 
 
-def _schema_text(view: DatasetView, time: Timestamp) -> str:
-    event = SetDataSchema(schema=view.schema)
+def _schema_text(schema: DataSchema | None, time: Timestamp) -> str:
+    event = SetDataSchema(schema=schema)
     return base64.b64encode(encode_block(event, system_time=time, prev_block_hash=None, sequence_number=0)).decode()
 
 

@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -11,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 from odf_node import derive
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import read_input
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_evolve, add_output_format
+from odf_node.datasets.chains import load_view
 from odf_node.errors import UsageError
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
+from odf_protocol.events import SetDataSchema
 from odf_protocol.manifest import DatasetSnapshot, parse_snapshots
+from odf_protocol.schema_compat import describe_type
 
 if TYPE_CHECKING:
     from odf_node.datasets.creation import Added
@@ -47,6 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of datasets that are there, change what the manifest says otherwise (source, description, licence; a "
         "query before its first rows); identity and history stay",
     )
+    add_evolve(parser)
     parser.add_argument(
         "--as-spark",
         action="store_true",
@@ -64,9 +69,13 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     translated = _translate(context, snapshots) if arguments.as_spark else {}
     node.sweeper.clean_up()
     node.creator.check_all(snapshots, replaces=arguments.replace)
-    for snapshot in snapshots if arguments.replace else ():
+    if arguments.evolve and not arguments.replace:
+        raise UsageError("--evolve changes datasets that are there: give --replace as well")
+    for place, snapshot in enumerate(snapshots if arguments.replace else ()):
         if (record := node.creator.redefiner.find(snapshot)) is not None:
-            node.ingestor.check_changes(record, snapshot.metadata)
+            if arguments.evolve:
+                snapshots[place] = _evolved(context, record, snapshot)
+            node.ingestor.check_changes(record, snapshots[place].metadata)
     with context.console.progress("looking at the queries"):
         graded = {each.dataset: each for each in node.grader.grade_all(snapshots)}
     added = node.creator.add_all(
@@ -83,6 +92,20 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     else:
         _tell(context, added, graded)
     return os.EX_OK
+
+
+def _evolved(context: Context, record: "DatasetRecord", snapshot: DatasetSnapshot) -> DatasetSnapshot:
+    """Let a dataset have the columns that a manifest has more than it, and say which."""
+    node = context.node
+    events = node.ingestor.evolve(record, snapshot.metadata)
+    known = load_view(node.chains, record.id).schema
+    for event in events:
+        if isinstance(event, SetDataSchema) and event.schema is not None and known is not None:
+            held = {field.name for field in known.fields}
+            new = [field for field in event.schema.fields if field.name not in held]
+            described = ", ".join(f"{each.name} ({describe_type(each.type)})" for each in new)
+            context.console.note(f"{record.name}: new columns, null in rows that are there: {described}")
+    return replace(snapshot, metadata=events)
 
 
 def _read_manifests(context: Context, arguments: argparse.Namespace) -> list[DatasetSnapshot]:

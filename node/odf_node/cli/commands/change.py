@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from odf_node.cli.context import Context, tell_writing_time
 from odf_node.cli.input_files import read_input
-from odf_node.cli.parsing import add_dry_run, add_output_format
+from odf_node.cli.parsing import add_dry_run, add_evolve, add_output_format
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.redefinition import Change, require_changeable
 from odf_node.wording import count_of
@@ -41,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what it shall be: its manifest (DatasetSnapshot), or single changes (MetadataEvent) "
         "('-': standard input)",
     )
+    add_evolve(parser)
     add_dry_run(parser)
     add_output_format(parser, "text", "json")
 
@@ -52,7 +53,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     node.sweeper.clean_up()
     record = get_dataset(node.chains, arguments.dataset)
     require_changeable(record)
-    wanted, is_all = _read(context, record, arguments.manifest)
+    wanted, is_all = _read(context, record, arguments.manifest, evolves=arguments.evolve)
     redefiner = node.creator.redefiner
     system_time = tell_writing_time(context, record)
     planned = redefiner.plan(
@@ -87,7 +88,7 @@ def _tell_grade(context: Context, wanted: DatasetSnapshot) -> None:
         context.console.note(line)
 
 
-def _read(context: Context, record: "DatasetRecord", name: str) -> tuple[DatasetSnapshot, bool]:
+def _read(context: Context, record: "DatasetRecord", name: str, *, evolves: bool) -> tuple[DatasetSnapshot, bool]:
     """Read what the dataset shall be; and whether that is its whole definition."""
     shown_as = "standard input" if name == "-" else name
     found = parse_manifests(read_input(name), source_name=shown_as)
@@ -105,6 +106,8 @@ def _read(context: Context, record: "DatasetRecord", name: str) -> tuple[Dataset
             events = tuple(normalize_added_event(each, record.kind) for each in found)  # type: ignore[arg-type]
             wanted = DatasetSnapshot(name=record.name, kind=record.kind, metadata=events)
         context.node.ingestor.check_manifest(replace(wanted, name=record.name))
+        if evolves:
+            wanted = replace(wanted, metadata=context.node.ingestor.evolve(record, wanted.metadata))
         context.node.ingestor.check_changes(record, wanted.metadata)
     except SnapshotError as error:
         where = f"{shown_as}: {'.'.join(map(str, error.path))}"
