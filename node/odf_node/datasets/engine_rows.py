@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import odf_protocol
 from odf_engines import reading
 from odf_engines.contract import TransformRequest
 from odf_engines.registry import is_of_this_package
@@ -30,7 +31,6 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import NotFoundError, RejectedError
 from odf_protocol.events import AddData, DataSchema, DataSlice, ExecuteTransform, SetDataSchema
 from odf_protocol.multihash import Multihash
-from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.transform_plan import PlannedInput
 
 if TYPE_CHECKING:
@@ -135,14 +135,14 @@ class EngineRows:
         earlier = [*self._iter_schemas(dataset_id)]
         if len(earlier) == 1:
             return [*paths]
-        wanted = rows_schema_of(schema)
+        wanted = odf_protocol.schema_arrow.rows_schema_of(schema)
         form = f".{hashlib.sha3_256(wanted.serialize()).hexdigest()[:_FORM_DIGITS]}{EVOLVED}"
         given = []
         with SliceProcess() as reader:
             for item, path in zip(slices, paths, strict=True):
                 start = item.offset_interval.start
                 written = next(each for offset, each in reversed(earlier) if offset <= start)
-                is_alike = rows_schema_of(written) == wanted
+                is_alike = odf_protocol.schema_arrow.rows_schema_of(written) == wanted
                 given.append(path if is_alike else self._evolve(reader, item, path, schema, form))
         return given
 
