@@ -1,7 +1,8 @@
-"""Clauses FUSION-1, FUSION-2 and FUSION-6 to FUSION-8: the DataFusion engine in its sandbox, and in a node."""
+"""FUSION-1, FUSION-2, FUSION-6 to FUSION-8 and SWITCH-5: the DataFusion engine in its sandbox, and in a node."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pyarrow.parquet as pq
 import pytest
@@ -82,6 +83,28 @@ def test_files_are_read_by_their_hashes(session: EngineSession, tmp_path: Path) 
     by_hash = sorted(range(4), key=lambda at: str(hashes[at]))
     assert by_hash != [0, 1, 2, 3]
     assert [row[1] for row in rows] == by_hash
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT event_time, sum(amount) OVER (PARTITION BY status) AS a FROM orders",
+        "SELECT max(event_time) AS event_time, approx_percentile_cont(amount, 0.3) AS a, avg(amount) AS b FROM orders",
+        "SELECT max(event_time) AS event_time, status, sum(amount) AS a, avg(amount) AS b FROM orders GROUP BY status",
+    ],
+)
+def test_row_groups_of_a_slice_change_no_bit_switch_5(session: EngineSession, tmp_path: Path, query: str) -> None:
+    chance = Random(5)
+    rows = [
+        (at, 0, at, at, chance.choice("abc"), chance.random() * 10 ** chance.randrange(-5, 9)) for at in range(40_000)
+    ]
+    found = set()
+    for group_rows in (100_000, 9_000, 5_000, 777):
+        path = write_orders(tmp_path / f"{group_rows}.parquet", rows, group_rows=group_rows)
+        response = session.transform(transform_request(query, orders_input([path], (0, len(rows) - 1))))
+        assert response.logical_hash is not None
+        found.add(response.logical_hash)
+    assert len(found) == 1
 
 
 def test_step_without_rows_states_its_columns(session: EngineSession) -> None:

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from datafusion import col, functions, literal
 
 from odf_engines.contract import TransformInput
 from odf_engines.datafusion.context import query_errors, quoted
+from odf_engines.datafusion.settings import BATCH_ROWS
 from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema
@@ -38,12 +40,36 @@ def input_rows(context: "SessionContext", source: TransformInput, folder: Path) 
     paths: Sequence[Path] = source.slices
     if source.hashes:
         paths = [path for _, path in sorted(zip(map(str, source.hashes), source.slices, strict=True))]
+    folder.mkdir(parents=True)
+    paths = [_in_even_groups(path, folder.with_name(f"{folder.name}-{place}")) for place, path in enumerate(paths)]
     rows = read_files(context, paths, folder)
     offset = col(quoted(source.vocabulary.offset))
     with query_errors():
         return rows.filter(
             (offset >= literal(source.offset_interval.start)) & (offset <= literal(source.offset_interval.end))
         )
+
+
+def _in_even_groups(path: Path, target: Path) -> Path:
+    """Return a slice whose batches end where rows alone say: its row groups have whole batches, but for the last one.
+
+    Sums of floating-point numbers and estimates are made batch by batch, and a batch ends with a row group.
+    """
+    with pq.ParquetFile(path) as file:
+        sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+        if not any(rows % BATCH_ROWS for rows in sizes[:-1]):
+            return path
+        with pq.ParquetWriter(target, file.schema_arrow) as writer:
+            held, count = list[pa.RecordBatch](), 0
+            for batch in file.iter_batches(BATCH_ROWS):
+                held, count = [*held, batch], count + batch.num_rows
+                if count >= BATCH_ROWS:
+                    rows = pa.Table.from_batches(held)
+                    writer.write_table(rows.slice(0, BATCH_ROWS))
+                    held, count = rows.slice(BATCH_ROWS).to_batches(), count - BATCH_ROWS
+            if count:
+                writer.write_table(pa.Table.from_batches(held))
+    return target
 
 
 def empty_rows(context: "SessionContext", schema: DataSchema, folder: Path, *, alias: str) -> "DataFrame":

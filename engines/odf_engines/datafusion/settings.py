@@ -5,6 +5,10 @@ Source: clauses ENGINE-9 and FUSION-2 in ``spec/extensions/engine-contract.md``.
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Final
+
+BATCH_ROWS: Final = 8_192
+"""Rows that the engine computes at once. Source: DataFusion 54.1, whose default it is."""
 
 SETTINGS: Mapping[str, str] = MappingProxyType(
     {
@@ -13,7 +17,7 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         # One ordered partition: order and grouping of rows cannot depend on cores.
         "datafusion.execution.target_partitions": "1",
         # Sums of floating-point numbers are made batch by batch.
-        "datafusion.execution.batch_size": "8192",
+        "datafusion.execution.batch_size": str(BATCH_ROWS),
         "datafusion.execution.coalesce_batches": "true",
         "datafusion.catalog.default_catalog": "odf",
         "datafusion.catalog.default_schema": "odf",
