@@ -194,12 +194,11 @@ class TransformResponse:
 
     Attributes:
         schema: Of the output, system columns first; there even without rows.
-        data_path: The new slice, None without rows.
-        offset_interval: Rows of it, None without rows.
+        data_path, offset_interval: The new slice and its rows, None without rows.
         logical_hash: Of the slice, where the engine's host side has read it anyway; a node computes it otherwise.
         watermark: Of the derivative after the step, never below ``prev_watermark``.
         checkpoint_path: State for the next step, None if the query needs none.
-        statistics: For the operator.
+        is_ordered: Whether the query fixes the order of the rows; otherwise only their bag can be repeated.
     """
 
     schema: pa.Schema
@@ -209,6 +208,7 @@ class TransformResponse:
     checkpoint_path: Path | None
     statistics: Statistics
     logical_hash: Multihash | None = None
+    is_ordered: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ class _Reader:
             self._auditors[key.text] = auditor
 
     def _read_rule(self, node: Node, path: Path, number: str, *, is_default: bool = False) -> PolicyRule:
-        known: tuple[str, ...] = ("accept", "auditors", "threshold", "engines", "firstContact")
+        known: tuple[str, ...] = ("accept", "auditors", "threshold", "engines", "firstContact", "rowOrder")
         if not is_default:
             known = (*known, "datasets", "peers")
         fields = self._fields(node, path, known, ("accept",))
@@ -105,6 +105,7 @@ class _Reader:
             threshold=threshold,
             engines=self._read_engines(fields, path, policy),
             first_contact=contact == "allow",
+            proves_order=self._read_order(fields, path, policy),
         )
         return PolicyRule(rule, patterns, identities, self._read_peers(fields, path))
 
@@ -149,6 +150,16 @@ class _Reader:
             else:
                 engines.append(text.lower())
         return tuple(engines)
+
+    def _read_order(self, fields: Mapping[str, Node], path: Path, policy: Policy) -> bool:
+        if "rowOrder" not in fields:
+            return False
+        node, here = fields["rowOrder"], (path, "rowOrder")
+        if policy not in {Policy.REEXECUTE, Policy.UNSIGNED}:
+            self._place.fail(node, here, "this field with accept: re-executed or unsigned", "rowOrder")
+        if (word := self._text(node, here)) not in {"any", "proved"}:
+            self._place.fail(node, here, "any or proved", repr(word))
+        return word == "proved"
 
     def _read_datasets(self, fields: Mapping[str, Node], path: Path) -> tuple[tuple[str, ...], tuple[DatasetId, ...]]:
         patterns: list[str] = []

@@ -65,7 +65,8 @@ class AcceptRule:
 
     ``policy`` None is the default of ACCEPT-1. ``auditors`` and ``threshold`` say whose attestations count, and how
     many are needed. ``engines`` are names and digests of those whose re-execution counts, empty for all. Without
-    ``first_contact``, a dataset that is not held yet is taken only if its identity was named.
+    ``first_contact``, a dataset that is not held yet is taken only if its identity was named. With ``proves_order``,
+    re-execution has to give the rows in their order, too (POLICY-11).
     """
 
     name: str
@@ -74,6 +75,7 @@ class AcceptRule:
     threshold: int = 0
     engines: tuple[str, ...] = ()
     first_contact: bool = True
+    proves_order: bool = False
 
     @classmethod
     def of(cls, policy: Policy | None) -> Self:
@@ -199,6 +201,25 @@ def _decide(rule: AcceptRule, proof: Proof) -> Decision:
         )
     trust = Trust.SIGNED if proof.signed else Trust.UNSIGNED
     return Decision(True, trust, False, f"not re-executed; chain and hashes hold, {_signed_text(proof.signed)}{first}")
+
+
+def decide_on_order(decision: Decision, rule: AcceptRule, found: str) -> Decision:
+    """Say what a decision becomes where re-execution gave the rows, and not their order (PLAN-19).
+
+    Args:
+        decision: To accept, after re-execution.
+        rule: In force.
+        found: In words, of which steps the order is not proved; empty: the order is proved of all.
+    """
+    if not found:
+        return decision
+    if rule.proves_order:
+        return _refuse(
+            f"{rule.name} asks for the order of rows, and {found}: the declared query fixes none",
+            "ask its publisher for a query that fixes the order, or leave out rowOrder: proved",
+            "POLICY-11 order-is-proved",
+        )
+    return replace(decision, reason=f"{decision.reason}; {found}")
 
 
 def decide_on_metadata(asked: AcceptRule | Policy | None, proof: Proof, *, has_files: bool = False) -> Decision:

@@ -43,9 +43,15 @@ _WORD_BITS: Final = 64
 class RowFingerprints:
     """Computes fingerprints under one key; those of other keys cannot be compared with them."""
 
-    def __init__(self, key: bytes) -> None:
-        """Begin; ``key`` has 32 bytes that nobody else knows."""
+    def __init__(self, key: bytes, *, tells_bits: bool = False) -> None:
+        """Begin.
+
+        Args:
+            key: 32 bytes that nobody else knows.
+            tells_bits: Whether 0.0 is not -0.0, and NaN of other bits are others.
+        """
         self._key = key
+        self._tells_bits = tells_bits
         self._multipliers: dict[tuple[str, ...], _Words] = {}
 
     def of(self, batch: pa.RecordBatch, left_out: Collection[str]) -> npt.NDArray[Any]:
@@ -108,7 +114,8 @@ class RowFingerprints:
         elif pat.is_large_string(kind) or pat.is_large_binary(kind) or pat.is_string(kind) or pat.is_binary(kind):
             self._add_texts(sums, array, multipliers)
         else:
-            _add_word(sums, _word_of(array, kind), multipliers, 0)
+            words = _bits_of(array, kind) if self._tells_bits and pat.is_floating(kind) else _word_of(array, kind)
+            _add_word(sums, words, multipliers, 0)
 
     def _add_texts(self, sums: _Words, array: pa.Array, multipliers: _Words) -> None:
         """Add texts that are short; of longer ones, their digests."""
@@ -179,6 +186,12 @@ def _add_word(sums: _Words, words: _Words, multipliers: _Words, place: int) -> N
     for lane in range(_LANES):
         sums[lane] += lower * multipliers[lane, 2 + place]
         sums[lane] += upper * multipliers[lane, 3 + place]
+
+
+def _bits_of(array: pa.Array, kind: pa.DataType) -> _Words:
+    """Return the bits of floating-point numbers; 0 for a null."""
+    words = array.view({16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[kind.bit_width])
+    return np.asarray(pc.fill_null(words, pa.scalar(0, words.type))).astype(np.uint64)
 
 
 def _word_of(array: pa.Array, kind: pa.DataType) -> _Words:

@@ -55,6 +55,16 @@ DERIVATIVES = {
     '{query: "SELECT event_time AS at, sum(people) AS people, avg(people) AS mean FROM some GROUP BY event_time"}]',
     "pairs": '[{query: "SELECT c.event_time AS at, c.city, t.city AS town FROM c JOIN t ON c.people = t.people"}]',
 }
+UNIONS = {
+    "both": '[{query: "SELECT op, event_time AS at, city, people FROM c UNION ALL '
+    'SELECT op, event_time AS at, city, people FROM t"}]',
+    "large-ones": '[{alias: all_rows, query: "SELECT * FROM c UNION ALL SELECT * FROM t"}, '
+    '{query: "SELECT op, event_time AS at, upper(city) AS city, people FROM all_rows WHERE people > 20"}]',
+    "distinct": '[{query: "SELECT event_time AS at, city, people FROM c UNION '
+    'SELECT event_time AS at, city, people FROM t"}]',
+    "counts": '[{query: "SELECT event_time AS at, count(*) AS rows FROM (SELECT event_time, people FROM c UNION ALL '
+    'SELECT event_time, people FROM t) GROUP BY event_time"}]',
+}
 SYSTEM_DAY = "2024-03-{:02}T12:00:00Z"
 
 
@@ -64,17 +74,17 @@ def rows(day: int) -> str:
     return "event_time,city,people\n" + "\n".join(lines) + "\n"
 
 
-def make_chains(workspace: Workspace) -> None:
+def make_chains(workspace: Workspace, queries: dict[str, str] = DERIVATIVES) -> None:
     """Steps over one slice of one input, over several of both, and over a watermark alone."""
     roots = [ROOT.replace("NAME", name) for name in ("cities", "towns")]
-    derivatives = [DERIVATIVE.replace("NAME", name).replace("QUERIES", each) for name, each in DERIVATIVES.items()]
+    derivatives = [DERIVATIVE.replace("NAME", name).replace("QUERIES", each) for name, each in queries.items()]
     workspace.add("2024-03-01T00:00:00Z", *roots, *derivatives)
     for day in range(1, 6):
         at = SYSTEM_DAY.format(day)
         workspace.ingest(at, "cities", rows(day))
         workspace.ingest(at, "towns", rows(day + 2))
         if day in (1, 4, 5):
-            for name in DERIVATIVES:
+            for name in queries:
                 workspace.run_with_engine("--system-time", at.replace("T12", "T13"), "pull", name)
 
 
@@ -104,3 +114,39 @@ def test_another_implementation_gets_the_same_rows_with_our_engine(theirs: Works
     made = [{name: each.rows(name) for name in DERIVATIVES} for each in (theirs, workspace)]
     assert made[0] == made[1]
     assert all(made[0].values())
+
+
+def in_no_order(rows: list[dict[str, object]]) -> list[str]:
+    return sorted(str({name: value for name, value in row.items() if name != "offset"}) for row in rows)
+
+
+@pytest.mark.timeout(1800)
+def test_unions_of_another_implementation_are_re_executed_here_as_bags_of_rows(tmp_path: Path) -> None:
+    """Clause PLAN-19; a policy that asks for the order refuses one of another order (POLICY-11)."""
+    folders = [tmp_path / each for each in ("theirs", "ours")]
+    for folder in folders:
+        folder.mkdir()
+    theirs, ours = Workspace(folders[0]), Workspace(folders[1], has_our_fusion=True)
+    for each in (theirs, ours):
+        make_chains(each, UNIONS)
+    node = RealNode(tmp_path / "home")
+    (tmp_path / "strict").mkdir()
+    for name in ("cities", "towns", *UNIONS):
+        place = (tmp_path / "export" / name).as_uri()
+        theirs.run("push", name, "--to", place, "--no-alias")
+        (report,) = node.must("pull", place, "--policy", "unsigned", "-o", "json").json()
+        if name in UNIONS:
+            assert report["replayedSteps"] == 3
+            assert in_no_order(theirs.rows(name)) == in_no_order(ours.rows(name))
+            assert "and not their order" in node.must("verify", name).out
+    assert "the rows are proved, and not their order" in node.must("trust", "both").out
+    strict = RealNode(tmp_path / "strict")
+    (tmp_path / "strict" / "policies.yaml").write_text(
+        "kind: AcceptPolicies\nversion: 1\ndefault: {accept: unsigned, rowOrder: proved}\n"
+    )
+    for name in ("cities", "towns"):
+        strict.must("pull", (tmp_path / "export" / name).as_uri())
+    refused = strict.run("pull", (tmp_path / "export" / "both").as_uri())
+    assert refused.code != 0
+    assert "POLICY-11" in refused.err
+    assert "asks for the order of rows" in refused.err

@@ -95,8 +95,8 @@ class Workspace:
         self.run_with_engine("--system-time", system_time, "ingest", name, "rows.csv")
 
     def rows(self, name: str) -> list[dict[str, object]]:
-        """Give the last 100 rows, oldest first."""
-        lines = self.run("tail", name, "-n", "100", "-o", "ndjson").splitlines()
+        """Give the last 1,000 rows, oldest first."""
+        lines = self.run("tail", name, "-n", "1000", "-o", "ndjson").splitlines()
         return [json.loads(line) for line in lines]
 
     def _run(self, command: list[str]) -> str:

@@ -1,8 +1,10 @@
-"""Clauses FUSION-3, FUSION-4 and FUSION-5: which queries the DataFusion engine takes, and what it says of them."""
+"""Clauses FUSION-3, FUSION-4, FUSION-5 and FUSION-12: which queries the DataFusion engine takes, and what it says of them."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from datafusion import DataFrame
 
@@ -67,8 +69,11 @@ def test_what_nobody_can_repeat_is_refused_with_what_to_write_instead(tmp_path: 
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT event_time FROM orders UNION ALL SELECT event_time FROM orders",
-        "SELECT event_time FROM orders WHERE id IN (SELECT id FROM orders UNION SELECT 1)",
+        "SELECT event_time, row_number() OVER () AS n FROM (SELECT * FROM orders UNION ALL SELECT * FROM orders)",
+        "(SELECT event_time FROM orders UNION ALL SELECT event_time FROM orders) LIMIT 3",
+        "SELECT event_time, sum(id) AS x FROM (SELECT * FROM orders UNION SELECT * FROM orders) GROUP BY event_time",
+        "SELECT max(event_time) AS event_time FROM (SELECT * FROM orders UNION ALL SELECT * FROM orders)",
+        "SELECT DISTINCT ON (id) event_time, id FROM (SELECT * FROM orders UNION ALL SELECT * FROM orders)",
         "SELECT event_time, array_agg(DISTINCT id) AS x FROM orders GROUP BY event_time",
         "SELECT event_time, sum(DISTINCT amount) AS x FROM orders GROUP BY event_time",
         "SELECT event_time, regr_slope(DISTINCT amount, id) AS x FROM orders GROUP BY event_time",
@@ -97,6 +102,31 @@ def test_what_differs_from_run_to_run_is_refused(tmp_path: Path, query: str) -> 
 def test_what_is_no_query_over_inputs_is_invalid(tmp_path: Path, query: str) -> None:
     with pytest.raises(InvalidQueryError):
         plan(tmp_path, query)
+
+
+@pytest.mark.parametrize(
+    "queries",
+    [
+        ["SELECT op, event_time, id FROM orders UNION ALL SELECT op, event_time, id FROM orders ORDER BY id"],
+        ["SELECT event_time, id FROM orders WHERE id IN (SELECT id FROM orders UNION SELECT 1)"],
+        [("both", "SELECT * FROM orders UNION ALL SELECT * FROM orders"), "SELECT op, event_time, id FROM both"],
+        ["SELECT event_time, count(*) AS n FROM (SELECT * FROM orders UNION SELECT * FROM orders) GROUP BY event_time"],
+    ],
+)
+def test_union_that_gives_one_bag_of_rows_is_taken_and_its_order_told(tmp_path: Path, queries: list[str]) -> None:
+    assert "not their order" in said_of(tmp_path, *queries)["UNION"].reason
+
+
+def test_rows_of_a_union_are_written_in_the_order_of_all_columns(tmp_path: Path) -> None:
+    rows = [(at, 0, at, 9 - at % 5, f"s{at % 3}", -0.0 if at % 2 else 0.0) for at in range(200)]
+    source = orders_input([write_orders(tmp_path / "orders.parquet", rows)], (0, 199))
+    sql = "SELECT event_time, amount, status FROM orders UNION ALL SELECT event_time, amount, status FROM orders"
+    answer = transform.run(transform_request(sql, source), tmp_path, MEMORY_BYTES)
+    assert answer["is_ordered"] is False
+    written = pq.read_table(tmp_path / "data.parquet").drop_columns(["offset", "op", "system_time"]).to_pylist()
+    assert len(written) == 400
+    order = [(each["event_time"], math.copysign(1, each["amount"]), each["status"]) for each in written]
+    assert order == sorted(order)
 
 
 def test_step_cannot_take_the_name_of_an_input(tmp_path: Path) -> None:

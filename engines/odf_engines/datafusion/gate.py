@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from odf_engines.contract import Finding
-from odf_engines.datafusion.functions import EXACT, PINNED
+from odf_engines.datafusion.functions import AGGREGATES, EXACT, PINNED
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 
 if TYPE_CHECKING:
@@ -23,6 +23,14 @@ _NODES: Final = frozenset(
 # A set of values is walked in the order of a hash that is made anew in each process.
 _OF_A_SET: Final = re.compile(r"\b(\w+)\(DISTINCT ")
 _UNION: Final = re.compile(r"^\s*Union\b", re.MULTILINE)
+_LINE: Final = re.compile(r"^\s*([^:\n]*)", re.MULTILINE)
+# Whatever the order of rows below, these give the same bag of rows. Joins do, too.
+_OF_BAGS: Final = frozenset(
+    {"Aggregate", "Distinct", "EmptyRelation", "Filter", "Projection", "Sort", "Subquery", "SubqueryAlias",
+     "TableScan", "Union", "Unnest", "Values"}
+)  # fmt: skip
+# Of values that are equal and differ in bits (0.0 and -0.0) these keep the first.
+_KEEPS_FIRST: Final = frozenset({"max", "min"})
 _CALL: Final = re.compile(r"\b([a-z_0-9]+)\(")
 
 # How the text of a plan names its nodes, also those of subqueries, and what each makes of a step.
@@ -53,11 +61,7 @@ def check_plan(rows: "DataFrame") -> None:
     """
     check_query(rows)
     if has_union(rows):
-        raise NotReplayableError(
-            "UNION",
-            "its parts run side by side, and their rows come in an order that differs from run to run",
-            "one derivative for each part",
-        )
+        _check_bag(rows.logical_plan().display_indent())
     text = rows.logical_plan().display_indent()
     if found := [name for name in _OF_A_SET.findall(text) if name not in EXACT]:
         raise NotReplayableError(
@@ -70,6 +74,26 @@ def check_plan(rows: "DataFrame") -> None:
 def has_union(rows: "DataFrame") -> bool:
     """Say whether rows come of several parts that run side by side, and so in an order that differs from run to run."""
     return _UNION.search(rows.logical_plan().display_indent()) is not None
+
+
+def _check_bag(plan: str) -> None:
+    """Check that a step with a UNION gives one bag of rows, in whatever order its parts come (FUSION-12).
+
+    Raises:
+        NotReplayableError: Its rows, and not only their order, rest on the order of the parts.
+    """
+    nodes = [line[1].strip() for line in _LINE.finditer(plan)]
+    other = next((each for each in nodes if each not in _OF_BAGS and not each.endswith("Join")), None)
+    if other is None and "Aggregate" in nodes:
+        of_order = (PINNED.keys() & AGGREGATES) | _KEEPS_FIRST
+        other = next((found[1] for found in _CALL.finditer(plan) if found[1] in of_order), None)
+    if other is not None:
+        raise NotReplayableError(
+            f"{other[:80]} beside UNION",
+            "the parts of a UNION run side by side, and what follows from the order of their rows differs from run to "
+            "run",
+            "a derivative that has the UNION alone, and another one over it",
+        )
 
 
 def find_limits(rows: "DataFrame", *, operations: Collection[str], op: str) -> tuple[Finding, ...]:
@@ -92,6 +116,9 @@ def find_limits(rows: "DataFrame", *, operations: Collection[str], op: str) -> t
             findings.append(_said(node, reason, "a question (sql), or an engine that keeps state"))
     if "Sort" in nodes and "Limit" not in nodes:
         findings.append(_said("Sort", "does not order the rows of a slice", "no ORDER BY without a LIMIT"))
+    if has_union(rows):
+        reason = "its parts run side by side: others can prove which rows it gives, and not their order"
+        findings.append(_said("UNION", reason, "one derivative for each part"))
     if op not in rows.schema().names:
         reason = "operations are not passed on: retractions and corrections of the input become appends"
         findings.append(_said("op", reason, f"select {', '.join(sorted(operations))} too"))

@@ -27,7 +27,7 @@ from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame
+    from datafusion import DataFrame, SortExpr
 
 
 _INSTANT = pa.timestamp("ms", "UTC")
@@ -131,6 +131,7 @@ class Result:
         rows: In the types of a slice, without the columns that a node adds.
         vocabulary: Of the output.
         folder: Existing folder for a file.
+        is_ordered: Whether the plan gives the rows in one order. Otherwise they are ordered by all columns.
 
     Attributes:
         schema: Columns of the query.
@@ -142,12 +143,15 @@ class Result:
 
     schema: pa.Schema
 
-    def __init__(self, rows: "DataFrame", vocabulary: Vocabulary, folder: Path) -> None:
+    def __init__(self, rows: "DataFrame", vocabulary: Vocabulary, folder: Path, *, is_ordered: bool = True) -> None:
 
         self._op, self._offset = vocabulary.op, vocabulary.offset
         with query_errors():
             number = functions.row_number(order_by=[literal(None).sort(ascending=True, nulls_first=False)])
             numbered = rows.with_column(self._offset, number)
+            if not is_ordered:
+                # Numbers say nothing then; they stay, as which columns may be null follows from the plan.
+                numbered = numbered.sort(*(_ascending(name) for name in rows.schema().names))
             batches = (each.to_pyarrow() for each in numbered.execute_stream())
             first = next(batches, None)
             found = _schema_in_file(numbered, folder / "columns.parquet") if first is None else first.schema
@@ -172,6 +176,10 @@ class Result:
                     operations = table.column(self._op).cast(pa.int64()).to_numpy()
                 if table.num_rows:
                     yield table, operations
+
+
+def _ascending(name: str) -> "SortExpr":
+    return col(quoted(name)).sort(ascending=True, nulls_first=True)
 
 
 def _schema_in_file(rows: "DataFrame", path: Path) -> pa.Schema:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from odf_engines.contract import GradeLevel, TransformRequest
 from odf_engines.datafusion.context import make_context, plan_query
-from odf_engines.datafusion.gate import check_plan, find_limits
+from odf_engines.datafusion.gate import check_plan, find_limits, has_union
 from odf_engines.datafusion.output import Result, check_columns, in_slice_types, output_schema
 from odf_engines.datafusion.relations import count_rows, empty_rows, input_rows, register
 from odf_engines.errors import InvalidQueryError, NotReplayableError
@@ -39,7 +39,8 @@ def run(request: TransformRequest, folder: Path, memory_bytes: int) -> dict[str,
         raw = plan_transform(context, request.transform, inputs)
         result = in_slice_types(raw, request.vocabulary)
         check_columns(result.schema(), request.vocabulary)
-        found = Result(result, request.vocabulary, work)
+        is_ordered = not has_union(raw)
+        found = Result(result, request.vocabulary, work, is_ordered=is_ordered)
         schema = output_schema(found.schema, request.vocabulary)
         rows_out = write_slice(
             found.iter_pieces(request.limits.output_rows),
@@ -59,6 +60,7 @@ def run(request: TransformRequest, folder: Path, memory_bytes: int) -> dict[str,
         "late_rows": 0,
         "watermark_ms": None if watermark is None else watermark.unix_ms,
         "checkpoint": None,
+        "is_ordered": is_ordered,
     }
 
 

@@ -89,6 +89,7 @@ def receive_transform(
             rows_by_operation=found.operations,
         ),
         logical_hash=found.logical_hash,
+        is_ordered=answer.find("is_ordered") is not False,
     )
 
 

@@ -22,7 +22,7 @@ area. (0) to (3) are an ``Examination``, which goes on while blocks arrive; the 
 and ``accept`` (4 to 8).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from odf_node.acceptance.offers import AcceptanceReport, Candidate, FileCount, O
 from odf_node.acceptance.proofs import gather_proof, iter_steps_of, list_builds
 from odf_node.acceptance.refusing import InsufficientProofError, Refuser
 from odf_node.acceptance.statements import Statements
-from odf_node.acceptance.verification import replay_steps
+from odf_node.acceptance.verification import describe_order, replay_steps
 from odf_node.datasets.changelogs import Changelogs
 from odf_node.derive.replaying import Replayer
 from odf_node.engines.sessions import EngineHost
@@ -62,7 +62,16 @@ from odf_protocol.chain.stored_state import encode_state
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.multihash import Multihash
-from odf_protocol.policy import AcceptRule, Decision, Policy, Trust, decide, decide_on_metadata, weakest
+from odf_protocol.policy import (
+    AcceptRule,
+    Decision,
+    Policy,
+    Trust,
+    decide,
+    decide_on_metadata,
+    decide_on_order,
+    weakest,
+)
 from odf_protocol.timestamp import Timestamp
 
 
@@ -161,7 +170,10 @@ class Acceptor:
                 decision = decide_on_metadata(rule, proof, has_files=offer.portion.has_files)  # (6)
             if not decision.accepted:
                 checked.require_sound()
-            replayed = self._replay(candidate, decision, paths)  # (7)
+            replayer = Replayer(self.chains, self.object_names, self.objects, self.engines.rows, paths)
+            replayed = self._replay(candidate, decision, replayer)  # (7)
+            decision = decide_on_order(decision, rule, describe_order(replayer))
+            _require_acceptance(decision)
             checked.require_sound()
         except InsufficientProofError as error:
             # Nothing is wrong with the files, so they are no evidence.
@@ -170,7 +182,7 @@ class Acceptor:
             raise self.refuser.refuse(offer, error, paths=paths) from error
         acceptance = acceptance_of(candidate, decision, rule, replayed, self.now)
         attestations = (
-            *self._attest(candidate, decision, rule.policy, replayed),
+            *self._attest(candidate, decision, rule.policy, replayed, replayer.unordered),
             *others.select_new(candidate.dataset_id, offered, chain.hashes, self.now),
         )
         needed = candidate.needed_objects()
@@ -204,13 +216,11 @@ class Acceptor:
         key = self.keys.find_node_key()
         return Statements(self.chains, self.evidence, self.policies, DidKey(key.public_key()) if key else None)
 
-    def _replay(self, candidate: Candidate, decision: Decision, paths: Mapping[Multihash, Path]) -> int:
-        if not decision.accepted:
-            raise InsufficientProofError(decision.rule, f"{decision.reason}; {decision.mend}")
+    def _replay(self, candidate: Candidate, decision: Decision, replayer: Replayer) -> int:
+        _require_acceptance(decision)
         if not decision.reexecute:
             return 0
         held = self.chains.find_dataset(candidate.dataset_id)
-        replayer = Replayer(self.chains, self.object_names, self.objects, self.engines.rows, paths)
         known_before = held is not None and held.trust is Trust.REEXECUTED
         return replay_steps(candidate.chain, replayer, self.engines, self.say, known_before=known_before)
 
@@ -269,7 +279,12 @@ class Acceptor:
         return record
 
     def _attest(
-        self, candidate: Candidate, decision: Decision, policy: Policy | None, replayed: int
+        self,
+        candidate: Candidate,
+        decision: Decision,
+        policy: Policy | None,
+        replayed: int,
+        unordered: Collection[Multihash],
     ) -> tuple[Attestation, ...]:
         attester, chain, dataset_id = Attester(self.keys), candidate.chain, candidate.dataset_id
         accepted = attester.attest_acceptance(
@@ -286,7 +301,9 @@ class Acceptor:
         statements = [accepted]
         for build in list_builds(chain, self.engines):
             engine, steps = self.engines.get_engine(build), iter_steps_of(chain, build, self.engines)
-            statements += attester.attest_success(steps, dataset_id, engine, now=self.now)
+            # A statement has the logical hash of a slice, which follows from the order of its rows (PLAN-19).
+            proved = [block for block in steps if block.hash not in unordered]
+            statements += attester.attest_success(proved, dataset_id, engine, now=self.now)
         return tuple(statements)
 
     def keep_statements(self, dataset_id: DatasetId, raws: Sequence[bytes]) -> None:
@@ -294,3 +311,8 @@ class Acceptor:
         others = self._statements()
         for row in others.select_new(dataset_id, others.read_about(dataset_id, raws), {}, self.now):
             self.evidence.put_attestation(row)
+
+
+def _require_acceptance(decision: Decision) -> None:
+    if not decision.accepted:
+        raise InsufficientProofError(decision.rule, f"{decision.reason}; {decision.mend}")

@@ -25,6 +25,7 @@ from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.observing import DatasetVersion, Run, RunKind
 from odf_node.ports.progress import Count, Say
 from odf_node.readable_inputs import find_input
+from odf_node.wording import count_of
 from odf_protocol import block_traits as traits
 from odf_protocol.block import Block, decode_block
 from odf_protocol.chain import ChainState
@@ -209,6 +210,12 @@ def replay_steps(
                 raise UnrepeatableQueryError(block.sequence_number, error, by_other_build=is_other) from error
             replayed += block.sequence_number >= chain.first.sequence_number
     return replayed
+
+
+def describe_order(replayer: Replayer) -> str:
+    """Say of how many steps the order of rows is not proved (PLAN-19); empty where it is of all."""
+    count = len(replayer.unordered)
+    return f"of {count_of(count, 'step')} the rows are proved, and not their order" if count else ""
 
 
 def _run_of(chain: CheckedChain, chains: ChainStore, block: Block, engine: str) -> Run:

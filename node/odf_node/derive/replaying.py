@@ -52,7 +52,8 @@ class Replayer:
     """Runs recorded steps again and compares; keeps nothing.
 
     ``paths`` has the slices of the chain under test, which may not be in the object store yet; ``checkpoints`` what
-    re-executed steps left, never what a publisher sent (PLAN-12).
+    re-executed steps left, never what a publisher sent (PLAN-12). ``unordered`` are the blocks that were reproduced
+    as bags of rows, so that the order of their rows, and with it their offsets, is the publisher's word (PLAN-19).
     """
 
     chains: ChainStore
@@ -61,6 +62,7 @@ class Replayer:
     rows: RowsCache
     paths: Mapping[Multihash, Path]
     checkpoints: dict[Multihash, Path] = field(default_factory=dict)
+    unordered: set[Multihash] = field(default_factory=set)
     whole_inputs: WholeInputs = field(init=False)
 
     def __post_init__(self) -> None:
@@ -144,7 +146,9 @@ class Replayer:
                         same_engine=record.engine.digest == digest,
                         sequence_number=block.sequence_number,
                     )
-            if response.data_path is not None and published is not None and event.new_data is not None:
+            if not derive.step_comparison.is_in_order(block, response):
+                self.unordered.add(block.hash)  # and what was computed has other offsets
+            elif response.data_path is not None and published is not None and event.new_data is not None:
                 self.whole_inputs.rows.adopt_result(event.new_data.physical_hash, published, response.data_path, build)
             if event.new_checkpoint is not None and response.checkpoint_path is not None:
                 # It outlives the session's next request; the hash was found equal.

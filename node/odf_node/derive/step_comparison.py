@@ -17,7 +17,7 @@ from odf_protocol.schema_compat import is_same
 def find_divergence(
     block: Block, view: DatasetView, response: TransformResponse, published: Path | None
 ) -> Divergence | None:
-    """Compare what the step of ``block`` claims with what its re-execution gave (PLAN-7).
+    """Compare what the step of ``block`` claims with what its re-execution gave (PLAN-7, PLAN-19).
 
     Equal files are equal. Other files with one logical hash are compared value by value, as that hash has collisions.
 
@@ -41,6 +41,9 @@ def find_divergence(
         same_interval = response.offset_interval == event.new_data.offset_interval
         if not same_interval or physical_hash_of(response.data_path) != event.new_data.physical_hash:
             same_hash = recomputed_hash_of(response) == event.new_data.logical_hash
+            if same_interval and not response.is_ordered and not same_hash:
+                bags = _find_other_rows(block, view, response.data_path, published)
+                return bags or _find_other_state(block, view, response, rows)
             with SliceProcess() as reader:
                 found_cells = reader.compare(
                     published,
@@ -53,6 +56,36 @@ def find_divergence(
                 return found_cells
             if not same_interval or not same_hash:
                 return _plain("cells", rows, "equal values of another type or encoding")
+    return _find_other_state(block, view, response, rows)
+
+
+def _find_other_rows(block: Block, view: DatasetView, recomputed: Path, published: Path) -> Divergence | None:
+    """Compare slices as bags of rows, as the declared query fixes no order (PLAN-19)."""
+    with SliceProcess() as reader:
+        claimed, made, shared = reader.compare_bags(
+            published, recomputed, view.vocabulary, sequence_number=block.sequence_number
+        )
+    if claimed == made == shared:
+        return None
+    found = (
+        f"the step claims {claimed:,} rows, re-execution gives {made:,}, and {shared:,} of them are the same in "
+        "whatever order"
+    )
+    return Divergence("cells", (), 0, claimed, made, (), found)
+
+
+def is_in_order(block: Block, response: TransformResponse) -> bool:
+    """Say whether a reproduced step has its rows in the order that re-execution gave (PLAN-19)."""
+    event = block.event
+    assert isinstance(event, ExecuteTransform)
+    if response.is_ordered or event.new_data is None:
+        return True
+    return recomputed_hash_of(response) == event.new_data.logical_hash
+
+
+def _find_other_state(block: Block, view: DatasetView, response: TransformResponse, rows: int) -> Divergence | None:
+    event = block.event
+    assert isinstance(event, ExecuteTransform)
     if response.watermark != event.new_watermark:
         return _plain("watermark", rows, f"watermark: published {event.new_watermark}, recomputed {response.watermark}")
     claimed = None if event.new_checkpoint is None else event.new_checkpoint.physical_hash

@@ -142,6 +142,18 @@ class SliceProcess:
             sequence_number=sequence_number,
         )
 
+    def compare_bags(
+        self, published: Path, recomputed: Path, vocabulary: Vocabulary, *, sequence_number: int
+    ) -> tuple[int, int, int]:
+        """Count rows of two slices whose order says nothing (PLAN-19): of the first, of the second, and of both.
+
+        Rows are operation, event time and data columns, equal to the bit; equal rows count as often as they are there.
+        Arguments and errors as those of ``compare``.
+        """
+        asked = {"vocabulary": vocabulary.columns}
+        paths = [published, recomputed]
+        return self._reader.ask("compare bags", asked, paths, _bags_of, sequence_number=sequence_number)
+
     def summarise(self, path: Path, *, most_leaves: int, most_schema_bytes: int) -> "TableSummary":
         """Compute all hashes of a file's v1 tree; it need not be a slice.
 
@@ -279,6 +291,11 @@ def _count_of(found: Any, _body: bytes) -> int:
     if type(found) is not int or found < 0:
         raise ValueError("expected a count")
     return found
+
+
+def _bags_of(found: Any, _body: bytes) -> tuple[int, int, int]:
+    published, recomputed, shared = (_count_of(found[name], b"") for name in ("published", "recomputed", "shared"))
+    return published, recomputed, shared
 
 
 def _summary_of(found: Any, leaves: bytes) -> "TableSummary":

@@ -22,6 +22,7 @@ from odf_node.acceptance.verification import (
     UnrepeatableQueryError,
     check_records,
     check_stored,
+    describe_order,
     find_missing_inputs,
     replay_steps,
 )
@@ -342,6 +343,8 @@ class Verifier:
                     whole=None if is_all else Count(before.replayed_steps or 0, None, "steps"),
                 )
                 replayed = (replayed or 0) + done
+                if unproved := describe_order(replayer):
+                    engine_notes.append(unproved)
         checked.require_sound()
         return replace(
             before,
