@@ -1,4 +1,4 @@
-"""Clauses FUSION-3, FUSION-4, FUSION-5 and FUSION-12: which queries the DataFusion engine takes, and what it says of them."""
+"""Clauses FUSION-3, FUSION-4, FUSION-5 and FUSION-12: what the DataFusion engine takes, and what it says of it."""
 
 import math
 from dataclasses import replace
