@@ -68,6 +68,13 @@ def test_query_that_names_no_engine_is_in_the_sql_of_datafusion_query_7(home: Pa
     assert (done.returncode, done.stdout, done.stderr) == (0, '"Last","t"\n"Rome;","Int64"\n', "")
 
 
+def test_setting_that_chose_the_engine_is_told_and_chooses_none_query_7(home: Path) -> None:
+    old = {"ODF_NODE_ENGINES_QUERY": "spark"}
+    done = run_command(home, "sql", "-o", "csv", "-c", "SELECT arrow_typeof(1) AS t", environment=old)
+    assert (done.returncode, done.stdout) == (0, '"t"\n"Int64"\n')
+    assert done.stderr.startswith("warning: ODF_NODE_ENGINES_QUERY: engines.query has no effect any more: ")
+
+
 def test_standard_input_is_a_script_query_9(home: Path) -> None:
     done = run_command(home, "sql", *FUSION, "--as-of", "2024-02-01T12:00:00Z", "-o", "csv", given=COUNT.encode())
     assert (done.returncode, done.stdout) == (0, '"n"\n2\n')

@@ -100,6 +100,13 @@ def test_encrypted_daemon_takes_a_renewed_certificate_at_sighup_daemon_7_flight_
         assert certificate_bytes != certificate.read_bytes()
 
 
+def test_setting_of_an_earlier_version_is_told_and_stops_nothing_daemon_2(tmp_path: Path) -> None:
+    publish(tmp_path / "home")
+    with daemon(tmp_path / "home", settings='[listen]\nport = 0\n[engines]\nquery = "spark"\n') as node:
+        assert "engines.query has no effect any more" in node.wait_for("setting-retired")[0]["text"]
+        assert json.loads(get(f"{node.url}/_odf/v1/ready")) == {"status": "ready"}
+
+
 def test_reload_takes_limits_over_and_says_what_needs_a_restart(tmp_path: Path) -> None:
     publish(tmp_path / "home")
     with daemon(tmp_path / "home") as node:

@@ -131,6 +131,15 @@ def test_mistake_is_told_in_a_line_with_what_was_meant_query_15(
     assert found.value.message == told
 
 
+def test_error_of_a_long_name_or_a_deep_type_is_the_querys_and_short_query_15(
+    tables: tuple[QueryTable, ...], tmp_path: Path
+) -> None:
+    for sql in ("SELECT " + "x" * 60_000, f"SELECT CAST(NULL AS {'ARRAY<' * 90}INT{'>' * 90}) AS a"):
+        with pytest.raises(InvalidQueryError) as found:
+            ask(tmp_path, tables, sql)
+        assert len(found.value.message) < 700
+
+
 def test_error_of_syntax_has_its_place_query_15(tables: tuple[QueryTable, ...], tmp_path: Path) -> None:
     with pytest.raises(InvalidQueryError) as found:
         ask(tmp_path, tables, "SELECT 1\nFROM FROM x y z")

@@ -91,7 +91,8 @@ def write_rows(answer: "DataFrame", target: Path) -> tuple[int, pa.Schema]:
     Raises:
         InvalidQueryError, MemoryError: As ``query_errors``.
     """
-    schema = plain_schema(answer.schema())
+    with query_errors():
+        schema = plain_schema(answer.schema())
     names = tell_apart(schema.names)
     schema = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
     count = 0

@@ -29,6 +29,7 @@ _NO_QUERY: Final = {
 # Behind a comma DataFusion reads the word as the clause OFFSET.
 _BARE_OFFSET: Final = re.compile(r",\s*offset\b", re.IGNORECASE)
 _MAX_LISTED: Final = 20
+_MAX_CHARACTERS: Final = 600  # guess: some lines of a terminal
 
 
 def explain(error: InvalidQueryError, sql: str, tables: Collection[str]) -> InvalidQueryError:
@@ -43,8 +44,13 @@ def explain(error: InvalidQueryError, sql: str, tables: Collection[str]) -> Inva
     if (found := _PARSER.match(text)) is not None:
         place = f"line {found[2]}, column {found[3]}" if found[2] else None
         hint = """; the column stands in double quotes there: "offset\"""" if _BARE_OFFSET.search(sql) else ""
-        return InvalidQueryError(" ".join(found[1].replace('\\"', '"').split()) + hint, position=place)
-    return InvalidQueryError(" ".join(_reword(text, tables).split()), position=error.position)
+        return InvalidQueryError(_cut(found[1].replace('\\"', '"')) + hint, position=place)
+    return InvalidQueryError(_cut(_reword(text, tables)), position=error.position)
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_CHARACTERS else f"{line[:_MAX_CHARACTERS]}…"
 
 
 def _reword(text: str, tables: Collection[str]) -> str:

@@ -1,6 +1,7 @@
 """Start and end the daemon: the HTTP server over one home, housekeeping and gossip beside it."""
 
 import asyncio
+import logging
 import os
 import ssl
 from contextlib import ExitStack
@@ -66,6 +67,8 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         raise UsageError(f"--ready-file {ready_file}: there is no folder {ready_file.parent}")
     key = await asyncio.to_thread(_prepare, node)
     running = setting.load()
+    for line in running.retired:
+        write_line("setting-retired", level=logging.WARNING, text=line)
     live = Live(running, make_metrics(node))
     tls, flight_tls = (_make_tls(running.tls, speaks) for speaks in ("http/1.1", "h2"))
     grace_s = float(running.shutdown.grace_seconds)
