@@ -20,6 +20,7 @@ LIGHT: Final[dict[str, Size]] = {
     "daemon": ((), {"SMALL_SLICES": 5, "PULLS": 2, "PULL_BYTES": 1_000}),
     "ingest": ((2_000, "peer", "plain", "arrow"), {}),
     "locate": (("--rows", 1_000), {}),
+    "queries": ((2_000,), {"REPEATS": 1}),
     "logical_hash": ((1,), {"ROUNDS": 1, "MIN_S": 0.0}),
     "long_chains": ((50, 100), {}),
     "manifest": ((), {"EVENTS": 10, "REPEATS": 1}),
