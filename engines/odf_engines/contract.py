@@ -269,17 +269,16 @@ class IngestResponse:
 
     Attributes:
         schema: Of the dataset, system columns first.
-        data_path: The new slice.
-        offset_interval: Rows of it.
+        data_path: The new slice; ``offset_interval``: rows of it.
         logical_hash: See ``TransformResponse``.
         watermark: Of the dataset after it.
         state_path: Projected state for the next ingest, Parquet.
         quarantine_path: Rows that could not be taken, with their errors, Parquet; ``quarantined_rows``: how many.
-        quarantine_reasons: The commonest ones, at most ``MAX_REASONS``.
-        quarantine_codes: How many rows have an error of each code, at most ``MAX_CODES`` codes.
+        quarantine_reasons: The commonest ones; ``quarantine_codes``: how many rows have an error of each code.
         warnings: The commonest ones of rows that were taken, at most ``MAX_REASONS``.
         batch_faults: What is wrong with the batch as a whole, at most ``MAX_REASONS``; one refuses it.
         left_out_rows: Records that a converter left out (CONV-7); ``kept_rows``: current rows that stay (ING-48).
+        ignored_fields: How many records have a field that no column names; the empty name is for further ones.
         statistics: For the operator; ``samples``: the first rows behind each stage, where they are asked for.
     """
 
@@ -298,6 +297,7 @@ class IngestResponse:
     batch_faults: tuple[str, ...] = ()
     left_out_rows: int = 0
     kept_rows: int = 0
+    ignored_fields: Mapping[str, int] = field(default_factory=dict)
     samples: Mapping[str, pa.Table] = field(default_factory=dict)
 
 

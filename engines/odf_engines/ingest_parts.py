@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MAX_REASONS = 5
 """Kinds of errors of an ingest that are told; its quarantine file has all of them.  # guess: as many as people read"""
 
+MAX_IGNORED = 100
+"""Fields without a column that are counted by name.  # guess: more than people read"""
+
 MAX_CODES = 100
 """Codes of errors of an ingest that are counted.  # guess: more than anybody declares"""
 

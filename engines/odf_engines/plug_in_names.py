@@ -70,6 +70,7 @@ CONVERTERS: Final = PlugInNames(
         "Hash": ("odf_engines.conversion.personal_data", "Hash"),
         "Join": ("odf_engines.conversion.column_converters", "Join"),
         "JsonPath": ("odf_engines.conversion.column_converters", "JsonPath"),
+        "LeaveOut": ("odf_engines.conversion.leave_out", "LeaveOut"),
         "Lookup": ("odf_engines.conversion.lookup", "Lookup"),
         "Mask": ("odf_engines.conversion.personal_data", "Mask"),
         "Rename": ("odf_engines.conversion.column_converters", "Rename"),

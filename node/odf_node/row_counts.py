@@ -3,8 +3,9 @@
 Source: clause ING-46 in ``spec/ingest.md``; ODF OperationType.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 from odf_engines.contract import IngestResponse
@@ -26,6 +27,7 @@ class RowCounts:
             batch says otherwise. None where a preprocess query makes other rows of the records.
         quarantined: Rows that were not taken.
         left_out: Records that a converter left out (CONV-7).
+        ignored: How many records have a field that no column names, by its name (ING-49).
         kept: Current rows that a snapshot lacks and that stay, as it has rows that cannot be read (ING-48).
     """
 
@@ -36,6 +38,7 @@ class RowCounts:
     quarantined: int = 0
     left_out: int = 0
     kept: int = 0
+    ignored: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of_response(cls, response: IngestResponse, merge: MergeStrategy, *, has_query: bool) -> Self:
@@ -58,15 +61,22 @@ class RowCounts:
             quarantined=response.quarantined_rows,
             left_out=response.left_out_rows,
             kept=response.kept_rows,
+            ignored=response.ignored_fields,
         )
 
     def plus(self, later: Self) -> Self:
         """Add those of the next batch."""
-        sums: dict[str, int | None] = {}
-        for each in fields(self):
-            one, other = getattr(self, each.name), getattr(later, each.name)
-            sums[each.name] = None if one is None or other is None else one + other
-        return type(self)(**sums)  # type: ignore[arg-type]  # only ``unchanged`` may be None
+        unchanged = None if self.unchanged is None or later.unchanged is None else self.unchanged + later.unchanged
+        return type(self)(
+            added=self.added + later.added,
+            corrected=self.corrected + later.corrected,
+            retracted=self.retracted + later.retracted,
+            unchanged=unchanged,
+            quarantined=self.quarantined + later.quarantined,
+            left_out=self.left_out + later.left_out,
+            kept=self.kept + later.kept,
+            ignored=dict(Counter(self.ignored) + Counter(later.ignored)),
+        )
 
     def describe(self, *, would: bool = False) -> str:
         """Say what changed: "200 rows added, 5,000 retracted"; what stands in quarantine has a line of its own."""
@@ -80,10 +90,26 @@ class RowCounts:
                 yield f"{count_of(number, 'row')} {verb}{name}" if is_first else f"{number:,} {name}"
                 is_first = False
 
-    def to_json(self) -> dict[str, int | None]:
-        """Give them as plain values; ``quarantinedRows`` and ``leftOutRows`` among them."""
-        return {f"{_JSON_NAMES.get(each.name, each.name)}Rows": getattr(self, each.name) for each in fields(self)}
+    def describe_ignored(self) -> str:
+        """Say which fields no column names, and how many records have each; empty where all have a column."""
+        shown = list(self.ignored.items())[:_SHOWN_FIELDS]
+        told = ", ".join(f"{name!r} of {count_of(rows, 'record')}" for name, rows in shown if name)
+        more = len(self.ignored) - len(shown)
+        return f"{told}{f' and {more} more' if more > 0 else ''}"
+
+    def to_json(self) -> dict[str, object]:
+        """Give them as plain values."""
+        return {
+            "addedRows": self.added,
+            "correctedRows": self.corrected,
+            "retractedRows": self.retracted,
+            "unchangedRows": self.unchanged,
+            "quarantinedRows": self.quarantined,
+            "leftOutRows": self.left_out,
+            "keptRows": self.kept,
+            "ignoredFields": dict(self.ignored),
+        }
 
 
 _CHANGES: Final = ("added", "corrected", "retracted", "unchanged")
-_JSON_NAMES: Final = {"left_out": "leftOut"}
+_SHOWN_FIELDS: Final = 10  # guess: as many as a line of a terminal or two have room for

@@ -76,7 +76,11 @@ def test_rows_of_a_workbook_that_cannot_be_read_are_counted_with_the_reason_of_t
 def test_total_below_a_sheet_leaves_the_types_and_the_key_alone(tmp_path: Path) -> None:
     rows = [[n, dt.date(2026, 1, 1), 1.5] for n in range(1, 6)]
     found = draft(tmp_path / "a.xlsx", workbook(Sums=[["Order no", "day", "amount"], *rows, ["Total", None, 7.5]]))
-    assert types_of(found["AddPushSource"])["Order no"] == "Int64"
+    assert types_of(found["AddPushSource"])["Order no"] == "String"
+    assert rules_of(found)["converters"] == [
+        {"kind": "LeaveOut", "column": "Order no", "values": ["Total"]},
+        {"kind": "Cast", "column": "Order no", "type": "BIGINT"},
+    ]
     assert found["AddPushSource"]["merge"]["primaryKey"] == ["Order no"]
     assert any("begins with 'Total' and is taken for a total" in each for each in found["doubts"])
 

@@ -254,10 +254,12 @@ def test_mark_that_could_be_either_follows_the_columns_that_show_it(tmp_path: Pa
 def test_last_record_that_is_a_total_leaves_the_types_and_the_key_alone(tmp_path: Path) -> None:
     rows = "".join(f"0{day}.01.2024;{item};1.20{day};{day},50\n" for day in range(1, 5) for item in ("a", "b"))
     text = draft(tmp_path, f"day;item;count;price\n{rows}Summe:;;9.999;1.234,56\n")
-    assert types_of(text) == {"day": "Date", "item": "String", "count": "String", "price": "String"}
+    assert types_of(text) == {"day": "String", "item": "String", "count": "String", "price": "String"}
+    assert converters_of(text)[0] == {"kind": "LeaveOut", "column": "day", "values": ["Summe:"]}
     assert any("begins with 'Summe:' and is taken for a total" in each for each in doubts_of(text))
     assert "primaryKey: [day, item]" in text
     casts = {each["column"]: each for each in converters_of(text) if each["kind"] == "Cast"}
+    assert casts["day"] == {"kind": "Cast", "column": "day", "type": "DATE", "formats": ["%d.%m.%Y"]}
     assert (casts["count"]["type"], casts["count"]["thousands"]) == ("BIGINT", ".")
     assert (casts["price"]["decimal"], casts["price"]["thousands"]) == (",", ".")  # as the other column shows
 

@@ -17,7 +17,7 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.host.output_checks import RowsFound, SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, receive_result, slice_check
-from odf_engines.ingest_parts import MAX_CODES, MAX_REASONS, QuarantineReason
+from odf_engines.ingest_parts import MAX_CODES, MAX_IGNORED, MAX_REASONS, QuarantineReason
 from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageFigures, read_stage_figures
 from odf_engines.stage_names import names_of
 from odf_engines.validation.running_name import CONVERTER, READER, VALIDATOR, find_running
@@ -74,11 +74,14 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         ),
         logical_hash=found_rows.logical_hash,
         quarantine_reasons=tuple(_reason(each) for each in answer.get_list("quarantine_reasons")[:MAX_REASONS]),
-        quarantine_codes=dict(_code(each) for each in answer.get_list("quarantine_codes")[:MAX_CODES]),
+        quarantine_codes=dict(
+            _counted(each, "quarantine_codes") for each in answer.get_list("quarantine_codes")[:MAX_CODES]
+        ),
         warnings=tuple(_reason(each) for each in answer.get_list("warnings")[:MAX_REASONS]),
         batch_faults=tuple(shown(each) for each in answer.get_list("batch_faults")[:MAX_REASONS]),
         left_out_rows=answer.get_count("left_out"),
         kept_rows=answer.get_count("kept"),
+        ignored_fields=dict(_counted(each, "ignored") for each in answer.get_list("ignored")[: MAX_IGNORED + 1]),
         samples=find_samples(request, answer, outputs),
     )
 
@@ -124,11 +127,11 @@ def blame_plug_in(request: IngestRequest, folder: Path, error: EngineError) -> E
     return error
 
 
-def _code(found: object) -> tuple[str, int]:
+def _counted(found: object, what: str) -> tuple[str, int]:
     match found:
-        case [str(code), int(rows)] if not isinstance(rows, bool) and 0 <= rows < 2**63:
-            return shown(code), rows
-    raise EngineFailureError("answer.quarantine_codes: expected words with counts of rows")
+        case [str(word), int(rows)] if not isinstance(rows, bool) and 0 <= rows < 2**63:
+            return shown(word), rows
+    raise EngineFailureError(f"answer.{what}: expected words with counts of rows")
 
 
 def _reason(found: object) -> QuarantineReason:

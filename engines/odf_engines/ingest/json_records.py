@@ -7,7 +7,9 @@ Source: ODF ReadStepNdJson, ReadStepJson, ReadStepNdGeoJson, ReadStepGeoJson; sp
 """
 
 import mmap
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,12 @@ import msgspec
 import pyarrow as pa
 
 from odf_engines.ingest.source_text import open_bytes
+from odf_engines.ingest_parts import MAX_IGNORED
 from odf_engines.records.record_writer import RecordWriter
 from odf_engines.records.source_records import FieldError, OriginalRecord, SourceRecords, split_each
 
 GEOMETRY = "geometry"
+ID = "id"
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
@@ -110,7 +114,7 @@ def parse_object(raw: bytes) -> dict[str, str | None]:
 
 
 def parse_feature(raw: bytes) -> dict[str, str | None]:
-    """Read one GeoJSON feature into the texts of its properties and of its `geometry`.
+    """Read one GeoJSON feature into the texts of its properties, of its `geometry` and, where they have none, its `id`.
 
     Raises:
         BrokenJsonError: It is not one.
@@ -119,7 +123,9 @@ def parse_feature(raw: bytes) -> dict[str, str | None]:
         feature = _OBJECT.decode(raw)
         properties = bytes(feature.get("properties", b"{}"))
         values = {} if properties == b"null" else parse_object(properties)
-        return {**values, GEOMETRY: _text(feature["geometry"]) if "geometry" in feature else None}
+        values = {**values, GEOMETRY: _text(feature["geometry"]) if "geometry" in feature else None}
+        # A property of that name is a column already; the id has a place of its own (RFC 7946, section 3.2).
+        return {ID: _text(feature[ID]), **values} if ID in feature else values
     except _NOT_JSON as error:
         raise BrokenJsonError(f"not a GeoJSON feature: {error}") from error
 
@@ -157,7 +163,7 @@ def read_json(
     """Write the values under `names` of every record of `source`; records of plain texts converted to `target`."""
     writer = RecordWriter(records_path, names, target)
     broken: dict[int, tuple[FieldError, ...]] = {}
-    number = 0
+    number, known, ignored = 0, frozenset(names), Counter[str]()
     try:
         for number, (_, raw) in enumerate(source(), start=1):
             try:
@@ -166,6 +172,8 @@ def read_json(
                 broken[number] = (FieldError(str(error)),)
                 continue
             writer.write(number, [values.get(name) for name in names])
+            if more := values.keys() - known:
+                _count_ignored(ignored, (name for name in more if values[name] is not None))
     finally:
         writer.close()
 
@@ -179,7 +187,14 @@ def read_json(
             if wanted_next is None:
                 return
 
-    return writer.result(number, broken, find_originals, split_each(lambda raw: split_object(raw, parse)))
+    found = writer.result(number, broken, find_originals, split_each(lambda raw: split_object(raw, parse)))
+    return replace(found, ignored=dict(ignored))
+
+
+def _count_ignored(ignored: Counter[str], names: Iterable[str]) -> None:
+    """Count fields that no column names; of more than ``MAX_IGNORED`` the others together, under the empty name."""
+    for name in names:
+        ignored[name if name in ignored or len(ignored) < MAX_IGNORED else ""] += 1
 
 
 def _text(value: msgspec.Raw) -> str | None:

@@ -99,4 +99,5 @@ def leave(
         batch_faults=() if validated is None else validated.rows.batch_faults,
         left_out=result.left_out,
         kept=changes.kept,
+        ignored=result.records.ignored,
     )

@@ -3,6 +3,7 @@
 Source: ODF "Ingest"; spec/ingest.md ING-5, ING-13, ING-25.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -51,6 +52,7 @@ class Ingested:
         batch_faults: What they said of the batch as a whole.
         left_out: Records that a converter of this request left out (CONV-7).
         kept: Current rows that were not retracted although the batch lacks them (ING-48).
+        ignored: How many records have a field that no column names (ING-49).
     """
 
     schema: pa.Schema
@@ -64,6 +66,7 @@ class Ingested:
     batch_faults: tuple[str, ...] = ()
     left_out: int = 0
     kept: int = 0
+    ignored: Mapping[str, int] = field(default_factory=dict)
 
 
 def slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | None) -> pa.Schema:
@@ -108,6 +111,7 @@ def answer_of(request: IngestRequest, ingested: Ingested, stages: StageClock) ->
         "rows_in": ingested.record_count,
         "stages": stages.to_answer(),
         "kept": ingested.kept,
+        "ignored": [[name, rows] for name, rows in ingested.ignored.items()],
         "left_out": ingested.left_out + (0 if request.prepared is None else request.prepared.left_out),
     }
 

@@ -11,7 +11,7 @@ Source: spec/ingest.md ING-1.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -103,6 +103,7 @@ class SourceRecords:
         unconverted: Parquet file of the records whose texts are no values of the schema, with all that is wrong with
             each and the values that it has; None if there are none.
         failed: Parquet file of the records that converters failed, with the values that they have; None: none did.
+        ignored: How many records have a field that no column names, by its name (ING-49).
         find_originals: Gives the original bytes of records, asked for by ascending number.
         split: Takes the bytes of records apart into names and texts of their columns, as far as they can be.
     """
@@ -116,6 +117,7 @@ class SourceRecords:
     unconverted: Path | None = None
     failed: Path | None = None
     split: Split = _split_nothing
+    ignored: Mapping[str, int] = field(default_factory=dict)
 
 
 def physical_name(index: int) -> str:

@@ -80,6 +80,8 @@ def _describe_ingest(report: IngestReport) -> list[str]:
         verb = "would not be" if report.is_rehearsal else "not"
         rows = count_of(report.counts.kept, "current row")
         lines.append(f"{verb} retracted: {rows} that rows in quarantine may stand for")
+    if report.counts.ignored:
+        lines.append(f"in no column: {report.counts.describe_ignored()}; the read step's schema names columns")
     if report.counts.left_out:
         lines.append(f"{count_of(report.counts.left_out, 'row')} left out by its converters")
     if report.warnings:

@@ -92,11 +92,11 @@ def guess_columns(records: Records) -> tuple[tuple[Column, ...], TimeFormats]:
     has_time = any(column.is_time for column in columns)
     return tuple(
         replace(
-            _with_formats(column, formats),
+            _with_formats(column, formats, is_text=records.total is not None and place == records.total[0]),
             name=_free_name(column, has_time=has_time),
             has_nulls=len(present) < records.count or column.has_nulls,
         )
-        for column, present in zip(columns, texts, strict=True)
+        for place, (column, present) in enumerate(zip(columns, texts, strict=True))
     ), formats
 
 
@@ -271,12 +271,17 @@ def _choose_format(columns: Sequence[Column], kind: str) -> str | None:
     return None if chosen == RFC_3339 else chosen
 
 
-def _with_formats(column: Column, formats: TimeFormats) -> Column:
-    """Let a converter read a column of days or times that are not written as the read step says."""
+def _with_formats(column: Column, formats: TimeFormats, *, is_text: bool) -> Column:
+    """Let a converter read a column of days or times that are not written as the read step says.
+
+    So it does with a column that has to be read as text, as it says of a record that it is a total.
+    """
     if column.time is None:
-        return column
+        if not is_text or column.read_type == "String":
+            return column
+        return replace(column, read_type="String", cast={"type": _ddl_type(column.type)})
     said = (formats.date if column.type == "Date" else formats.timestamp) or RFC_3339
-    if column.cast is None and column.time.pattern == said and not column.time.further:
+    if not is_text and column.cast is None and column.time.pattern == said and not column.time.further:
         return column
     patterns = [column.time.pattern, *column.time.further]
     cast = {"type": _ddl_type(column.type), **({} if patterns == [RFC_3339] else {"formats": patterns})}

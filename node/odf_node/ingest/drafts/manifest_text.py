@@ -145,7 +145,7 @@ def _read_lines(records: Records, columns: Sequence[Column], encoding: str, form
 
 def _rules_lines(records: Records, columns: Sequence[Column], strategy: Strategy) -> Iterator[str]:
     """Yield the attachment: what takes the file apart, what is made of columns, what a snapshot may retract."""
-    converters = list(_iter_converters(columns))
+    converters = list(_iter_converters(columns, records.total))
     if not converters and records.reader is None and strategy is not Strategy.SNAPSHOT:
         return
     if converters:
@@ -169,7 +169,9 @@ def _rules_lines(records: Records, columns: Sequence[Column], strategy: Strategy
         yield from (f"                - {{{line}}}" for line in converters)
 
 
-def _iter_converters(columns: Sequence[Column]) -> Iterator[str]:
+def _iter_converters(columns: Sequence[Column], total: tuple[int, str] | None) -> Iterator[str]:
+    if total is not None:
+        yield f"kind: LeaveOut, column: {scalar(columns[total[0]].source)}, values: [{scalar(total[1])}]"
     renamed = [f"{scalar(each.source)}: {scalar(each.name)}" for each in columns if each.name != each.source]
     if renamed:
         yield f"kind: Rename, columns: {{{', '.join(renamed)}}}"

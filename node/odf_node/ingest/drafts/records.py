@@ -134,6 +134,7 @@ class Records:
         reason: Why the first of these cannot be read, where that does not go without saying.
         types: ODF types of the columns whose type the file itself says.
         reader: Kind and parameters of the plug-in that takes the file apart (READ-1).
+        total: Place of a column, and its text in the last record, which is a total and is not among these.
     """
 
     kind: str
@@ -146,6 +147,7 @@ class Records:
     reason: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
     reader: Mapping[str, Any] | None = None
+    total: tuple[int, str] | None = None
 
     @property
     def count(self) -> int:
@@ -161,14 +163,15 @@ class Records:
 def records_of(kind: str, table: "FoundTable") -> Records:
     """Make records of what a file that is no plain text holds; ``kind`` as ``SampleReader.read_table``."""
     is_step = kind in {"Parquet", "EsriShapefile"}
-    body, total_doubt = _without_total(table.records, is_whole=table.is_whole and kind == "Excel")
+    body, total = _without_total(table.records, is_whole=table.is_whole and kind == "Excel")
     return Records(
         kind=kind if is_step else "NdJson",
         names=table.names,
         columns=tuple(list(each) for each in zip(*body, strict=True)) or tuple([] for _ in table.names),
         options={name: str(value) for name, value in table.parameters.items()} if is_step else {},
         is_whole=table.is_whole,
-        doubts=(*table.doubts, *total_doubt),
+        doubts=(*table.doubts, *_doubt_total(total)),
+        total=total,
         broken=table.broken,
         reason=table.reason,
         types=table.types,
@@ -232,8 +235,8 @@ def _find_csv(text: str, *, is_whole: bool, name: str) -> Records:
         doubts.append(header_doubt)
     names = [str(each or "") for each in good[0]] if has_header else [f"column_{n}" for n in range(1, width + 1)]
     below = good[1:] if has_header else good
-    body, total_doubt = _without_total(below, is_whole=is_end and is_whole)
-    doubts += total_doubt
+    body, total = _without_total(below, is_whole=is_end and is_whole)
+    doubts += _doubt_total(total)
     options: dict[str, str | bool] = {"header": has_header}
     if separator != ",":
         options["separator"] = separator
@@ -247,6 +250,7 @@ def _find_csv(text: str, *, is_whole: bool, name: str) -> Records:
         is_whole=is_end and is_whole,
         doubts=tuple(doubts),
         broken=len(rows) - len(good),
+        total=total,
     )
 
 
@@ -263,21 +267,28 @@ def _doubt_of_one_column(rows: Sequence[_Row]) -> str:
     )
 
 
-def _without_total(rows: Sequence[_Row], *, is_whole: bool) -> tuple[Sequence[_Row], list[str]]:
-    """Leave out the last row if it is a total; say that it was."""
+def _without_total(rows: Sequence[_Row], *, is_whole: bool) -> tuple[Sequence[_Row], tuple[int, str] | None]:
+    """Leave out the last row if it is a total; say where it says so, and how."""
     if not is_whole or len(rows) <= _LEAST_RECORDS or (total := _find_total(rows[-1])) is None:
-        return rows, []
-    doubt = (
-        f"the last record begins with {total!r} and is taken for a total: the columns are guessed without it. It "
-        "goes to quarantine if it does not fit them, else it is a row: better remove it from the file"
+        return rows, None
+    return rows[:-1], total
+
+
+def _doubt_total(total: tuple[int, str] | None) -> list[str]:
+    if total is None:
+        return []
+    text = (
+        f"the last record begins with {total[1].strip()!r} and is taken for a total: the columns are guessed without "
+        "it, and the converter LeaveOut leaves such records out, which reports count"
     )
-    return rows[:-1], [doubt]
+    return [text]
 
 
-def _find_total(row: Sequence[str | None]) -> str | None:
-    """Return what a record begins with if that is a word for a total."""
-    first = next((text.strip() for text in row if text), "")
-    return first if first.casefold().rstrip(":").partition(":")[0].strip() in _TOTALS else None
+def _find_total(row: Sequence[str | None]) -> tuple[int, str] | None:
+    """Return the place and text that a record begins with if that is a word for a total."""
+    place, first = next(((place, text) for place, text in enumerate(row) if text), (0, ""))
+    is_total = first.strip().casefold().rstrip(":").partition(":")[0].strip() in _TOTALS
+    return (place, first) if is_total else None
 
 
 def _texts(fields: Sequence[bytes]) -> tuple[str | None, ...]:
