@@ -22,7 +22,7 @@ from odf_engines.datafusion.gate import check_query, has_union
 from odf_engines.datafusion.output import plain_schema
 from odf_engines.datafusion.query_errors import explain
 from odf_engines.datafusion.relations import empty_rows, read_files, register
-from odf_engines.errors import InvalidQueryError
+from odf_engines.errors import EngineError, EngineFailureError, InvalidQueryError
 from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.queries import quote_dotted_names, steps_of, tell_apart
 
@@ -46,12 +46,21 @@ def run(request: QueryRequest, folder: Path, memory_bytes: int) -> dict[str, obj
         context = make_context(memory_bytes, is_repeatable=False, spill=spill)
         taken = {table.name for table in request.tables}
         names: list[str] = []
+        unreadable: dict[str, EngineError] = {}
         lowered = request.sql.lower()
         for number, table in enumerate(request.tables):
             # A table that the text does not name cannot be asked.
             if table.name.lower() in lowered:
-                names += _register(context, table, request, taken, work / str(number))
-        answer = plan_query(context, quote_dotted_names(request.sql, names))
+                try:
+                    names += _register(context, table, request, taken, work / str(number))
+                except (InvalidQueryError, EngineFailureError) as error:
+                    unreadable[table.name] = error
+        try:
+            answer = plan_query(context, quote_dotted_names(request.sql, names))
+        except InvalidQueryError as error:
+            # A name may stand in a text and be no table, as of a column: only a query that lacks the table fails.
+            said = error.message.lower()
+            raise next((found for name, found in unreadable.items() if name.lower() in said), error) from error
         check_query(answer)
         if request.max_rows is not None:
             answer = answer.limit(request.max_rows)

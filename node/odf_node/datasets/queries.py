@@ -23,6 +23,7 @@ from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.quarantine import QuarantineStore
 from odf_protocol.enums import DatasetKind
+from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 QUARANTINE_SUFFIX: Final = "__quarantine"
+_STATE_SUFFIX: Final = "__state"  # Source: QUERY-3
 """Behind the name of a dataset: its rows that were not taken (QUAR-6)."""
 
 
@@ -128,7 +130,7 @@ class QueryRunner:
         """Answer one query with a file; arguments and errors as ``run``."""
         of_operator = records is None
         records = self.chains.list_datasets() if records is None else records
-        tables = [table for each in _named(sql, records) if (table := self._table(each, as_of)) is not None]
+        tables, withheld = self._tables(_named(sql, records), as_of)
         tables += more
         with ExitStack() as stack:
             asked = (
@@ -146,6 +148,9 @@ class QueryRunner:
             try:
                 answered_by, response = self.engines.query(request, engine)
             except InvalidQueryError as error:
+                said = str(error).lower()
+                if (damage := next((found for name, found in withheld.items() if name in said), None)) is not None:
+                    raise damage from error
                 empty = [each.name for each in records if self._is_asked_in_vain(each, sql)]
                 if not empty:
                     raise
@@ -177,6 +182,24 @@ class QueryRunner:
             tables = datasets.quarantine_table.QuarantineTables(self.chains, reader, self.engines.limits.output_bytes)
             return tables.make(record, name, Path(folder), as_of=as_of)
 
+    def _tables(
+        self, records: Iterable[DatasetRecord], as_of: Timestamp | None
+    ) -> tuple[list[QueryTable], dict[str, OdfError]]:
+        """Return the tables that can be asked, and by name in small letters why others cannot (QUERY-16).
+
+        A word may be called like a dataset and be none, as of a column: only a query that lacks the table fails.
+        """
+        tables: list[QueryTable] = []
+        withheld: dict[str, OdfError] = {}
+        for each in records:
+            try:
+                table = self._table(each, as_of)
+            except OdfError as error:
+                withheld[each.name.lower()] = error
+            else:
+                tables += [] if table is None else [table]
+        return tables, withheld
+
     def _table(self, record: DatasetRecord, as_of: Timestamp | None) -> QueryTable | None:
         if load_view(self.chains, record.id).schema is None:
             return None
@@ -206,11 +229,13 @@ class QueryRunner:
 def _named(sql: str, records: Iterable[DatasetRecord]) -> list[DatasetRecord]:
     """Return the datasets whose own rows a query may read: their names stand in its text, wherever that is.
 
-    Nothing parses the text here: that is for the engine, in its sandbox (QUERY-14).
+    Nothing parses the text here: that is for the engine, in its sandbox (QUERY-14). A name is a whole word, so that a
+    dataset with a short name is not read for every query that has its letters somewhere (QUERY-16).
     """
     lowered = sql.lower()
-    return [
-        each
-        for each in records
-        if (name := each.name.lower()) in lowered and name in lowered.replace(f"{name}{QUARANTINE_SUFFIX}", "")
-    ]
+    return [each for each in records if each.name.lower() in lowered and _is_word(each.name, sql)]
+
+
+def _is_word(name: str, sql: str) -> bool:
+    word = rf"(?<![\w-]){re.escape(name)}(?:{_STATE_SUFFIX})?(?![\w-])"
+    return re.search(word, sql, re.IGNORECASE) is not None

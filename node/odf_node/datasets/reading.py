@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from odf_engines import reading
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.presence import Presence, explained_damage
 from odf_node.ports import DatasetRecord, StoredObjects
@@ -42,9 +43,12 @@ class DataReader:
             for item in hashes:
                 with explained_damage(self.chains, self.objects, record.id, item):
                     parts.append(reader.read_last_rows(self.objects.get_path(item), count + skip))
-        if not parts:
-            schema = load_view(self.chains, record.id).schema
-            return rows_schema_of(schema).empty_table() if schema else pa.table({})
-        table = pa.concat_tables(parts, promote_options="permissive")
+        schema = load_view(self.chains, record.id).schema
+        if schema is None:
+            return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+        columns = rows_schema_of(schema)
+        batches = (batch for part in parts for batch in part.to_batches())
+        fitted = [reading.evolved_rows.in_columns(batch, columns) for batch in batches]  # SCHEMA-5
+        table = pa.Table.from_batches(fitted, columns)
         end = max(0, table.num_rows - skip)
         return table.slice(max(0, end - count), min(count, end))

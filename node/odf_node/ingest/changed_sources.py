@@ -25,6 +25,7 @@ from odf_protocol.events import (
 from odf_protocol.events.equality import means_the_same
 from odf_protocol.manifest.errors import At
 from odf_protocol.schema_arrow import data_schema_of, rows_schema_of
+from odf_protocol.schema_compat import is_same
 from odf_protocol.vocabulary import Vocabulary
 
 _Source = SetPollingSource | AddPushSource
@@ -46,10 +47,12 @@ def check_changed_sources(name: str, view: DatasetView, events: Sequence[Event],
     if declared[-1] is None:
         return
     known = rows_schema_of(declared[-1])
+    # A source that stays has to fit a schema that changes.
+    is_evolved = view.schema is not None and not is_same(view.schema, declared[-1])
     vocabulary = next((Vocabulary.of(event) for event in events if isinstance(event, SetVocab)), view.vocabulary)
     attachments = next((event for event in events if isinstance(event, SetAttachments)), view.attachments)
     converters = list_converters(() if attachments is None else (attachments,))
-    for source in _iter_changed(view, events, attachments):
+    for source in _iter_changed(view, events, attachments, is_all=is_evolved):
         columns = find_row_columns(source, vocabulary, converters, At(), find_columns, known)
         if columns is not None:
             _check_columns(name, source, columns, vocabulary, known)
@@ -87,8 +90,10 @@ def evolve(view: DatasetView, events: Sequence[Event], find_columns: FindColumns
     return SetDataSchema(schema=replace(view.schema, fields=tuple(fields))), *events
 
 
-def _iter_changed(view: DatasetView, events: Sequence[Event], attachments: SetAttachments | None) -> Iterator[_Source]:
-    """Yield the sources to be in force whose rows will have come another way than before."""
+def _iter_changed(
+    view: DatasetView, events: Sequence[Event], attachments: SetAttachments | None, *, is_all: bool = False
+) -> Iterator[_Source]:
+    """Yield the sources to be in force whose rows will have come another way than before, or all of them."""
     before: dict[str | None, _Source] = {}
     before.update(view.push_sources)
     if view.polling_source is not None:
@@ -103,7 +108,7 @@ def _iter_changed(view: DatasetView, events: Sequence[Event], attachments: SetAt
     )
     for place, source in after.items():
         old = before.get(place)
-        if old is None or not is_converted_alike or not _reads_alike(old, source):
+        if is_all or old is None or not is_converted_alike or not _reads_alike(old, source):
             yield source
 
 
