@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -112,6 +112,7 @@ class ChangelogCheck:
     cache: RowsCache
     vocabulary: Vocabulary
     columns: tuple[str, ...]
+    _found: dict[Multihash, Path] = field(default_factory=dict)
 
     def find_unsound(self, earlier: Sequence[ChainSlice], new: Sequence[ChainSlice]) -> list[UnsoundBlock]:
         """Find the blocks that take back a row that is not there, up to the first one that is not excused.
@@ -162,6 +163,9 @@ class ChangelogCheck:
 
     def _read(self, each: ChainSlice) -> _Changes:
         """Give the rows of a slice as ``CHANGE`` has them; computed where they are not kept."""
+        path = self._found.get(each.object_hash)
+        if path is not None:  # which compared its checksum already
+            return np.memmap(path, CHANGE, "r")
         key = self.cache.fingerprint_key()
         named = json.dumps([key.hex(), *self.vocabulary.columns]).encode()
         form = f".changes-{hashlib.sha3_256(named).hexdigest()[:_FORM_DIGITS]}"
@@ -173,17 +177,24 @@ class ChangelogCheck:
             except UnavailableError:  # there is no room, for which nothing is refused
                 held = io.BytesIO()
                 self._compute(each, key, held)
-                return _whole(np.frombuffer(held.getbuffer(), CHANGE), each)
+                _require_whole(held.getbuffer().nbytes, each)
+                return np.frombuffer(held.getbuffer(), CHANGE)
             path = self.cache.find(each.object_hash, form)
         if path is None:
             raise UnavailableError(f"the rows of block {each.sequence_number} were removed while they were looked at")
-        return _whole(np.memmap(path, CHANGE, "r"), each)
+        try:
+            _require_whole(path.stat().st_size, each)
+        except MalformedError:
+            self.cache.drop(each.object_hash)
+            raise
+        self._found[each.object_hash] = path
+        return np.memmap(path, CHANGE, "r")
 
     def _compute(self, each: ChainSlice, key: bytes, target: BinaryIO) -> None:
         self.reader.fingerprint(each.path, key=key, vocabulary=self.vocabulary, target=target)
 
 
-def _whole(changes: _Changes, each: ChainSlice) -> _Changes:
-    if len(changes) != each.rows:
-        raise MalformedError("slice", where=f"block {each.sequence_number}", found=f"{len(changes)} rows")
-    return changes
+def _require_whole(size_bytes: int, each: ChainSlice) -> None:
+    if size_bytes != each.rows * CHANGE.itemsize:
+        where = f"block {each.sequence_number}"
+        raise MalformedError("slice", where=where, expected=f"{each.rows} rows", found="a reader that gives others")
