@@ -23,7 +23,8 @@ from odf_engines.datafusion.context import query_errors, quoted
 from odf_engines.errors import InvalidQueryError, LimitExceededError
 from odf_engines.host.slices import slice_schema
 from odf_protocol.errors import UnsupportedError
-from odf_protocol.schema_arrow import data_schema_of
+from odf_protocol.events import DataSchema
+from odf_protocol.schema_arrow import data_schema_of, rows_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -86,6 +87,27 @@ def output_schema(result: pa.Schema, vocabulary: Vocabulary) -> pa.Schema:
     except UnsupportedError as error:
         raise InvalidQueryError(str(error)) from error
     return slice_schema(fields, vocabulary)
+
+
+def with_event_times(schema: pa.Schema, vocabulary: Vocabulary) -> pa.Schema:
+    """Return the schema of slices of a dataset that begins here: every row has an event time (FUSION-12)."""
+    position = schema.get_field_index(vocabulary.event_time)
+    return schema.set(position, schema.field(position).with_nullable(False))
+
+
+def as_declared(schema: pa.Schema, declared: DataSchema | None) -> pa.Schema:
+    """Return the schema of a step's slice, in which those columns may be null that the dataset says may (FUSION-12).
+
+    Args:
+        schema: From ``output_schema``, as follows from the plan that ran, and so from what there was to read.
+        declared: Of the dataset; None where it has none yet, or states other columns, which is for its owner to say.
+    """
+    if declared is None:
+        return schema
+    stated = rows_schema_of(declared)
+    if stated.names != schema.names or any(one.type != other.type for one, other in zip(stated, schema, strict=True)):
+        return schema
+    return pa.schema([one.with_nullable(other.nullable) for one, other in zip(schema, stated, strict=True)])
 
 
 def free_name(word: str, names: Collection[str]) -> str:

@@ -1,6 +1,7 @@
 """The operations ``transform``, one step of a derivative, and ``check``, a grade for one before it is published.
 
-Source: clauses ENGINE-7, ENGINE-12, GATE-1 and FUSION-2 to FUSION-8 in ``spec/extensions/engine-contract.md``.
+Source: clauses ENGINE-7, ENGINE-12, GATE-1, FUSION-2 to FUSION-8 and FUSION-12 in
+``spec/extensions/engine-contract.md``.
 """
 
 import shutil
@@ -11,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from odf_engines.contract import GradeLevel, TransformRequest
 from odf_engines.datafusion.context import make_context, plan_query
 from odf_engines.datafusion.gate import check_plan, find_limits, has_union
-from odf_engines.datafusion.output import Result, check_columns, in_slice_types, output_schema
+from odf_engines.datafusion.output import (
+    Result,
+    as_declared,
+    check_columns,
+    in_slice_types,
+    output_schema,
+    with_event_times,
+)
 from odf_engines.datafusion.relations import count_rows, empty_rows, input_rows, register
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.arrow_texts import schema_text
@@ -41,7 +49,7 @@ def run(request: TransformRequest, folder: Path, memory_bytes: int) -> dict[str,
         check_columns(result.schema(), request.vocabulary)
         is_ordered = not has_union(raw)
         found = Result(result, request.vocabulary, work, is_ordered=is_ordered)
-        schema = output_schema(found.schema, request.vocabulary)
+        schema = as_declared(output_schema(found.schema, request.vocabulary), request.declared)
         rows_out = write_slice(
             found.iter_pieces(request.limits.output_rows),
             schema,
@@ -78,7 +86,7 @@ def run_check(request: dict[str, Any], folder: Path, memory_bytes: int) -> dict[
     except NotReplayableError as error:
         return _refusal(error.expression, error.reason, error.rewrite)
     except InvalidQueryError as error:
-        return _refusal(error.position or "query", error.message, "a query that can be run_check")
+        return _refusal(error.position or "query", error.message, "a query that can be run")
     finally:
         shutil.rmtree(folder / "work", ignore_errors=True)
 
@@ -93,7 +101,7 @@ def _grade(request: dict[str, Any], work: Path, memory_bytes: int) -> dict[str, 
     raw = plan_transform(context, request["transform"], inputs)
     result = in_slice_types(raw, vocabulary)
     check_columns(result.schema(), vocabulary)
-    schema = output_schema(Result(result, vocabulary, work).schema, vocabulary)
+    schema = with_event_times(output_schema(Result(result, vocabulary, work).schema, vocabulary), vocabulary)
     operations = {each.vocabulary.op for each in request["inputs"]}
     findings = [
         {"expression": each.expression, "reason": each.reason, "rewrite": each.rewrite}

@@ -154,6 +154,9 @@ def receive_grade(_request: Any, answer: Answer, _outputs: OutputFolder) -> Grad
     kind = answer.find_text("class")
     if kind not in {None, *TransformClass}:
         raise EngineFailureError(f"answer.class: no such class: {kind!r}")
+    follows = answer.find("follows_watermarks")
+    if not (follows is None or isinstance(follows, bool)):
+        raise EngineFailureError(f"answer.follows_watermarks: expected true or false, found {follows!r}")
     return Grade(
         level=GradeLevel(level),
         findings=findings,
@@ -163,6 +166,7 @@ def receive_grade(_request: Any, answer: Answer, _outputs: OutputFolder) -> Grad
         stages=_texts(answer.find("stages"), "stages")[:MAX_STAGES],
         key=None if answer.find("key") is None else _texts(answer.find("key"), "key"),
         lookbacks=_lookbacks(answer.find("lookbacks")),
+        follows_watermarks=follows,
     )
 
 

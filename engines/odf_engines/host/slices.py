@@ -65,8 +65,8 @@ def write_slice(
         The number of rows.
 
     Raises:
-        InvalidQueryError: A row without an event time, where the schema demands one; or a cell that holds no value of
-            its column's type.
+        InvalidQueryError: A row without an event time, or another value that the schema demands; or a cell that holds
+            no value of its column's type.
     """
     writer: pq.ParquetWriter | None = None
     count = 0
@@ -79,6 +79,13 @@ def write_slice(
                 raise InvalidQueryError(
                     f"a row of the result has no {event_time.name}; give it one, for a group without rows as in "
                     f"coalesce(max({event_time.name}), TIMESTAMP '1970-01-01 00:00:00')"
+                )
+            if found := [
+                each.name for each in list(schema)[4:] if not each.nullable and rows.column(each.name).null_count
+            ]:
+                raise InvalidQueryError(
+                    f"a row of the result has no {found[0]}, and the schema of the dataset says that every row has "
+                    f"one; give it a value, as in coalesce({found[0]}, ...)"
                 )
             arrays = [
                 pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64)),

@@ -53,6 +53,7 @@ def run(spark: SparkSession, request: dict[str, Any], _folder: Path) -> dict[str
         else {"expression": obstacle.expression, "reason": obstacle.reason, "rewrite": obstacle.rewrite},
         "stages": list(found.stages),
         "key": _key_of(found.known),
+        "follows_watermarks": _follows_watermarks(found.known),
         "lookbacks": {
             alias: {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(each).items()}
             for alias, each in _lookbacks_of(found.known).items()
@@ -69,6 +70,20 @@ def _lookbacks_of(known: Known | None) -> dict[str, Lookback]:
         case KnownAsOf():
             return as_of_join.list_lookbacks(known)
     return {}
+
+
+def _follows_watermarks(known: Known | None) -> bool | None:
+    """Say whether steps state a watermark as their inputs do (MAP-8, VIEW-8, WINDOW-6, ASOF-8)."""
+    match known:
+        case None:
+            return None
+        case KnownView():
+            return known.kept_times is not None
+        case KnownAsOfView():
+            return known.view.kept_times is not None
+        case KnownMap() | KnownAsOf():
+            return known.query.passes_event_time
+    return True
 
 
 def _key_of(known: Known | None) -> list[str] | None:

@@ -18,6 +18,7 @@ from odf_engines.contract import Finding, QueryTable, TransformRequest
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.spark.folded_rows import OFFSET, data_schema, with_versions
 from odf_engines.spark.gate.event_windows import EventSessions, EventWindow, find_event_window
+from odf_engines.spark.gate.kept_times import Units, find_kept_times
 from odf_engines.spark.gate.map_class import MapQuery, NoMapError, check_map, is_no_map
 from odf_engines.spark.gate.stages import list_stages
 from odf_engines.spark.gate.temporal_joins import AsOfQuery, find_as_of
@@ -62,6 +63,7 @@ class KnownView:
         depends_on_order: Whether its result is exact only in one fixed order of execution.
         result: Columns of the query.
         schema: Of its slices.
+        kept_times: How its event time is made of those of its inputs; None: it is another value (VIEW-8).
     """
 
     steps: tuple[ParsedStep, ...]
@@ -69,6 +71,7 @@ class KnownView:
     depends_on_order: bool
     result: StructType
     schema: pa.Schema
+    kept_times: frozenset[Units] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +317,8 @@ def _find_known(
             alike = {alias: each.names for alias, each in view.group_columns.items()}
             return KnownSessions(analysis.steps, sessions, in_order, result, schema, tables, alike)
         case None:
-            known = KnownView(analysis.steps, view, in_order, result, schema)
+            kept_times = find_kept_times(analysis.plan, inputs, vocabulary)
+            known = KnownView(analysis.steps, view, in_order, result, schema, kept_times)
             return KnownAsOfView(known, tables) if tables else known
 
 

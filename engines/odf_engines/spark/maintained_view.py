@@ -21,9 +21,11 @@ from pyspark.sql.functions import sum as total
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError
+from odf_engines.spark.arrivals import highest_watermark
 from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odf_engines.spark.fixed_order import allow_any_order, unspilled
 from odf_engines.spark.folded_rows import folded_rows
+from odf_engines.spark.gate.kept_times import Units
 from odf_engines.spark.gate.trees import iter_plan, simple_name
 from odf_engines.spark.java_side import analysed_plan
 from odf_engines.spark.known_transforms import KnownView
@@ -33,6 +35,7 @@ from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.sorted_runs import find_runs, has_plain_columns
 from odf_engines.spark.steps import analyse_transform, compute_steps
 from odf_engines.spark.touched_rows import keep_touched
+from odf_protocol.timestamp import Timestamp
 
 _COUNT, _LEAST, _MOST = "count", "least", "most"  # columns of the query are v0, v1, ... meanwhile
 OP = "op"
@@ -124,6 +127,27 @@ def iter_differences(
         yield from iter_operations(changes, known.result.names, request, work, piece_rows)
 
 
+def promised_watermark(spark: SparkSession, request: TransformRequest, known: KnownView) -> Timestamp | None:
+    """Return the watermark after a step: up to where all inputs are complete, never below the one before (VIEW-8)."""
+    stated = [highest_watermark(each) for each in request.inputs]
+    reached = [each for each in stated if each is not None]
+    if known.kept_times is None or len(reached) < len(stated):
+        return request.prev_watermark
+    lowest = min(reached)
+    if any(known.kept_times):
+        lowest = Timestamp.from_unix_ms(min(_cut_down(spark, lowest.unix_ms, units) for units in known.kept_times))
+    return lowest if request.prev_watermark is None else max(lowest, request.prev_watermark)
+
+
+def _cut_down(spark: SparkSession, unix_ms: int, units: Units) -> int:
+    time = f"timestamp_millis({unix_ms}L)"
+    for unit in units:  # a word of letters, from the query
+        time = f"date_trunc('{unit}', {time})"
+    (found,) = spark.sql(f"SELECT unix_millis({time})").collect()[0]
+    # What is no unit gives null, as do the rows of the query then.
+    return unix_ms if found is None else int(found)
+
+
 def _as_before(each: TransformInput) -> TransformInput:
     # What a query gives may rest on the order and the number of columns, so it sees those that there were.
     return replace(each, schema=each.prev_schema or each.schema, watermarks=())
@@ -179,7 +203,10 @@ def _find_few_changes(
         rows = rows.unionAll(before.toDF(*columns).withColumn(_COUNT, lit(-1)))
     # Many rows may come of a few; one more than are compared here tells.
     rows = rows.coalesce(1).limit(_MOST_COMPARED + 1)
-    found = pa.concat_tables(collect_pieces(rows, rows.schema))
+    pieces = [*collect_pieces(rows, rows.schema)]
+    if not pieces:  # a plan that is known to give no rows, as one over inputs without any, has no partition
+        return pa.table({name: pa.nulls(0) for name in columns}), np.zeros(0, dtype=np.int64)
+    found = pa.concat_tables(pieces)
     if found.num_rows > _MOST_COMPARED:
         return None
     return find_changes(found.select(columns), found.column(_COUNT), key)

@@ -24,7 +24,7 @@ from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.slices import write_slice
-from odf_engines.spark import as_of_join, closed_sessions
+from odf_engines.spark import as_of_join, closed_sessions, maintained_view
 from odf_engines.spark.as_of_join import iter_answer_changes
 from odf_engines.spark.changelog import mend_tables
 from odf_engines.spark.closed_windows import count_late_rows, iter_closed, promised_watermark
@@ -109,7 +109,7 @@ def _run(
         raise invalid_query(error) from error
     finally:
         shutil.rmtree(work.folder, ignore_errors=True)
-    watermark = _watermark(request, known)
+    watermark = _watermark(spark, request, known)
     return {
         "schema": schema_text(known.schema),
         "data": "data.parquet" if rows_out else None,
@@ -172,7 +172,7 @@ def _count_late_rows(request: TransformRequest, known: Known, work: Work) -> int
     return 0
 
 
-def _watermark(request: TransformRequest, known: Known) -> Timestamp | None:
+def _watermark(spark: SparkSession, request: TransformRequest, known: Known) -> Timestamp | None:
     """Return the watermark after the step, never below the one reported before (MAP-8, VIEW-8, WINDOW-6, ASOF-8)."""
     if isinstance(known, KnownWindows):
         return promised_watermark(request, known.window)
@@ -180,8 +180,11 @@ def _watermark(request: TransformRequest, known: Known) -> Timestamp | None:
         return closed_sessions.promised_watermark(request, known)
     if isinstance(known, KnownAsOf):
         return as_of_join.promised_watermark(request, known)
+    if isinstance(known, KnownView | KnownAsOfView):
+        view = known.view if isinstance(known, KnownAsOfView) else known
+        return maintained_view.promised_watermark(spark, request, view)
     stated: list[Timestamp] = []
-    if isinstance(known, KnownMap) and known.query.passes_event_time:
+    if known.query.passes_event_time:
         stated = [mark.event_time for mark in request.inputs[0].watermarks]
     if request.prev_watermark is not None:
         stated.append(request.prev_watermark)

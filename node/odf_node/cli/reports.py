@@ -53,6 +53,9 @@ def describe_report(report: Report) -> list[str]:
             lines = [_done_or_up_to_date(report, "derived")]
             if report.late_rows:
                 lines.append(f"{count_of(report.late_rows, 'row')} of its inputs came too late for what is closed")
+            if report.waits_for:
+                names = ", ".join(report.waits_for)
+                lines.append(f"it waits for a watermark of {names}: none was stated, so no row can be given so far")
         case AcceptanceReport():
             lines = _describe_acceptance(report)
     return [
@@ -143,6 +146,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
                 "upToDate": report.up_to_date,
                 "readRows": report.read_rows,
                 "lateRows": report.late_rows,
+                "waitsFor": list(report.waits_for),
                 "seconds": round(report.seconds, 3),
             }
         case AcceptanceReport():

@@ -14,5 +14,6 @@ if TYPE_CHECKING:
     from odf_node.derive import step_comparison as step_comparison
     from odf_node.derive import transforms as transforms
     from odf_node.derive import translation as translation
+    from odf_node.derive import waiting as waiting
 else:
     __getattr__ = late_modules(__name__)

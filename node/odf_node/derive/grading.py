@@ -16,6 +16,7 @@ from odf_engines.contract import Finding, Grade, GradeLevel, QueryTable, Transfo
 from odf_engines.engine import Offer, TransformSession
 from odf_engines.errors import EngineMissingError, NotReplayableError
 from odf_engines.registry import engines_offering, get_engine
+from odf_node import derive
 from odf_node.datasets.chains import load_view
 from odf_node.engines.finding import choose_build, get_engine_here
 from odf_node.engines.sessions import EngineHost
@@ -54,6 +55,11 @@ def describe_reach(record: DatasetRecord, chains: ChainStore, shelf: EngineShelf
     return f"{PER_STEP}; a dataset of the same query with 'engine: {whole[0]}' is over all rows, and corrected"
 
 
+_OUTER_JOINS = ("joins (left outer)", "joins (right outer)", "joins (full outer)")
+_AT_ONCE = (
+    "a row without a partner is given at once, and corrected or retracted when one comes; engines of streams wait "
+    "until none can come any more, as a window above a join with a bound in event time does here"
+)
 MEANINGS = {
     TransformClass.MAP: "each row follows from one row of its input",
     TransformClass.MAINTAINED: "corrected whenever its inputs change; each step computes the query over all of them",
@@ -66,13 +72,16 @@ MEANINGS = {
 class GradedTransform:
     """A transform and its grade; where there is none yet, ``reason`` says why.
 
-    ``is_stepwise`` is that of its engine.
+    ``is_stepwise`` is that of its engine; ``waits_for`` are inputs that state no watermark, without which it gives no
+    rows (PLAN-19); ``event_time`` is the name of that column.
     """
 
     dataset: str
     grade: Grade | None
     reason: str = ""
     is_stepwise: bool = False
+    waits_for: tuple[str, ...] = ()
+    event_time: str = Vocabulary().event_time
 
     @property
     def refusal(self) -> Finding | None:
@@ -80,6 +89,18 @@ class GradedTransform:
         if self.grade is None:
             return None
         return self.grade.findings[0] if self.grade.level is GradeLevel.REFUSED else self.grade.obstacle
+
+    @property
+    def states_no_watermark(self) -> str:
+        """Why it never states a watermark, and what would; empty where it does, or where nobody says."""
+        if self.grade is None or self.grade.follows_watermarks is not False:
+            return ""
+        name = self.event_time
+        return (
+            f"its {name} is no event time of its inputs, so windows and joins as of a time above it wait for ever; an "
+            f"input's {name} as it is, max({name}) of a group, greatest(...) of those of several inputs, or "
+            f"date_trunc('DAY', {name}), AS {name} would follow its inputs' watermarks"
+        )
 
     def describe(self) -> list[str]:
         """Say it in lines for people."""
@@ -89,6 +110,13 @@ class GradedTransform:
         meaning = f", {kind.value}: {MEANINGS[kind]}" if kind else f", {PER_STEP}" if self.is_stepwise else ""
         lines = [f"{self.dataset}: {self.grade.level.value}{meaning}"]
         lines += [f"  {each.expression}: {each.reason}" for each in self.grade.findings]
+        if any(each.startswith(_OUTER_JOINS) for each in self.grade.stages) and kind is TransformClass.MAINTAINED:
+            lines.append(f"  outer join: {_AT_ONCE}")
+        if self.states_no_watermark:
+            lines.append(f"  states no watermark: {self.states_no_watermark}")
+        lines += [
+            f"  gives no rows before {each} states a watermark, which it has not so far" for each in self.waits_for
+        ]
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -100,7 +128,13 @@ class GradedTransform:
             for each in self.grade.findings
         ]
         kind = self.grade.transform_class
-        return {"level": self.grade.level.value, "class": kind.value if kind else None, "findings": findings}
+        return {
+            "level": self.grade.level.value,
+            "class": kind.value if kind else None,
+            "findings": findings,
+            "statesWatermark": self.grade.follows_watermarks,
+            "waitsFor": list(self.waits_for),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +181,23 @@ class TransformGrader:
             EngineError: The engine failed.
         """
         tables = []
+        silent = []
+        is_waiting = derive.waiting.gives_by_watermarks(declared.transform)
+        temporal = {each.name for each in declared.transform.temporal_tables or ()}
         for item in declared.inputs:
             record = self.find_input(item.dataset_ref)
             view = None if record is None else load_view(self.chains, record.id)
-            if view is None or view.schema is None:
+            if record is None or view is None or view.schema is None:
                 return GradedTransform(dataset, None, f"input '{item.dataset_ref}' has no columns yet")
             name = item.alias or item.dataset_ref
             tables.append(QueryTable(name=name, vocabulary=view.vocabulary, schema=view.schema))
+            if is_waiting and view.watermark is None and (not temporal or name in temporal):
+                silent.append(record.name)
         grade = session.check(declared.transform, tables, vocabulary=vocabulary)
         is_stepwise = self.engines.get_engine(self.engines.choose_build(declared.transform)).is_stepwise
-        return GradedTransform(dataset, grade, is_stepwise=is_stepwise)
+        return GradedTransform(
+            dataset, grade, is_stepwise=is_stepwise, waits_for=tuple(silent), event_time=vocabulary.event_time
+        )
 
     def find_input(self, reference: str) -> DatasetRecord | None:
         """Find the dataset that an input names, by identity or by name."""

@@ -131,6 +131,7 @@ class TransformReport:
 
     ``reaches_heads``: the inputs were read to their ends. ``taken_rows``: of the inputs, that no step took before.
     ``late_rows``: of the inputs, that came too late to change what was given already, and were left out for that.
+    ``waits_for``: inputs that state no watermark, without which it gives no rows (PLAN-19).
     """
 
     record: DatasetRecord
@@ -142,6 +143,7 @@ class TransformReport:
     late_rows: int = 0
     seconds: float = 0.0
     reaches_heads: bool = True
+    waits_for: tuple[str, ...] = ()
 
 
 def run_of_step(

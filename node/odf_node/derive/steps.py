@@ -149,6 +149,7 @@ class StepBuilder:
             next_offset=view.next_offset,
             prev_checkpoint=checkpoint,
             prev_watermark=view.watermark,
+            declared=view.schema,
             limits=limits,
         )
         return Step(transform.transform.engine, transform, tuple(inputs), request)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import odf_protocol
 from odf_engines.contract import TransformResponse
 from odf_engines.engine import Engine
+from odf_node import derive
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.changelogs import TAKING, Changelogs
 from odf_node.datasets.engine_rows import EngineRows
@@ -28,7 +29,7 @@ from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.progress import UNHEARD, Count, Say
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import Checkpoint, DataSlice, ExecuteTransform, SetDataSchema
-from odf_protocol.schema_compat import is_same
+from odf_protocol.schema_compat import find_slice_incompatibility, is_same
 from odf_protocol.step_statistics import StepStatistics
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import STEP_BOUND, PlannedInput, StepBound
@@ -88,6 +89,7 @@ class Transformer:
             read_rows=sum(report.read_rows for report in reports),
             late_rows=sum(report.late_rows for report in reports),
             seconds=sum(report.seconds for report in reports),
+            waits_for=tuple(each.name for each in derive.waiting.find_waited_for(self.chains, record)),
         )
 
     def _count_waiting(self, record: DatasetRecord) -> int:
@@ -160,9 +162,10 @@ class Transformer:
         system_time = step.request.system_time
         schema = odf_protocol.schema_arrow.data_schema_of(response.schema)
         if view.schema is not None and not is_same(schema, view.schema):
+            differs = find_slice_incompatibility(view.schema, schema) or "an attribute of a column changed"
             raise UsageError(
-                f"the query of {record.name} gives other columns than the dataset has, as an input has others now; "
-                "make a new dataset whose query names its columns"
+                f"the query of {record.name} gives other columns than the dataset has: {differs}; where an input's "
+                "columns changed, make a new dataset whose query names its columns"
             )
         with ExitStack() as stack:
             outputs = StagedOutputs(self.objects, stack)

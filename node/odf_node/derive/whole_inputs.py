@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+import odf_protocol
 from odf_engines.contract import GradeLevel, QueryTable, TransformClass, TransformInput, TransformRequest, Watermark
 from odf_engines.engine import TransformSession
 from odf_node import derive
@@ -90,6 +91,9 @@ class WholeInputs:
         clock = clock or StepClock()
         with clock.measuring("starting"):
             grade = session.check(request.transform, tables, vocabulary=request.vocabulary)
+        if request.declared is None and grade.schema is not None:
+            # What a dataset says of its columns follows from its query, not from what its first step reads (FUSION-12).
+            request = replace(request, declared=odf_protocol.schema_arrow.data_schema_of(grade.schema))
         if grade.level is GradeLevel.REFUSED or grade.transform_class is None:
             return CompletedRequest(request)  # the engine says why when it is asked to run it
         if not grade.transform_class.reads_whole_inputs:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from odf_node import keys
+from odf_node import derive, keys
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.presence import Presence
 from odf_node.ports.chains import ChainStore
@@ -28,6 +28,7 @@ class DatasetSummary:
         ground: What its data rest on, in words; ``FROZEN`` where a dispute is open.
         absent_files: How many of its files are not here by choice.
         not_checked: What was taken without a look at it.
+        waits_for: Inputs of a derivative without rows that state no watermark, which its query needs (PLAN-19).
     """
 
     record: DatasetRecord
@@ -36,6 +37,7 @@ class DatasetSummary:
     ground: str
     absent_files: int
     not_checked: tuple[str, ...]
+    waits_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Listing:
             progress = decode_progress(states[record.id])
             unchecked = find_unchecked(self.commits, record)
             is_frozen = record.id in disputed and self._is_frozen(record.id)
+            waited_for = () if progress.row_count else derive.waiting.find_waited_for(self.chains, record)
             yield DatasetSummary(
                 record,
                 progress.row_count,
@@ -68,6 +71,7 @@ class Listing:
                 "FROZEN" if is_frozen else record.trust.in_words(progress.partial),
                 len(presence.find_absent(record)) if record.id in incomplete else 0,
                 unchecked.what if unchecked else (),
+                tuple(each.name for each in waited_for),
             )
 
     def _is_frozen(self, dataset_id: DatasetId) -> bool:

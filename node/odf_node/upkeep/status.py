@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from odf_node import ingest
+from odf_node import derive, ingest
 from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import load_view
@@ -145,6 +145,11 @@ class NodeStatus:
         except OdfError as error:
             yield Finding(Condition.UNSOUND, name, str(error), f"odf-node verify {name}")
             return
+        waited_for = () if view.schema is None else derive.waiting.find_waited_for(self.chains, record)
+        for each in waited_for:
+            yield Finding(Condition.WAITING, name, each.describe(), each.command)
+        if waited_for and view.watermark is None:
+            return  # a step would give nothing that a block could say
         rows = sum(each.offset_interval.row_count for each in planned if each.offset_interval)
         if not all(each.is_empty for each in planned):
             what = f"{count_of(rows, 'new row')} in its inputs" if rows else "news of its inputs"

@@ -52,6 +52,7 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
         row["watermark"] = row["watermark"] or "-"
         row["published"] = "yes" if row["published"] else "no"
         row["notChecked"] = ", ".join(row["notChecked"])
+        row["waitsFor"] = ", ".join(row["waitsFor"])
     columns = {
         "name": "NAME",
         "kind": "KIND",
@@ -64,6 +65,8 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
         columns["absentFiles"] = ">FILES NOT HERE"
     if any(row["notChecked"] for row in rows):
         columns["notChecked"] = "TAKEN UNCHECKED"
+    if any(row["waitsFor"] for row in rows):
+        columns["waitsFor"] = "WAITS FOR A WATERMARK OF"
     if arguments.wide:
         columns |= {"id": "ID", "head": "HEAD", "origin": "ORIGIN", "published": "PUBLISHED"}
     context.console.table(
@@ -125,6 +128,7 @@ def describe(summary: "DatasetSummary") -> dict[str, Any]:
         "trust": summary.ground,
         "absentFiles": summary.absent_files,
         "notChecked": list(summary.not_checked),
+        "waitsFor": list(summary.waits_for),
         "id": str(record.id),
         "head": str(record.head.hash),
         "origin": record.origin_url or "here",

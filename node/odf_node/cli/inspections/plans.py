@@ -114,13 +114,9 @@ def _iter_lines(plan: StepPlan) -> Iterator[str]:
     if (newest := plan.newest) is not None:
         yield f"  newest one block {newest.sequence_number}: {describe_step(newest.statistics, newest.basis)}"
         yield from (f"             {line}" for line in explain_time(newest.statistics))
-    # A maintained derivative never states one, and a window over it would be waited for in vain.
-    if plan.kind == "final":
-        for each in plan.inputs:
-            if each.watermark is None:
-                yield (
-                    f"  waiting    {each.dataset} has stated no watermark so far, and what waits for one is not given; "
-                    "maintained derivatives never state one"
-                )
+    for name in graded.waits_for:
+        yield f"  waiting    {name} has stated no watermark so far, and what waits for one is not given"
+    if graded.states_no_watermark:
+        yield f"  watermark  none: {graded.states_no_watermark}"
     if plan.inputs:
         yield "  next step  reads" if plan.is_due else "  next step  none: its inputs gained nothing since the last one"
