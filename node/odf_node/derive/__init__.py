@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from odf_node.derive import grading as grading
     from odf_node.derive import lineage as lineage
     from odf_node.derive import rebuilding as rebuilding
+    from odf_node.derive import rows_meant as rows_meant
     from odf_node.derive import step_comparison as step_comparison
     from odf_node.derive import transforms as transforms
     from odf_node.derive import translation as translation

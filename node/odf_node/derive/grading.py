@@ -18,15 +18,14 @@ from odf_engines.errors import EngineMissingError, NotReplayableError
 from odf_engines.registry import engines_offering, get_engine
 from odf_node import derive
 from odf_node.datasets.chains import load_view
+from odf_node.derive.rows_meant import check_meant, find_record
 from odf_node.engines.finding import choose_build, get_engine_here
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.engines import EngineShelf
 from odf_node.ports.errors import HomeCorruptError
-from odf_protocol.did import DatasetId
-from odf_protocol.errors import MalformedError
-from odf_protocol.events import DatasetKind, SetTransform, SetVocab
+from odf_protocol.events import DatasetKind, SetAttachments, SetTransform, SetVocab
 from odf_protocol.manifest import DatasetSnapshot
 from odf_protocol.vocabulary import Vocabulary
 
@@ -162,6 +161,9 @@ class TransformGrader:
         session = self.engines.own_session(self.engines.choose_build(event.transform))
         graded = self.grade(str(snapshot.name), event, vocabulary_of(snapshot), session)
         found = graded.refusal
+        if graded.is_stepwise and found is None and graded.grade is not None:
+            attachments = next((each for each in reversed(snapshot.metadata) if isinstance(each, SetAttachments)), None)
+            check_meant(self.chains, str(snapshot.name), event, attachments, graded.grade)
         if found is not None:
             raise NotReplayableError(f"transform of '{snapshot.name}': {found.expression}", found.reason, found.rewrite)
         return graded
@@ -201,11 +203,7 @@ class TransformGrader:
 
     def find_input(self, reference: str) -> DatasetRecord | None:
         """Find the dataset that an input names, by identity or by name."""
-        try:
-            return self.chains.find_dataset(DatasetId.parse(reference))
-        except MalformedError:
-            wanted = reference.lower()
-            return next((each for each in self.chains.list_datasets() if each.name.lower() == wanted), None)
+        return find_record(self.chains, reference)
 
 
 def vocabulary_of(snapshot: DatasetSnapshot) -> Vocabulary:

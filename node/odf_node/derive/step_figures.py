@@ -13,7 +13,7 @@ from types import MappingProxyType
 from msgspec import structs
 
 import odf_protocol
-from odf_engines.contract import TransformInput, TransformRequest, TransformResponse
+from odf_engines.contract import Grade, TransformInput, TransformRequest, TransformResponse
 from odf_engines.errors import LimitExceededError
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
@@ -56,6 +56,7 @@ class CompletedRequest:
     request: TransformRequest
     state_before: StateSize = NO_STATE
     state_after: StateSize = NO_STATE
+    grade: Grade | None = None
 
 
 def figures_of(

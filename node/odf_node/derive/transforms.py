@@ -136,6 +136,11 @@ class Transformer:
                 request = rows.put_into(step.request, planned)
             whole_inputs = WholeInputs(self.chains, self.object_names, rows)
             completed = whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined, clock=clock)
+            if view.schema is None and engine.is_stepwise and completed.grade is not None:
+                # Its inputs had no columns when it was added, so nobody could tell.
+                derive.rows_meant.check_meant(
+                    self.chains, record.name, step.transform, view.attachments, completed.grade
+                )
             with clock.measuring("checking"), naming_step(record, completed.request):
                 response = session.transform(completed.request)
             clock.split("checking", "computing", response.statistics.seconds)

@@ -95,7 +95,7 @@ class WholeInputs:
             # What a dataset says of its columns follows from its query, not from what its first step reads (FUSION-12).
             request = replace(request, declared=odf_protocol.schema_arrow.data_schema_of(grade.schema))
         if grade.level is GradeLevel.REFUSED or grade.transform_class is None:
-            return CompletedRequest(request)  # the engine says why when it is asked to run it
+            return CompletedRequest(request, grade=grade)  # the engine says why it refuses when it is asked to run it
         if not grade.transform_class.reads_whole_inputs:
             return CompletedRequest(request)
         # A join as of a time is final, and corrects what it said of rows that are corrected.
