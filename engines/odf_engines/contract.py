@@ -151,8 +151,7 @@ class TransformRequest:
         next_offset: Of the first output row.
         prev_checkpoint: State that the step before left.
         prev_watermark: Reported by the step before.
-        declared: Schema of the derivative that is in force, None where it has none yet. Which columns may be null is
-            said there once and for all, where an engine would conclude it anew from what each step reads.
+        declared: Schema of the derivative in force, which says what may be null (FUSION-12); None: it has none yet.
         limits: Tighter or wider than the session's only in ``wall_s`` and the output limits.
     """
 
@@ -391,7 +390,8 @@ class Grade:
         stages: What it does with its rows, for people; at most ``MAX_STAGES`` lines.
         key: Columns of the output that tell its rows apart; none of them where there is one row, None: not known.
         lookbacks: Of inputs of which not all rows before a step can count, by alias.
-        follows_watermarks: Whether steps state a watermark that follows from those of the inputs; None: it is not said.
+        time_columns: Of a result that is refused for want of an event time: what could be it.
+        follows_watermarks: Whether steps state a watermark as inputs do; None: it is not said.
     """
 
     level: GradeLevel
@@ -403,3 +403,4 @@ class Grade:
     key: tuple[str, ...] | None = None
     lookbacks: Mapping[str, Lookback] = field(default_factory=dict)
     follows_watermarks: bool | None = None
+    time_columns: tuple[str, ...] = ()

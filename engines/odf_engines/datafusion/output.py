@@ -21,6 +21,7 @@ from datafusion import DataFrameWriteOptions, col, functions, literal
 
 from odf_engines.datafusion.context import query_errors, quoted
 from odf_engines.errors import InvalidQueryError, LimitExceededError
+from odf_engines.host.event_times import NoEventTimeError
 from odf_engines.host.slices import slice_schema
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema
@@ -67,7 +68,8 @@ def check_columns(result: pa.Schema, vocabulary: Vocabulary) -> None:
         if op.nullable:
             raise InvalidQueryError(f"the column {op.name!r} has operations and may be null here: coalesce it")
     if vocabulary.event_time not in result.names:
-        raise InvalidQueryError(f"the result lacks the event time {vocabulary.event_time!r} among {result.names}")
+        times = [each.name for each in result if each.type in (_INSTANT, pa.date32())]
+        raise NoEventTimeError(vocabulary.event_time, result.names, times)
     kind = result.field(vocabulary.event_time).type
     if kind not in (_INSTANT, pa.date32()):
         raise InvalidQueryError(f"the event time {vocabulary.event_time!r} is {kind}, expected a date or a timestamp")

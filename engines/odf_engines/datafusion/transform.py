@@ -6,6 +6,7 @@ Source: clauses ENGINE-7, ENGINE-12, GATE-1, FUSION-2 to FUSION-8 and FUSION-12 
 
 import shutil
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from odf_engines.datafusion.output import (
 from odf_engines.datafusion.relations import count_rows, empty_rows, input_rows, register
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.arrow_texts import schema_text
+from odf_engines.host.event_times import NoEventTimeError, suggest_query
 from odf_engines.host.queries import OUTPUT, steps_of
 from odf_engines.host.slices import write_slice
 from odf_protocol.events import TransformSql
@@ -81,10 +83,21 @@ def _watermark(request: TransformRequest) -> Timestamp | None:
 
 def run_check(request: dict[str, Any], folder: Path, memory_bytes: int) -> dict[str, object]:
     """Grade the transform of a request; see ``host.worker`` for what goes in and out."""
+    numbers = count()
+
+    def look_at(transform: TransformSql) -> dict[str, object]:
+        return _grade(request | {"transform": transform}, folder / "work" / str(next(numbers)), memory_bytes)
+
     try:
-        return _grade(request, folder / "work", memory_bytes)
+        return look_at(request["transform"])
     except NotReplayableError as error:
         return _refusal(error.expression, error.reason, error.rewrite)
+    except NoEventTimeError as error:
+        absent = error.absent
+        times = {each.name: each.vocabulary.event_time for each in request["inputs"]}
+        query = suggest_query(request["transform"], times, absent.name, look_at)
+        refusal = _refusal("query", error.message, query or absent.ways_out)
+        return refusal | {"time_columns": list(absent.times)}
     except InvalidQueryError as error:
         return _refusal(error.position or "query", error.message, "a query that can be run")
     finally:

@@ -49,7 +49,12 @@ def decode_message(text: str) -> Any:
 
 
 def error_to_fields(error: EngineError) -> dict[str, Any]:
-    """Return an error as plain values, texts cut to a bound."""
+    """Return an error as plain values, texts cut to a bound; what an engine derives from one of ours is that one."""
+    match error:
+        case odf_engines.errors.InvalidQueryError():
+            error = odf_engines.errors.InvalidQueryError(error.message, position=error.position)
+        case odf_engines.errors.NotReplayableError():
+            error = odf_engines.errors.NotReplayableError(error.expression, error.reason, error.rewrite)
     return {"kind": type(error).__name__, **{name: _cut(value) for name, value in vars(error).items()}}
 
 

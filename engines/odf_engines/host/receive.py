@@ -167,6 +167,7 @@ def receive_grade(_request: Any, answer: Answer, _outputs: OutputFolder) -> Grad
         key=None if answer.find("key") is None else _texts(answer.find("key"), "key"),
         lookbacks=_lookbacks(answer.find("lookbacks")),
         follows_watermarks=follows,
+        time_columns=() if answer.find("time_columns") is None else _texts(answer.find("time_columns"), "time_columns"),
     )
 
 

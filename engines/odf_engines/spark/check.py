@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from odf_engines.contract import GradeLevel, Lookback, TransformClass
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.arrow_texts import schema_text
+from odf_engines.host.event_times import NoEventTimeError, suggest_query
 from odf_engines.spark import as_of_join, closed_sessions, closed_windows
 from odf_engines.spark.known_transforms import (
     Known,
@@ -40,6 +41,16 @@ def run(spark: SparkSession, request: dict[str, Any], _folder: Path) -> dict[str
         found = find_examination(spark, request["transform"], request["inputs"], request["vocabulary"])
     except NotReplayableError as error:
         return _refusal(error.expression, error.reason, error.rewrite)
+    except NoEventTimeError as error:
+        inputs, vocabulary, absent = request["inputs"], request["vocabulary"], error.absent
+        query = suggest_query(
+            request["transform"],
+            {each.name: each.vocabulary.event_time for each in inputs},
+            absent.name,
+            lambda transform: find_examination(spark, transform, inputs, vocabulary),
+        )
+        refusal = _refusal("query", error.message, query or absent.ways_out)
+        return refusal | {"time_columns": list(absent.times)}
     except InvalidQueryError as error:
         return _refusal(error.position or "query", error.message, "a query that can be run")
     obstacle = found.obstacle

@@ -9,7 +9,7 @@ know it (FUSION-5, FUSION-10 in ``spec/extensions/engine-contract.md``).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from odf_engines.contract import Finding, Grade, GradeLevel, QueryTable, TransformClass
@@ -72,7 +72,8 @@ class GradedTransform:
     """A transform and its grade; where there is none yet, ``reason`` says why.
 
     ``is_stepwise`` is that of its engine; ``waits_for`` are inputs that state no watermark, without which it gives no
-    rows (PLAN-19); ``event_time`` is the name of that column.
+    rows (PLAN-19); ``event_time`` is the name of that column, ``is_taken``: nobody declared it, it is the only time of
+    the result (GATE-18).
     """
 
     dataset: str
@@ -81,6 +82,7 @@ class GradedTransform:
     is_stepwise: bool = False
     waits_for: tuple[str, ...] = ()
     event_time: str = Vocabulary().event_time
+    is_taken: bool = False
 
     @property
     def refusal(self) -> Finding | None:
@@ -109,6 +111,11 @@ class GradedTransform:
         meaning = f", {kind.value}: {MEANINGS[kind]}" if kind else f", {PER_STEP}" if self.is_stepwise else ""
         lines = [f"{self.dataset}: {self.grade.level.value}{meaning}"]
         lines += [f"  {each.expression}: {each.reason}" for each in self.grade.findings]
+        if self.is_taken:
+            lines.append(
+                f"  event time: {self.event_time}, the only date or timestamp of the result, is taken for it "
+                f"(SetVocab with 'eventTimeColumn: {self.event_time}')"
+            )
         if any(each.startswith(_OUTER_JOINS) for each in self.grade.stages) and kind is TransformClass.MAINTAINED:
             lines.append(f"  outer join: {_AT_ONCE}")
         if self.states_no_watermark:
@@ -133,6 +140,7 @@ class GradedTransform:
             "findings": findings,
             "statesWatermark": self.grade.follows_watermarks,
             "waitsFor": list(self.waits_for),
+            "eventTimeTaken": self.event_time if self.is_taken else None,
         }
 
 
@@ -159,7 +167,7 @@ class TransformGrader:
 
     def _grade(self, snapshot: DatasetSnapshot, event: SetTransform) -> GradedTransform:
         session = self.engines.own_session(self.engines.choose_build(event.transform))
-        graded = self.grade(str(snapshot.name), event, vocabulary_of(snapshot), session)
+        graded = self.grade_declared(snapshot, event, session)
         found = graded.refusal
         if graded.is_stepwise and found is None and graded.grade is not None:
             attachments = next((each for each in reversed(snapshot.metadata) if isinstance(each, SetAttachments)), None)
@@ -167,6 +175,23 @@ class TransformGrader:
         if found is not None:
             raise NotReplayableError(f"transform of '{snapshot.name}': {found.expression}", found.reason, found.rewrite)
         return graded
+
+    def grade_declared(
+        self, snapshot: DatasetSnapshot, declared: SetTransform, session: TransformSession
+    ) -> GradedTransform:
+        """Grade the transform of a manifest; where it names no event time, and its result has one time, that is taken.
+
+        Raises:
+            EngineError: The engine failed.
+        """
+        name, vocabulary = str(snapshot.name), vocabulary_of(snapshot)
+        graded = self.grade(name, declared, vocabulary, session)
+        times = () if graded.grade is None else graded.grade.time_columns
+        words = [each for each in snapshot.metadata if isinstance(each, SetVocab)]
+        if len(times) != 1 or (words and words[-1].event_time_column is not None):
+            return graded
+        again = self.grade(name, declared, replace(vocabulary, event_time=times[0]), session)
+        return graded if again.refusal else replace(again, is_taken=True)
 
     def grade(
         self, dataset: str, declared: SetTransform, vocabulary: Vocabulary, session: TransformSession
@@ -210,3 +235,13 @@ def vocabulary_of(snapshot: DatasetSnapshot) -> Vocabulary:
     """Return the names of the system columns that a manifest declares."""
     words = [each for each in snapshot.metadata if isinstance(each, SetVocab)]
     return Vocabulary.of(words[-1]) if words else Vocabulary()
+
+
+def with_event_time(snapshot: DatasetSnapshot, graded: GradedTransform | None) -> DatasetSnapshot:
+    """Return a manifest that declares the event time that was taken for it (GATE-18)."""
+    if graded is None or not graded.is_taken:
+        return snapshot
+    words = [each for each in snapshot.metadata if isinstance(each, SetVocab)]
+    declared = replace(words[-1] if words else SetVocab(), event_time_column=graded.event_time)
+    others = (each for each in snapshot.metadata if not isinstance(each, SetVocab))
+    return replace(snapshot, metadata=(declared, *others))

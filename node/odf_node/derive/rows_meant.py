@@ -10,6 +10,9 @@ import re
 from typing import Final
 
 from odf_engines.contract import Grade
+from odf_engines.engine import Offer
+from odf_engines.errors import EngineMissingError
+from odf_engines.registry import engines_offering, get_engine
 from odf_node.datasets.chains import load_view
 from odf_node.derive.waiting import gives_by_watermarks
 from odf_node.errors import UsageError
@@ -40,7 +43,6 @@ _CORRECTING: Final = re.compile(
     r"\b(?:group\s+by|join|union|intersect|except|distinct|over\s*\(|limit|having|max|min|sum|avg|count)\b",
     re.IGNORECASE,
 )
-_OWN_ENGINE: Final = "spark"
 _MOST_DEPTH: Final = 100  # guess: derivatives of derivatives
 
 
@@ -69,7 +71,7 @@ def check_meant(
             raise UsageError(
                 f"the query of '{dataset}' {_ACROSS_ROWS[found]} the new rows of each step, and '{record.name}' "
                 f"corrects and retracts rows, which {declared.transform.engine} would count as further rows; instead: "
-                f"'engine: {_OWN_ENGINE}', which computes it over the current rows and corrects what it gave; or, "
+                f"{_other_engine()}, which computes it over the current rows and corrects what it gave; or, "
                 "where changes are meant to count as rows, as other nodes count them, the attachment "
                 f"'{TRANSFORM_PATH}' (SetAttachments) with '{_KEY}: {_MEANT}'"
             )
@@ -110,13 +112,29 @@ def may_correct(chains: ChainStore, record: DatasetRecord, depth: int = 0) -> bo
     if gives_by_watermarks(transform) and not transform.temporal_tables:
         return False  # each window once
     texts = [each.query for each in transform.queries or ()] + ([transform.query] if transform.query else [])
-    is_own = transform.engine.lower() == _OWN_ENGINE
-    if is_own and not transform.temporal_tables and (len(names) > 1 or any(_CORRECTING.search(each) for each in texts)):
+    is_stepwise = _is_stepwise(transform.engine)
+    if (
+        not is_stepwise
+        and not transform.temporal_tables
+        and (len(names) > 1 or any(_CORRECTING.search(each) for each in texts))
+    ):
         return True
-    if not is_own and not any(re.search(rf"\b{re.escape(view.vocabulary.op)}\b|\*", each) for each in texts):
+    if is_stepwise and not any(re.search(rf"\b{re.escape(view.vocabulary.op)}\b|\*", each) for each in texts):
         return False  # operations that are not passed on become appends
     inputs = [find_record(chains, each) for each in names]
     return depth >= _MOST_DEPTH or any(each is None or may_correct(chains, each, depth + 1) for each in inputs)
+
+
+def _other_engine() -> str:
+    whole = [name for name in engines_offering(Offer.TRANSFORM) if not get_engine(name).is_stepwise]
+    return f"'engine: {whole[0]}'" if whole else "an engine over all rows (pip install 'odf-node[spark]')"
+
+
+def _is_stepwise(name: str) -> bool:
+    try:
+        return get_engine(name).is_stepwise
+    except EngineMissingError:
+        return False  # one that is not here may correct what it gave
 
 
 def _root_may_correct(view: DatasetView) -> bool:

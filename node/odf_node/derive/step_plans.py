@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from odf_engines.contract import TransformClass
 from odf_node.datasets.chains import iter_slices, load_view
-from odf_node.derive.grading import MEANINGS, GradedTransform, TransformGrader, vocabulary_of
+from odf_node.derive.grading import MEANINGS, GradedTransform, TransformGrader
 from odf_node.derive.step_log import StepLog, StoredStep
 from odf_node.derive.steps import StepBuilder
 from odf_node.errors import UsageError
@@ -193,7 +193,7 @@ class StepPlanner:
             for event in snapshot.metadata if snapshot.kind is DatasetKind.DERIVATIVE else ():
                 if isinstance(event, SetTransform):
                     session = self.grader.engines.own_session(self.grader.engines.choose_build(event.transform))
-                    graded = self.grader.grade(str(snapshot.name), event, vocabulary_of(snapshot), session)
+                    graded = self.grader.grade_declared(snapshot, event, session)
                     plans.append(self._plan(str(snapshot.name), event, graded, {}, is_new=True))
         if not plans:
             raise UsageError("the manifest describes no derivative, so there is no query to plan")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.host.event_times import NoEventTimeError
 from odf_engines.spark.gate.trees import (
     expressions_of,
     items,
@@ -198,7 +199,15 @@ def _check_event_time(plan: Any, vocabulary: Vocabulary) -> None:
             if kind not in ("date", "timestamp", "timestamp_ntz"):
                 raise InvalidQueryError(f"column {vocabulary.event_time}: expected a date or timestamp, found {kind}")
             return
-    raise InvalidQueryError(f"the output lacks its event time; select a date or timestamp AS {vocabulary.event_time}")
+    raise no_event_time(plan, vocabulary)
+
+
+def no_event_time(plan: Any, vocabulary: Vocabulary) -> NoEventTimeError:
+    """Return the error of a plan that has no event time, with those columns that could be it."""
+    columns = [(str(each.name()), str(each.dataType().typeName())) for each in items(plan.output())]
+    log = (vocabulary.offset, vocabulary.op, vocabulary.system_time)
+    times = [name for name, kind in columns if kind in ("date", "timestamp", "timestamp_ntz") and name not in log]
+    return NoEventTimeError(vocabulary.event_time, [name for name, _kind in columns], times)
 
 
 def _passes_event_time(plan: Any, nodes: list[Any], view: Any, source: Vocabulary, vocabulary: Vocabulary) -> bool:

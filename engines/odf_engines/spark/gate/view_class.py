@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.spark.gate.map_class import no_event_time
 from odf_engines.spark.gate.trees import items, iter_plan, number_of, simple_name, view_name
 from odf_protocol.vocabulary import Vocabulary
 
@@ -209,10 +210,7 @@ def check_output_columns(plan: Any, vocabulary: Vocabulary) -> None:
             if kind not in ("date", "timestamp", "timestamp_ntz"):
                 raise InvalidQueryError(f"column {vocabulary.event_time}: expected a date or timestamp, found {kind}")
             return
-    raise InvalidQueryError(
-        f"the output lacks its event time; select a date or timestamp AS {vocabulary.event_time}, "
-        f"for a group max({vocabulary.event_time}) AS {vocabulary.event_time}"
-    )
+    raise no_event_time(plan, vocabulary)
 
 
 def _types_of(columns: list[Any]) -> list[tuple[str, str]]:

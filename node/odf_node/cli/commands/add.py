@@ -78,6 +78,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             node.ingestor.check_changes(record, snapshots[place].metadata)
     with context.console.progress("looking at the queries"):
         graded = {each.dataset: each for each in node.grader.grade_all(snapshots)}
+    snapshots = [derive.grading.with_event_time(each, graded.get(str(each.name))) for each in snapshots]
     added = node.creator.add_all(
         snapshots, node.clock, replaces=arguments.replace, block_version=arguments.block_version
     )
