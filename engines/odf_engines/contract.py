@@ -1,9 +1,8 @@
 """What a node asks of an engine and what it gets back; who answers is in ``engine``.
 
-Nouns: an *engine* is a content-addressed runtime; it *offers* to run transforms, to ingest, to answer questions, or
-several of these, each with a contract of its own; a *session* is one running, sandboxed process of it that answers
-several requests; a *request* fixes everything its result depends on; a *response* points to files in the session's
-workspace, which the caller moves or deletes. Responses have been checked as hostile before they are returned.
+Nouns: an *engine* is a content-addressed runtime that *offers* operations; a *session* is one sandboxed process of it;
+a *request* fixes everything its result depends on; a *response* points to files in the session's workspace, which the
+caller moves or deletes. Responses have been checked as hostile before they are returned.
 
 Source: clauses ENGINE-1 to ENGINE-12 in ``spec/extensions/engine-contract.md``; ODF "Engine contract".
 """
@@ -100,19 +99,15 @@ class TransformInput:
         vocabulary: Names of its system columns.
         schema: In force at the step; needed when there are no slices.
         slices: Parquet files of this node, oldest first; read only.
-        hashes: Of these files as the input's blocks name them, in the same order; empty: not known. Some engines read
-            files by name, and their names are their hashes.
+        hashes: Of these files as blocks name them, in the same order, by which some engines read; empty: not known.
         offset_interval: Rows of them to read, None for none.
         prev_offset: Last row before the step, None if there is none.
-        earlier_slices: With all rows before the step, oldest first, for a query over whole inputs (VIEW-3); the last
-            one may be the first of ``slices``. Empty for a map; without those that the query's ``Lookback`` leaves out.
-        earlier_intervals: Offsets of the rows of ``earlier_slices``, in the same order; empty: they have all before the
-            step.
+        earlier_slices: All before the step (VIEW-3) that no ``Lookback`` leaves out; the last may be in ``slices``, too.
+        earlier_intervals: Offsets of the rows of ``earlier_slices``, in the same order; empty: all before the step.
         prev_schema: In force before the step, None where no step was before or nobody says; then it is ``schema``.
         watermarks: Every watermark its blocks in the step stated, oldest first.
         prev_watermark: The highest that a block before the step stated.
-        earlier_watermarks: All that blocks before the step stated, oldest first, for a query that is final; of those
-            before the first row that is given the highest is enough.
+        earlier_watermarks: All before the step, oldest first, for a final query; the highest before the first row.
         earlier_since_us: Rows that are older do not count, nor do versions before it, and some of them are not given.
     """
 
@@ -149,8 +144,7 @@ class TransformRequest:
         inputs: In the order of SetTransform.
         system_time: Of the block to be; rows carry it in whole milliseconds.
         next_offset: Of the first output row.
-        prev_checkpoint: State that the step before left.
-        prev_watermark: Reported by the step before.
+        prev_checkpoint, prev_watermark: What the step before left, and reported.
         declared: Schema of the derivative in force, which says what may be null (FUSION-12); None: it has none yet.
         limits: Tighter or wider than the session's only in ``wall_s`` and the output limits.
     """
