@@ -102,7 +102,7 @@ class TransformInput:
         hashes: Of these files as blocks name them, in the same order, by which some engines read; empty: not known.
         offset_interval: Rows of them to read, None for none.
         prev_offset: Last row before the step, None if there is none.
-        earlier_slices: All before the step (VIEW-3) that no ``Lookback`` leaves out; the last may be in ``slices``, too.
+        earlier_slices: All before the step (VIEW-3) that no ``Lookback`` leaves out; the last may be in ``slices``.
         earlier_intervals: Offsets of the rows of ``earlier_slices``, in the same order; empty: all before the step.
         prev_schema: In force before the step, None where no step was before or nobody says; then it is ``schema``.
         watermarks: Every watermark its blocks in the step stated, oldest first.
