@@ -145,7 +145,7 @@ class TransformRequest:
         system_time: Of the block to be; rows carry it in whole milliseconds.
         next_offset: Of the first output row.
         prev_checkpoint, prev_watermark: What the step before left, and reported.
-        declared: Schema of the derivative in force, which says what may be null (FUSION-12); None: it has none yet.
+        declared: Schema of the derivative in force, which says what may be null (FUSION-14); None: it has none yet.
         limits: Tighter or wider than the session's only in ``wall_s`` and the output limits.
     """
 

@@ -1,4 +1,4 @@
-"""Clause FUSION-12: derivatives of DataFusion go on, whatever each of their steps finds to read."""
+"""Clause FUSION-14: derivatives of DataFusion go on, whatever each of their steps finds to read."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,4 @@
-"""Clauses PLAN-19, VIEW-8, VIEW-14: what a derivative waits for is said, and comes where views follow their inputs."""
+"""Clauses PLAN-20, VIEW-8, VIEW-14: what a derivative waits for is said, and comes where views follow their inputs."""
 
 from pathlib import Path
 from typing import Final

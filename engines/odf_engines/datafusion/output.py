@@ -92,13 +92,13 @@ def output_schema(result: pa.Schema, vocabulary: Vocabulary) -> pa.Schema:
 
 
 def with_event_times(schema: pa.Schema, vocabulary: Vocabulary) -> pa.Schema:
-    """Return the schema of slices of a dataset that begins here: every row has an event time (FUSION-12)."""
+    """Return the schema of slices of a dataset that begins here: every row has an event time (FUSION-14)."""
     position = schema.get_field_index(vocabulary.event_time)
     return schema.set(position, schema.field(position).with_nullable(False))
 
 
 def as_declared(schema: pa.Schema, declared: DataSchema | None) -> pa.Schema:
-    """Return the schema of a step's slice, in which those columns may be null that the dataset says may (FUSION-12).
+    """Return the schema of a step's slice, in which those columns may be null that the dataset says may (FUSION-14).
 
     Args:
         schema: From ``output_schema``, as follows from the plan that ran, and so from what there was to read.

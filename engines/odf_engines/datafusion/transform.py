@@ -1,6 +1,6 @@
 """The operations ``transform``, one step of a derivative, and ``check``, a grade for one before it is published.
 
-Source: clauses ENGINE-7, ENGINE-12, GATE-1, FUSION-2 to FUSION-8 and FUSION-12 in
+Source: clauses ENGINE-7, ENGINE-12, GATE-1, FUSION-2 to FUSION-8 and FUSION-14 in
 ``spec/extensions/engine-contract.md``.
 """
 

@@ -72,7 +72,7 @@ class GradedTransform:
     """A transform and its grade; where there is none yet, ``reason`` says why.
 
     ``is_stepwise`` is that of its engine; ``waits_for`` are inputs that state no watermark, without which it gives no
-    rows (PLAN-19); ``event_time`` is the name of that column, ``is_taken``: nobody declared it, it is the only time of
+    rows (PLAN-20); ``event_time`` is the name of that column, ``is_taken``: nobody declared it, it is the only time of
     the result (GATE-18).
     """
 

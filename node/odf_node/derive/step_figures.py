@@ -132,7 +132,7 @@ class TransformReport:
 
     ``reaches_heads``: the inputs were read to their ends. ``taken_rows``: of the inputs, that no step took before.
     ``late_rows``: of the inputs, that came too late to change what was given already, and were left out for that.
-    ``waits_for``: inputs that state no watermark, without which it gives no rows (PLAN-19).
+    ``waits_for``: inputs that state no watermark, without which it gives no rows (PLAN-20).
     """
 
     record: DatasetRecord

@@ -3,7 +3,7 @@
 Which queries do is the engine's to say (``Grade``), and it takes seconds to ask. Here it is read off the query, since
 windows in event time and joins as of a time have one spelling each; it is for people, and decides nothing.
 
-Source: clause PLAN-19 in ``spec/transform.md``.
+Source: clause PLAN-20 in ``spec/transform.md``.
 """
 
 import re

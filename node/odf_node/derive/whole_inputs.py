@@ -92,7 +92,7 @@ class WholeInputs:
         with clock.measuring("starting"):
             grade = session.check(request.transform, tables, vocabulary=request.vocabulary)
         if request.declared is None and grade.schema is not None:
-            # What a dataset says of its columns follows from its query, not from what its first step reads (FUSION-12).
+            # What a dataset says of its columns follows from its query, not from what its first step reads (FUSION-14).
             request = replace(request, declared=odf_protocol.schema_arrow.data_schema_of(grade.schema))
         if grade.level is GradeLevel.REFUSED or grade.transform_class is None:
             return CompletedRequest(request, grade=grade)  # the engine says why it refuses when it is asked to run it

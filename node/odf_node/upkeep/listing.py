@@ -28,7 +28,7 @@ class DatasetSummary:
         ground: What its data rest on, in words; ``FROZEN`` where a dispute is open.
         absent_files: How many of its files are not here by choice.
         not_checked: What was taken without a look at it.
-        waits_for: Inputs of a derivative without rows that state no watermark, which its query needs (PLAN-19).
+        waits_for: Inputs of a derivative without rows that state no watermark, which its query needs (PLAN-20).
     """
 
     record: DatasetRecord
