@@ -20,6 +20,7 @@ from odf_node.composition import Node
 from odf_node.datasets.changelogs import Changelogs
 from odf_node.errors import UnsoundResultError
 from odf_node.home import Home
+from odf_node.ports.access import ReadGrants
 from odf_node.ports.progress import Silence
 from odf_node.trust.auditing import publish_finding
 from odf_node.trust.verifying import Verifier
@@ -187,6 +188,11 @@ def test_step_over_an_input_that_breaks_the_rule_itself_is_taken_and_said(tmp_pa
     (said,) = report.warnings
     assert said.startswith("takes back 1 row too many, from block ")
     assert report.decision.reason.endswith(said)
+    # An input that is hidden from whoever offers the chain is no excuse, and so is found out by nobody.
+    hidden = Judge.create(tmp_path / "hidden")
+    hidden.accept(root)
+    offer = derivative.offer(reads=ReadGrants(published=False))
+    hidden.refuse(offer, derivative.files, rule=RULE, policy=Policy.INTEGRITY)
     # Who does not hold the input cannot find that out.
     other = Judge.create(tmp_path / "other")
     other.refuse(derivative.offer(), derivative.files, rule=RULE, policy=Policy.INTEGRITY)

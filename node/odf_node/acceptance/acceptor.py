@@ -149,7 +149,7 @@ class Acceptor:
             if offer.portion.has_files:
                 self._locate_objects(candidate, arrivals, paths)  # (4)
             if offer.portion.has_rows:
-                changelogs = Changelogs(self.chains, self.objects, self.engines.rows)
+                changelogs = Changelogs(self.chains, self.objects, self.engines.rows, offer.reads)
                 checked = check_rows(chain, paths, self.say, reader=reader, changelogs=changelogs)  # (5)
             witnesses = others.witnesses(chain, offered) if rule.policy is Policy.ATTESTED else ()
             named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)

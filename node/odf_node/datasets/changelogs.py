@@ -12,8 +12,10 @@ from odf_node import rows
 from odf_node.datasets.chains import load_view
 from odf_node.errors import UnsoundResultError
 from odf_node.ports import StoredObjects
+from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.rows import RowsCache
+from odf_node.readable_inputs import find_input
 from odf_node.rows.slice_process import RowReader, SliceProcess, reader_of_own_files
 from odf_protocol.block import Block, decode_block
 from odf_protocol.dataset_view import DatasetView
@@ -37,11 +39,15 @@ TAKING: Final = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Changelogs:
-    """Asks about the rows of chains; ``objects`` has the files of blocks that are held here."""
+    """Asks about the rows of chains; ``objects`` has the files of blocks that are held here.
+
+    ``reads``: what of this node whoever offers a chain may know; an input hidden from them is no excuse (EX-83).
+    """
 
     chains: ChainStore
     objects: StoredObjects
     cache: RowsCache
+    reads: ReadGrants = READS_EVERYTHING
 
     def find_unsound(
         self, view: DatasetView, *, first: int, new: "Sequence[ChainSlice]", reader: RowReader
@@ -83,7 +89,7 @@ class Changelogs:
         """Say whether a dataset is derived from one that takes back what is not there, which it may hand on."""
         with SliceProcess() as reader:
             for dataset_id in () if view.transform is None else input_ids(view.transform):
-                record = self.chains.find_dataset(dataset_id)
+                record = find_input(self.chains, dataset_id, self.reads)
                 slices = (
                     None if record is None else self.list_slices(dataset_id, before=record.head.sequence_number + 1)
                 )
