@@ -103,7 +103,7 @@ proof: install
 	while [ $$first -lt $$end ]; do \
 		left=$$((end - first)); pairs=$$((left < 100 ? left : 100)); \
 		echo "== pairs $$first to $$((first + pairs - 1))"; \
-		VIEW_SEED=$$first VIEW_EXAMPLES=$$pairs nice -n 15 $(BIN)/pytest tests/property/test_maintained_views.py --timeout=3600 || failed=1; \
+		VIEW_SEED=$$first VIEW_EXAMPLES=$$pairs nice -n 15 $(BIN)/pytest tests/property/test_maintained_views.py tests/property/test_large_views.py --timeout=3600 || failed=1; \
 		first=$$((first + pairs)); \
 	done; exit $$failed
 

@@ -22,7 +22,7 @@ from support.view_histories import Change, View, expected_rows, fold, random_que
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = int(os.environ.get("VIEW_EXAMPLES", "10"))
+EXAMPLES = int(os.environ.get("VIEW_EXAMPLES", "5"))
 SEED = int(os.environ.get("VIEW_SEED", "0"))
 PER_TEST = 5
 
