@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from odf_engines.reading import process
-from odf_engines.reading.process import ReaderProcess, ReadingLimits
+from odf_engines.reading.limits import ReadingLimits
+from odf_engines.reading.process import ReaderProcess
 from odf_engines.sandbox.layers import Layer
 from odf_engines.sandbox.profile import Mount, Profile
 from support import reader_probe

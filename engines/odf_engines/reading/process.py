@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
@@ -23,6 +23,7 @@ from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.output_reader import profile_of_reader
 from odf_engines.host.runtime import ENTRY, confined_command, package_folder
+from odf_engines.reading.limits import PART_BYTES, ReadingLimits
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Profile
@@ -31,22 +32,10 @@ from odf_protocol.errors import MalformedError, OdfError, RejectedError, Unavail
 
 PROGRAM: Final = "odf_engines.reading.program"
 _PACKAGES: Final = ("msgspec", "numpy", "pyarrow")
-PART_BYTES: Final = 1024 * 1024  # guess: large enough that its line of JSON costs nothing
-MOST_FILES: Final = 200  # of one request; Source: unix(7), SCM_RIGHTS: at most 253 with one message
 _BESIDE_BYTES: Final = 256 * 1024 * 1024  # guess: libraries and their data, which the limit of the kernel leaves out
 _LIFETIME_CPU_S: Final = 1_000_000  # each request has a limit of its own
 _KILLED: Final = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _Found = TypeVar("_Found")
-
-
-@dataclass(frozen=True, slots=True)
-class ReadingLimits:
-    """What one request may cost."""
-
-    memory_bytes: int = 2 * 1024**3  # guess: batches of 65,536 rows of 30 kB; what engines get
-    cpu_s: int = 120  # guess: any slice of some megabytes on a slow machine
-    cpu_s_per_megabyte: int = 10  # guess: a hundred times of what ordinary columns take
-    written_bytes: int = 4 * 1024**3  # guess: what engines may write
 
 
 class _OpenProcess(SandboxedProcess):

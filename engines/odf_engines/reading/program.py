@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from odf_engines import reading
-from odf_engines.reading.process import PART_BYTES
+from odf_engines.reading.limits import PART_BYTES
 from odf_engines.reading.slices import (
     check_slice,
     hash_values_of,

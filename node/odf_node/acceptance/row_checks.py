@@ -6,12 +6,10 @@ blocks, so an offer is refused for the same block and on the same grounds whatev
 Source: clause ROWS-7 in ``spec/extensions/acceptance.md``.
 """
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from threading import Lock
 from typing import BinaryIO, Final
 
@@ -26,8 +24,6 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
 LARGE_BYTES: Final = 16 * 1024 * 1024  # guess: reading it takes longer than to start a reader for it
-MOST_READERS: Final = 2
-"""Each may take the memory that one slice may cost."""
 MOST_AHEAD: Final = 64
 """Slices whose blocks and schemas are kept in memory until they arrive; later ones are checked in their turn."""
 
@@ -39,17 +35,16 @@ class _Awaited:
 
 
 class RowChecks:
-    """Readers for the slices of one offer; asked as a single ``SliceProcess`` is. Closed by its maker."""
+    """One reader for the slices of one offer, asked as a ``SliceProcess`` is. Closed by its maker."""
 
     def __init__(self, path_of: Callable[[Multihash], Path]) -> None:
-        """Begin without readers; ``path_of`` says where the file of an object is that is here."""
+        """Begin without a reader; ``path_of`` says where the file of an object is that is here."""
         self._path_of = path_of
         self._arriving = Lock()
         self._awaited: dict[Multihash, list[_Awaited]] = {}
         self._found: dict[int, Future[int]] = {}
-        self._readers = [SliceProcess()]
-        self._idle: SimpleQueue[SliceProcess] = SimpleQueue()
-        self._threads: ThreadPoolExecutor | None = None
+        self._reader = SliceProcess()
+        self._thread: ThreadPoolExecutor | None = None
 
     def expect(self, chain: CheckedChain, large: Collection[Multihash], here: Collection[Multihash]) -> None:
         """Check these slices of the chain, each of which is large, when they arrive; now those that are ``here``."""
@@ -62,64 +57,50 @@ class RowChecks:
                 if sum(map(len, self._awaited.values())) >= MOST_AHEAD:
                     break
         if self._awaited:
-            count = min(len(self._awaited), MOST_READERS, len(os.sched_getaffinity(0)))
-            self._readers += [SliceProcess() for _ in range(count - len(self._readers))]
-            self._threads = ThreadPoolExecutor(count, "row-checks")
-            for reader in self._readers:
-                self._idle.put(reader)
+            self._thread = ThreadPoolExecutor(1, "row-checks")
             for name in here:
                 self._arrive(name)
 
     def start(self) -> None:
-        """Start the readers: they are up when the first files are here."""
-        for reader in self._readers:
-            reader.start()
+        """Start the reader: it is up when the first files are here."""
+        self._reader.start()
 
     def hearing(self, objects: ArrivingObjects) -> ArrivingObjects:
         """Give ``objects`` to those who bring them, so that what arrives is heard of here."""
-        return objects if self._threads is None else _Heard(objects, self._arrive)
+        return objects if self._thread is None else _Heard(objects, self._arrive)
 
     def check(self, path: Path, block: Block, view: DatasetView) -> int:
         """Say what was found, or find it now; as ``SliceProcess.check``."""
-        if self._threads is None:
-            return self._readers[0].check(path, block, view)
-        found = self._found.get(block.sequence_number) or self._threads.submit(self._read, path, block, view)
+        if self._thread is None:
+            return self._reader.check(path, block, view)
+        found = self._found.get(block.sequence_number) or self._thread.submit(self._reader.check, path, block, view)
         return found.result()
 
     def fingerprint(self, path: Path, *, key: bytes, vocabulary: Vocabulary, target: BinaryIO) -> None:
         """Write fingerprints, when all slices were asked about; as ``SliceProcess.fingerprint``."""
-        self._readers[0].fingerprint(path, key=key, vocabulary=vocabulary, target=target)
+        self._reader.fingerprint(path, key=key, vocabulary=vocabulary, target=target)
 
     def read_window(
         self, path: Path, *, first: int, count: int, columns: Sequence[str], most_characters: int
     ) -> list[list[tuple[str, int] | None]]:
         """Read rows as texts, when all slices were asked about; as ``SliceProcess.read_window``."""
-        reader = self._readers[0]
-        return reader.read_window(path, first=first, count=count, columns=columns, most_characters=most_characters)
+        asked = {"first": first, "count": count, "columns": columns, "most_characters": most_characters}
+        return self._reader.read_window(path, **asked)  # type: ignore[arg-type]
 
     def close(self) -> None:
-        """End the readers, also in the middle of a slice."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
-            for reader in self._readers:
-                reader.stop()
-            self._threads.shutdown()
-        for reader in self._readers:
-            reader.close()
+        """End the reader, also in the middle of a slice."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+            self._reader.stop()
+            self._thread.shutdown()
+        self._reader.close()
 
     def _arrive(self, name: Multihash) -> None:
-        assert self._threads is not None
+        assert self._thread is not None
         with self._arriving:
             for each in self._awaited.pop(name, ()):
-                found = self._threads.submit(self._read, self._path_of(name), each.block, each.view)
+                found = self._thread.submit(self._reader.check, self._path_of(name), each.block, each.view)
                 self._found[each.block.sequence_number] = found
-
-    def _read(self, path: Path, block: Block, view: DatasetView) -> int:
-        reader = self._idle.get()
-        try:
-            return reader.check(path, block, view)
-        finally:
-            self._idle.put(reader)
 
 
 class _Heard:

@@ -13,7 +13,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
 
 from odf_engines import reading
-from odf_engines.reading.process import MOST_FILES, ReaderProcess, ReadingLimits
+from odf_engines.reading.limits import MOST_FILES, ReadingLimits
+from odf_engines.reading.process import ReaderProcess
 from odf_node.ports.rows import EventTimes
 from odf_protocol import hashing
 from odf_protocol.block import Block, encode_block
