@@ -334,11 +334,15 @@ class QueryRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResponse:
-    """The answer, as Parquet."""
+    """The answer, as Parquet; to a question also as Arrow's stream, which came out of the sandbox in which it was read.
+
+    Outside of a sandbox nobody reads the former (SANDBOX-17).
+    """
 
     result_path: Path
     schema: pa.Schema
     rows: int
+    rows_path: Path | None = None
 
 
 class TransformClass(StrEnum):

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from odf_engines.contract import IngestRequest
-from odf_engines.host.ingest_receive import read_first_rows
 from odf_engines.ingest.appending import append_source, convert_source
 from odf_engines.ingest.result import Folders, name_samples
 from odf_engines.ingest_parts import ConverterCall
-from odf_engines.stage_figures import SampledStage
+from odf_engines.reading.files import read_table
+from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage
 from odf_protocol.events import DataTypeInt64, DataTypeString, MergeStrategyAppend, ReadStepCsv
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -45,7 +45,7 @@ def run(folder: Path, work: Any, *converters: ConverterCall, **changes: Any) -> 
     assert work(request, folders) is not None
     named = name_samples(folders)
     return {
-        stage: read_first_rows(output / named[f"sample_{stage}"]).to_pylist()
+        stage: read_table(output / named[f"sample_{stage}"], most=MOST_SAMPLE_ROWS).to_pylist()
         for stage in SampledStage
         if f"sample_{stage}" in named
     }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from odf_engines.host import receive as receive
     from odf_engines.host import slices as slices
     from odf_engines.host import step_parts as step_parts
+    from odf_engines.host import tables as tables
     from odf_engines.host import worker as worker
 else:
     __getattr__ = late_modules(__name__)

@@ -6,17 +6,18 @@ Source: clauses ENGINE-5, ENGINE-6 and ENGINE-19 in ``spec/extensions/engine-con
 and ING-25.
 """
 
+import io
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryResponse, Statistics
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.output_checks import RowsFound, SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, receive_result, slice_check
+from odf_engines.host.tables import table_of
 from odf_engines.ingest_parts import MAX_CODES, MAX_IGNORED, MAX_REASONS, QuarantineReason
 from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageFigures, read_stage_figures
 from odf_engines.stage_names import names_of
@@ -97,7 +98,9 @@ def find_samples(request: IngestRequest, answer: Answer, outputs: OutputFolder) 
         path = outputs.find(answer, f"sample_{stage.value}")
         if path is not None:
             outputs.check(path, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
-            found[stage] = read_first_rows(path)
+            sink = io.BytesIO()
+            outputs.copy(path, sink, MOST_SAMPLE_ROWS)
+            found[stage] = table_of(sink.getvalue())
     return found
 
 
@@ -174,10 +177,3 @@ def receive_converted(request: IngestRequest, answer: Answer, outputs: OutputFol
 def receive_preprocessed(_request: Any, answer: Answer, outputs: OutputFolder, *, limits: Limits) -> QueryResponse:
     """Take over what a query made of them; errors as ``receive_query``."""
     return receive_result(answer, outputs, limits, most_decoded_bytes=limits.decoded_bytes)
-
-
-def read_first_rows(path: Path) -> pa.Table:
-    """Read a few rows, and no more of the file."""
-    with pq.ParquetFile(path) as file:
-        first = next(file.iter_batches(batch_size=MOST_SAMPLE_ROWS), None)
-        return file.schema_arrow.empty_table() if first is None else pa.Table.from_batches([first])

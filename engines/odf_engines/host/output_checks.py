@@ -31,9 +31,13 @@ class SizeCheck:
 
     Attributes:
         most_decoded_bytes: Of all its values as Arrow holds them.
+        schema: Of its columns; None: any.
+        rows: How many it has; None: any.
     """
 
     most_decoded_bytes: int
+    schema: "pa.Schema | None" = None
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,8 @@ import pyarrow as pa
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.messages import error_to_fields
 from odf_engines.host.output_checks import RowsCheck, SizeCheck
-from odf_engines.host.output_rows import check_file
+from odf_engines.host.output_rows import check_file, copy_first
+from odf_engines.host.parts import Parts
 from odf_protocol.events import OffsetInterval
 from odf_protocol.vocabulary import Vocabulary
 
@@ -29,6 +30,11 @@ def main(arguments: dict[str, Any]) -> None:
 
 def _answer(request: dict[str, Any], memory_bytes: int) -> dict[str, Any]:
     try:
+        if request["check"] == "copy":
+            parts = Parts()
+            copy_first(Path(request["path"]), parts, request["most"])
+            parts.flush_all()
+            return {"copied": True}
         found = check_file(Path(request["path"]), _check_of(request))
     except MemoryError:
         return {"error": error_to_fields(LimitExceededError("memory_bytes", allowed=memory_bytes))}
@@ -42,13 +48,18 @@ def _answer(request: dict[str, Any], memory_bytes: int) -> dict[str, Any]:
 
 def _check_of(request: dict[str, Any]) -> RowsCheck | SizeCheck:
     if request["check"] == "size":
-        return SizeCheck(most_decoded_bytes=request["most_decoded_bytes"])
+        schema = None if request["schema"] is None else _schema_of(request)
+        return SizeCheck(most_decoded_bytes=request["most_decoded_bytes"], schema=schema, rows=request["rows"])
     start, end = request["interval"]
     return RowsCheck(
-        schema=pa.ipc.read_schema(pa.BufferReader(base64.b64decode(request["schema"]))),
+        schema=_schema_of(request),
         vocabulary=Vocabulary(*request["vocabulary"]),
         interval=OffsetInterval(start=start, end=end),
         system_time_ms=request["system_time_ms"],
         most_rows=request["most_rows"],
         most_decoded_bytes=request["most_decoded_bytes"],
     )
+
+
+def _schema_of(request: dict[str, Any]) -> pa.Schema:
+    return pa.ipc.read_schema(pa.BufferReader(base64.b64decode(request["schema"])))

@@ -10,18 +10,22 @@ import base64
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.messages import error_from_fields
 from odf_engines.host.output_checks import OPERATIONS, RowsCheck, RowsFound, SizeCheck
+from odf_engines.host.parts import receive_parts
 from odf_engines.host.runtime import confined_command, find_runtime
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import kernel_limits
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _PACKAGES = ("msgspec", "numpy", "pyarrow")
 
@@ -82,11 +86,23 @@ class OutputReader:
 
     def check(self, path: Path, check: RowsCheck | SizeCheck, *, wall_s: float) -> RowsFound:
         """Run a check; see ``OutputFolder.check``."""
-        request = {"path": f"/exchange/done/{path.relative_to(self._folder)}", **_fields_of(check)}
+        return _found_in(self._ask(path, _fields_of(check), wall_s))
+
+    def copy(self, path: Path, target: BinaryIO, most: int | None, *, wall_s: float) -> None:
+        """Copy rows; see ``OutputFolder.copy``."""
+        match self._ask(path, {"check": "copy", "most": most}, wall_s, target):
+            case {"copied": True}:
+                return
+            case {"error": fields}:
+                raise error_from_fields(fields)
+        raise EngineFailureError("output could not be read: no answer that makes sense")
+
+    def _ask(self, path: Path, fields: dict[str, Any], wall_s: float, target: BinaryIO | None = None) -> Any:
+        request = {"path": f"/exchange/done/{path.relative_to(self._folder)}", **fields}
         try:
             process = self._running()
             process.send(json.dumps(request).encode(), wall_s)
-            answer = json.loads(process.receive(wall_s))
+            return receive_parts(process, wall_s, target, most_bytes=self._limits.decoded_bytes)
         except EngineFailureError as error:
             self.close()
             raise EngineFailureError(f"output could not be read: {error.message}", log=error.log) from error
@@ -95,10 +111,12 @@ class OutputReader:
             raise LimitExceededError(
                 error.limit, allowed=error.allowed, found=error.found, where="reading the output"
             ) from error
-        except (ValueError, RecursionError) as error:
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             self.close()
             raise EngineFailureError("output could not be read: no answer that makes sense") from error
-        return _found_in(answer)
+        except BaseException:
+            self.close()  # the rest of its answer would be taken for the next one
+            raise
 
     def stop(self) -> None:
         """End the process at once and do not wait; from any thread."""
@@ -139,13 +157,19 @@ def _found_in(answer: Any) -> RowsFound:
 
 def _fields_of(check: RowsCheck | SizeCheck) -> dict[str, Any]:
     if isinstance(check, SizeCheck):
-        return {"check": "size", "most_decoded_bytes": check.most_decoded_bytes}
+        schema = None if check.schema is None else _text_of(check.schema)
+        bounds = {"most_decoded_bytes": check.most_decoded_bytes, "rows": check.rows}
+        return {"check": "size", "schema": schema, **bounds}
     return {
         "check": "rows",
-        "schema": base64.b64encode(check.schema.serialize().to_pybytes()).decode("ascii"),
+        "schema": _text_of(check.schema),
         "vocabulary": check.vocabulary.columns,
         "interval": [check.interval.start, check.interval.end],
         "system_time_ms": check.system_time_ms,
         "most_rows": check.most_rows,
         "most_decoded_bytes": check.most_decoded_bytes,
     }
+
+
+def _text_of(schema: "pa.Schema") -> str:
+    return base64.b64encode(schema.serialize().to_pybytes()).decode("ascii")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.output_checks import OPERATIONS, RowsCheck, RowsFound, SizeCheck
+from odf_engines.host.tables import copy_rows
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.hashing.arrow0 import Arrow0Hasher
 from odf_protocol.hashing.reader_schema import reader_schema
@@ -44,9 +46,22 @@ def check_file(path: Path, check: RowsCheck | SizeCheck) -> RowsFound:
     if isinstance(check, RowsCheck):
         return _check_rows(path, check)
     with _opened(path) as file:
-        for _ in _batches(file, check.most_decoded_bytes):
-            pass
+        if check.schema is not None and not file.schema_arrow.remove_metadata().equals(check.schema):
+            raise EngineFailureError("output has other columns than the answer says")
+        found = sum(batch.num_rows for batch in _batches(file, check.most_decoded_bytes))
+    if check.rows not in {None, found}:
+        raise EngineFailureError(f"output: expected {check.rows} rows, found {found}")
     return RowsFound()
+
+
+def copy_first(path: Path, target: Any, most: int | None) -> None:
+    """Write the first rows of a file that was checked, or all, as ``tables.read_rows`` reads them.
+
+    Raises:
+        EngineFailureError: It is no Parquet file.
+    """
+    with _opened(path) as file:
+        copy_rows(file, target, columns=None, most=most)
 
 
 def _check_rows(path: Path, check: RowsCheck) -> RowsFound:

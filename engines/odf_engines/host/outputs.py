@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from odf_engines import host
 from odf_engines.contract import Limits
@@ -142,6 +142,17 @@ class OutputFolder:
         if self._reader is None:
             return host.output_rows.check_file(path, check)
         return self._reader.check(path, check, wall_s=self._limits.wall_s)
+
+    def copy(self, path: Path, target: BinaryIO, most: int | None = None) -> None:
+        """Write the rows of a file that was checked, or the first ones, as ``host.tables.read_rows`` reads them.
+
+        Raises:
+            EngineFailureError, LimitExceededError: As ``check``.
+        """
+        if self._reader is None:
+            host.output_rows.copy_first(path, target, most)
+        else:
+            self._reader.copy(path, target, most, wall_s=self._limits.wall_s)
 
 
 def _copy(descriptor: int, target: Path, size_bytes: int) -> None:

@@ -15,6 +15,5 @@ if TYPE_CHECKING:
     from odf_engines.reading import row_windows as row_windows
     from odf_engines.reading import row_writing as row_writing
     from odf_engines.reading import slices as slices
-    from odf_engines.reading import tables as tables
 else:
     __getattr__ = late_modules(__name__)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Final
 
-PART_BYTES: Final = 1024 * 1024  # guess: large enough that its line of JSON costs nothing
 MOST_FILES: Final = 200  # of one request; Source: unix(7), SCM_RIGHTS: at most 253 with one message
 
 

@@ -22,8 +22,9 @@ from typing import Any, BinaryIO, Final, TypeVar
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.output_reader import profile_of_reader
+from odf_engines.host.parts import count_of, receive_parts
 from odf_engines.host.runtime import ENTRY, confined_command, package_folder
-from odf_engines.reading.limits import PART_BYTES, ReadingLimits
+from odf_engines.reading.limits import ReadingLimits
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Profile
@@ -111,9 +112,9 @@ class ReaderProcess:
             wall_s = 60.0 + 10 * cpu_s  # of a machine that does much else
             try:
                 process.send(json.dumps(request).encode(), wall_s, descriptors)
-                answer = self._receive(process, wall_s, target)
+                answer = receive_parts(process, wall_s, target, most_bytes=self.limits.written_bytes)
                 if "error" not in answer:
-                    body = process.receive_bytes(_count(answer["bytes"], most_bytes), wall_s)
+                    body = process.receive_bytes(count_of(answer["bytes"], most_bytes), wall_s)
                     return read(answer["result"], body)
                 error = _error_of(answer["error"], sequence_number)
             except EngineFailureError as failure:
@@ -143,19 +144,6 @@ class ReaderProcess:
         if self._process is not None:
             process, self._process = self._process, None
             process.kill()
-
-    def _receive(self, process: SandboxedProcess, wall_s: float, target: BinaryIO | None) -> dict[str, Any]:
-        """Return the answer; what comes in parts before it goes to ``target``."""
-        written_bytes = 0
-        while True:
-            answer: dict[str, Any] = json.loads(process.receive(wall_s))
-            if target is None or "part" not in answer:
-                return answer
-            part_bytes = _count(answer["part"], PART_BYTES)
-            written_bytes += part_bytes
-            if written_bytes > self.limits.written_bytes:
-                raise LimitExceededError("written_bytes", allowed=self.limits.written_bytes)
-            target.write(process.receive_bytes(part_bytes, wall_s))
 
     def _start(self) -> SandboxedProcess:
         missing = missing_layers(accepted_layers(os.environ))
@@ -188,12 +176,6 @@ def _open(path: Path, opened: ExitStack) -> int:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise MalformedError("slice", where=path.name, expected="a plain file")
     return descriptor
-
-
-def _count(value: Any, most: int) -> int:
-    if type(value) is not int or not 0 <= value <= most:
-        raise ValueError(f"expected a count of at most {most}")
-    return value
 
 
 def _error_of(fields: dict[str, Any], sequence_number: int | None) -> OdfError | None:

@@ -11,7 +11,6 @@ Source: clause ROWS-6 in ``spec/extensions/acceptance.md``.
 
 import base64
 import contextlib
-import io
 import json
 import mmap
 import os
@@ -25,7 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from odf_engines import reading
-from odf_engines.reading.limits import PART_BYTES
+from odf_engines.host.parts import Parts
+from odf_engines.host.tables import copy_rows, table_bytes
 from odf_engines.reading.slices import (
     check_slice,
     hash_values_of,
@@ -36,7 +36,6 @@ from odf_engines.reading.slices import (
     read_slice,
     summarise,
 )
-from odf_engines.reading.tables import table_bytes
 from odf_protocol.block import decode_block
 from odf_protocol.changelog_balance import CHANGE, are_taken
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
@@ -130,7 +129,7 @@ def _check(request: dict[str, Any], file: pa.Buffer) -> Answer:
 
 def _fingerprint(request: dict[str, Any], file: pa.Buffer) -> Answer:
     """Write the rows of a slice as ``CHANGE`` has them."""
-    known, parts = Vocabulary(*request["vocabulary"]), _Parts()
+    known, parts = Vocabulary(*request["vocabulary"]), Parts()
     fingerprints = RowFingerprints(base64.b64decode(request["key"]))
     for batch in iter_rows(file):
         found = fingerprints.of(batch, (known.offset, known.op, known.system_time))
@@ -143,36 +142,10 @@ def _fingerprint(request: dict[str, Any], file: pa.Buffer) -> Answer:
 
 
 def _rewrite(request: dict[str, Any], file: pa.Buffer) -> Answer:
-    parts = _Parts()
+    parts = Parts()
     reading.row_writing.rewrite_slice(file, cast("BinaryIO", parts), **_claims_of(request))
     parts.flush_all()
     return None, b""
-
-
-class _Parts(io.BufferedIOBase):
-    """A file that goes out through standard output, piece by piece; see ``process``."""
-
-    def __init__(self) -> None:
-        self._held = bytearray()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._held += data
-        if len(self._held) >= PART_BYTES:
-            self.flush_all()
-        return len(data)
-
-    def flush_all(self) -> None:
-        """Send what is held."""
-        view = memoryview(bytes(self._held))
-        self._held.clear()
-        for start in range(0, len(view), PART_BYTES):
-            part = view[start : start + PART_BYTES]
-            sys.stdout.buffer.write(json.dumps({"part": len(part)}).encode() + b"\n")
-            sys.stdout.buffer.write(part)
-        sys.stdout.buffer.flush()
 
 
 def _claims_of(request: dict[str, Any]) -> dict[str, Any]:
@@ -255,7 +228,7 @@ def _new_rows(request: dict[str, Any], *files: pa.Buffer) -> Answer:
     schema = decode_block(base64.b64decode(request["schema"]), expected_hash=None).event
     assert isinstance(schema, SetDataSchema)
     assert schema.schema is not None
-    parts, words = _Parts(), Vocabulary(*request["vocabulary"])
+    parts, words = Parts(), Vocabulary(*request["vocabulary"])
     reading.new_rows.write_new_rows(files, schema.schema, words, cast("BinaryIO", parts), **request["arguments"])
     parts.flush_all()
     return None, b""
@@ -265,8 +238,16 @@ def _evolve(request: dict[str, Any], file: pa.Buffer) -> Answer:
     schema = decode_block(base64.b64decode(request["schema"]), expected_hash=None).event
     assert isinstance(schema, SetDataSchema)
     assert schema.schema is not None
-    parts = _Parts()
+    parts = Parts()
     reading.evolved_rows.write_in_columns(file, cast("BinaryIO", parts), schema.schema)
+    parts.flush_all()
+    return None, b""
+
+
+def _copy(request: dict[str, Any], file: pa.Buffer) -> Answer:
+    parts = Parts()
+    with open_slice(file) as opened:
+        copy_rows(opened, parts, columns=request["columns"], most=request["most"])
     parts.flush_all()
     return None, b""
 
@@ -304,6 +285,7 @@ _OPERATIONS: Final[Mapping[str, Callable[..., Answer]]] = {
     "last rows": _last_rows,
     "new rows": _new_rows,
     "evolve": _evolve,
+    "copy": _copy,
     "hash": _hash,
     "describe": _describe,
 }

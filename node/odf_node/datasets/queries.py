@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from odf_engines import host
 from odf_engines.contract import Limits, QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
 from odf_node import datasets
@@ -53,7 +54,8 @@ class AnswerFile:
     """An answer as the engine wrote it.
 
     Attributes:
-        path: Parquet in the session's workspace, gone with it; whoever keeps it moves it.
+        path: Arrow's stream, as ``host.tables`` reads it, in the session's workspace; gone with it, so whoever keeps
+            it moves it.
         engine: As of an ``Answer``.
     """
 
@@ -114,7 +116,8 @@ class QueryRunner:
             UsageError: More was set aside than can be asked at once.
         """
         found = self.ask(sql, as_of=as_of, max_rows=max_rows, engine=engine, records=records, limits=limits, more=more)
-        return Answer(datasets.row_files.read_table(found.path), found.engine)
+        with found.path.open("rb") as file:
+            return Answer(host.tables.table_in(file), found.engine)
 
     def ask(
         self,
@@ -156,7 +159,8 @@ class QueryRunner:
                     raise
                 reason = f"{', '.join(empty)} has no rows yet: 'odf-node pull' or 'odf-node ingest' brings some"
                 raise InvalidQueryError(reason, position=error.position) from error
-            return AnswerFile(response.result_path, answered_by)
+            assert response.rows_path is not None  # of every question
+            return AnswerFile(response.rows_path, answered_by)
 
     def read_quarantine(self, record: DatasetRecord, *, as_of: Timestamp | None) -> "pa.Table":
         """Read the rows that ingests set aside, as ``NAME__quarantine`` has them; no engine is asked.

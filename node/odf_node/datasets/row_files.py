@@ -1,4 +1,4 @@
-"""Files of rows that this node or an engine of it wrote, read with Arrow."""
+"""Files of rows that an engine wrote or another node had, read in a sandbox (SANDBOX-17)."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -6,38 +6,31 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from odf_engines.reading.files import opened_rows, read_table
 from odf_protocol.cell_values import cell_value
 
-_BATCH_ROWS = 512  # guess: of rows that may be long texts
-
-
-def read_table(path: Path) -> pa.Table:
-    """Read a file; Arrow's own would load all that data sets of many files need, and pandas where it is."""
-    with pq.ParquetFile(path) as file:
-        return file.read()
+__all__ = ["iter_given_names", "iter_kept", "plain_rows", "read_events", "read_first", "read_table"]
 
 
 def iter_kept(path: Path) -> Iterator[dict[str, Any]]:
     """Read the rows of an entry of quarantine."""
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+    with opened_rows(path) as (_, batches):
+        for batch in batches:
             yield from batch.to_pylist()
 
 
 def iter_given_names(path: Path) -> Iterator[str]:
     """Read the names of columns in the rows of an entry of quarantine; some more than once."""
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=["columns"]):
+    with opened_rows(path, columns=["columns"]) as (_, batches):
+        for batch in batches:
             yield from pc.unique(pc.struct_field(pc.list_flatten(batch.column(0)), "name")).to_pylist()
 
 
 def read_first(path: Path, most: int, names: tuple[str, ...] | None = None) -> tuple[dict[str, Any], ...]:
     """Read the first rows of a file as JSON has them, or these columns of them."""
-    with pq.ParquetFile(path) as file:
-        first = next(file.iter_batches(batch_size=most, columns=names and [*names]), None)
-        return () if first is None else plain_rows([first])
+    with opened_rows(path, columns=names, most=most) as (_, batches):
+        return plain_rows(batches)
 
 
 def plain_rows(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, Any], ...]:
@@ -51,7 +44,7 @@ def plain_rows(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, Any], ...]:
 
 def read_events(paths: Iterable[Path], schema: pa.Schema, offset: str, after: int) -> pa.Table:
     """Read the events behind an offset; columns may have been added since the first file."""
-    parts = [pq.read_table(path) for path in paths]
+    parts = [read_table(path) for path in paths]
     if not parts:
         return schema.empty_table()
     table = pa.concat_tables([schema.empty_table(), *parts], promote_options="permissive").select(schema.names)

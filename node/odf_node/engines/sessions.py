@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from odf_engines import host
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryRequest, QueryResponse
 from odf_engines.engine import (
     ClusterEngine,
@@ -26,8 +25,9 @@ from odf_engines.engine import (
     TellsProgress,
 )
 from odf_engines.errors import EngineMissingError, UnsuitableSourceError
+from odf_engines.reading.files import read_table
 from odf_engines.registry import engines_offering, find_preprocess_engine, get_ingest_engine
-from odf_engines.stage_figures import IngestStage, SampledStage, StageClock, merge_stages
+from odf_engines.stage_figures import MOST_SAMPLE_ROWS, IngestStage, SampledStage, StageClock, merge_stages
 from odf_node.configuration.declaration import QUERY_ENGINE, Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
@@ -156,7 +156,7 @@ class EngineHost:
             sums.count(rows_out=made.rows)
         samples = dict(read.samples)
         if request.has_samples:
-            samples[SampledStage.QUERIED] = host.ingest_receive.read_first_rows(made.result_path)
+            samples[SampledStage.QUERIED] = read_table(made.result_path, most=MOST_SAMPLE_ROWS)
         read = replace(read, rows=made.result_path, quarantine=kept, samples={})
         prepared = replace(request, converters=(), has_samples=False, prepared=read)
         response = self._ask_to_ingest(lambda session: session.ingest(prepared))

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from odf_engines import host
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.ports.errors import mapped_os_errors
 
@@ -66,10 +66,11 @@ class Answers:
             The ticket, and what it is for.
         """
         ticket = secrets.token_bytes(_TICKET_BYTES)
-        with pq.ParquetFile(found) as file:
-            schema, rows = file.schema_arrow.remove_metadata(), file.metadata.num_rows
+        with pa.OSFile(str(found)) as file:
+            schema, batches = host.tables.read_rows(file)
+            rows = sum(batch.num_rows for batch in batches)
         with mapped_os_errors(found):
-            path = found.replace(self._workspace.path / f"answer-{secrets.token_hex(8)}.parquet")
+            path = found.replace(self._workspace.path / f"answer-{secrets.token_hex(8)}.arrows")
             size_bytes = path.stat().st_size
         kept = KeptAnswer(owner, path, schema, rows, size_bytes, self._clock_s() + KEPT_S)
         with self._lock:

@@ -14,8 +14,8 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as flight
-import pyarrow.parquet as pq
 
+from odf_engines import host
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
 from odf_node.composition import Node
 from odf_node.flight.answers import Answers, KeptAnswer, Statements
@@ -28,8 +28,6 @@ from odf_node.http.callers import Caller
 from odf_node.http.problems import problem_of
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 
-BATCH_ROWS: Final = 8_192
-"""Rows that are read at once, as the engines write them."""
 MESSAGE_BYTES: Final = 4 << 20  # guess: clients take messages of 16 MiB, and others of 4
 _MOST_CHARACTERS: Final = 2_000  # guess: of an error
 _CLOSED: Final = b"\x08\x01"
@@ -126,7 +124,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
         kept = self._answers.find(asked.fields.statement_handle, caller.peer)
         if kept is None:
             raise MalformedError("ticket", expected="one that was given to you within the last minute")
-        return flight.GeneratorStream(kept.schema, self._iter_batches(caller, kept, pq.ParquetFile(kept.path)))
+        return flight.GeneratorStream(kept.schema, self._iter_batches(caller, pa.OSFile(str(kept.path))))
 
     @_explained
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
@@ -183,12 +181,12 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
         self._gate.admit(context)
         raise UnsupportedError("ListFlights: ask for tables")
 
-    def _iter_batches(self, caller: Caller, kept: KeptAnswer, opened: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    def _iter_batches(self, caller: Caller, opened: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         try:
             with opened:
-                for batch in opened.iter_batches(BATCH_ROWS):
+                for batch in host.tables.read_rows(opened)[1]:
                     self._gate.note_sent(caller, batch.nbytes)
-                    yield from _cut(pa.RecordBatch.from_arrays(batch.columns, schema=kept.schema))
+                    yield from _cut(batch)
         except flight.FlightError:
             raise
         except Exception as error:  # noqa: BLE001 - the edge

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, QuarantineReason, ValidatorCall
+from odf_engines.reading.files import read_table
 from odf_node.engines.sessions import EngineHost
 from odf_node.ingest.standing_rows import content_of
 from odf_node.wording import count_of
@@ -104,7 +105,7 @@ def check_corrected(
     )
     response = engines.ingest(request)
     if response.quarantine_path is not None:
-        found = pq.read_table(response.quarantine_path, columns=["record", "errors"]).to_pylist()
+        found = read_table(response.quarantine_path, columns=("record", "errors")).to_pylist()
         offsets = after.column(known.offset).to_pylist()
         raise InvalidCorrectionError(dataset, {offsets[row["record"] - 1]: _describe(row["errors"]) for row in found})
     return response.warnings

@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from odf_engines import host
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.ingest.json_records import BrokenJsonError, parse_object
 from odf_engines.ingest.source_schema import find_declared
@@ -174,7 +175,9 @@ def compute_mended(
         # The operator's own, and it passes the gate.
         query = f"SELECT {ROW_COLUMN} AS mended, {columns} FROM {_TABLE}"  # noqa: S608
         response = engines.query_session().query(QueryRequest(tables=(source,), sql=query, limits=engines.limits))
-        answered = {each.pop("mended"): each for each in pq.read_table(response.result_path).to_pylist()}
+        assert response.rows_path is not None  # of every question
+        with response.rows_path.open("rb") as file:
+            answered = {each.pop("mended"): each for each in host.tables.table_in(file).to_pylist()}
     finally:
         path.unlink(missing_ok=True)
     return {

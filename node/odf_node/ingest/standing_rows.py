@@ -14,10 +14,10 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from odf_engines import records
 from odf_engines.contract import IngestRequest
+from odf_engines.reading.files import read_table
 from odf_node.datasets.queries import QueryRunner
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
@@ -92,10 +92,10 @@ def read_values(engines: EngineHost, view: DatasetView, path: Path, scratch: Pat
     )
     read = engines.convert(request)
     if read.quarantine is not None:
-        bad = pq.read_table(read.quarantine, columns=["record", "errors"]).to_pylist()[:_SHOWN]
+        bad = read_table(read.quarantine, columns=("record", "errors"), most=_SHOWN).to_pylist()
         reasons = "; ".join(f"{each['column'] or 'row'}: {each['message']}" for row in bad for each in row["errors"])
         raise InvalidEditError(path, lines[(bad[0]["record"] or 1) - 1], reasons)
-    rows = pq.read_table(read.rows)
+    rows = read_table(read.rows)
     seen: set[int] = set()
     for line, offset in zip(lines, rows.column(known.offset).to_pylist(), strict=True):
         if offset in seen:

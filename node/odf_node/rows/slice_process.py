@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
 
-from odf_engines import reading
+from odf_engines import host
 from odf_engines.reading.limits import MOST_FILES, ReadingLimits
 from odf_engines.reading.process import ReaderProcess
 from odf_node.ports.rows import EventTimes
@@ -199,7 +199,7 @@ class SliceProcess:
             "times beside",
             asked,
             [path],
-            lambda found, body: found and reading.tables.table_of(body),
+            lambda found, body: found and host.tables.table_of(body),
             most_bytes=most_bytes,
         )
 
@@ -207,7 +207,7 @@ class SliceProcess:
         """Read the last rows of a slice, all if there are fewer; errors as ``read_window``."""
         most_bytes = self._reader.limits.memory_bytes
         return self._reader.ask(
-            "last rows", {"count": count}, [path], lambda _, body: reading.tables.table_of(body), most_bytes=most_bytes
+            "last rows", {"count": count}, [path], lambda _, body: host.tables.table_of(body), most_bytes=most_bytes
         )
 
     def write_new_rows(

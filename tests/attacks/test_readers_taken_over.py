@@ -1,0 +1,91 @@
+"""Clauses ROWS-6 and SANDBOX-17: answers of a reader that is in the hands of a file refuse the file, and do no more."""
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odf_engines.reading import process
+from odf_engines.sandbox.profile import Mount, Profile
+from odf_node.rows.slice_process import ReadingLimits
+from odf_protocol.dataset_view import apply, start_view
+from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
+from odf_protocol.vocabulary import Vocabulary
+from support import lying_reader
+from support.offers import PeerChain, root_chain
+from support.slice_reader import OwnReader
+
+LIMITS = ReadingLimits(memory_bytes=64 * 1024**2, written_bytes=1024**2)
+ANSWERS = {
+    "no JSON": b"\xff\n",
+    "no object": b"[]\n",
+    "nothing in it": b"{}\n",
+    "a depth that no reader of JSON takes": b"[" * 100_000 + b"\n",
+    "bytes below none": b'{"result": null, "bytes": -1}\n',
+    "more bytes than were asked for": b'{"result": null, "bytes": 1000000000000}\n',
+    "a truth for a count": b'{"result": true, "bytes": true}\n',
+    "a result of another kind": b'{"result": {"rows": "many"}, "bytes": 0}\n',
+    "an error of another kind": b'{"error": 5}\n',
+    "an error without its fields": b'{"error": {"kind": "rejected"}}\n',
+    "parts without end": b'{"part": 1048576}\n' + bytes(1 << 20) + b'{"part": 1048576}\n' + bytes(1 << 20),
+    "a part that is too large": b'{"part": 99999999}\n',
+    "no table": b'{"result": "table", "bytes": 4}\nABCD',
+}
+Ask = Callable[[OwnReader, PeerChain, Path], Any]
+QUESTIONS: dict[str, Ask] = {
+    "check": lambda reader, chain, path: reader.check(path, *_last_block(chain)),
+    "rewrite": lambda reader, chain, path: reader.rewrite(path, *_last_block(chain), io.BytesIO()),
+    "summarise": lambda reader, _, path: reader.summarise(path, most_leaves=9, most_schema_bytes=9),
+    "window": lambda reader, _, path: reader.read_window(path, first=0, count=1, columns=["city"], most_characters=9),
+    "like": lambda reader, _, path: reader.find_rows_like(path, pattern=path, row=0, keys=["city"], most=1),
+    "compare": lambda reader, _, path: reader.compare(path, path, Vocabulary(), sequence_number=2),
+    "times": lambda reader, _, path: reader.read_event_times(path, "event_time"),
+    "last rows": lambda reader, _, path: reader.read_last_rows(path, 1),
+    "hash": lambda reader, _, path: reader.hash_rows(path),
+    "describe": lambda reader, _, path: reader.describe(path),
+}
+
+
+def _last_block(chain: PeerChain) -> tuple[Any, Any]:
+    view = start_view(chain.blocks[0])
+    for block in chain.blocks[1:]:
+        view = apply(view, block)
+    return chain.blocks[-1], view
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_answer_that_makes_no_sense_refuses_the_file(
+    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain, path = root_chain(tmp_path, slices=1), tmp_path / "slice"
+    path.write_bytes(next(iter(chain.files.values())))
+    (tmp_path / "answer").write_bytes(ANSWERS[answer])
+    made = process.profile_of_reader
+
+    def with_liar(*packages: Any, **options: Any) -> Profile:
+        profile = made(*packages, **options)
+        program = Mount(Path(lying_reader.__file__), "/runtime/plug-ins/lying_reader.py")
+        return replace(profile, mounts=(*profile.mounts, program, Mount(tmp_path / "answer", "/answer")))
+
+    monkeypatch.setattr(process, "PROGRAM", "lying_reader")
+    monkeypatch.setattr(process, "profile_of_reader", with_liar)
+    with OwnReader(LIMITS) as reader:
+        for name, ask in QUESTIONS.items():
+            try:
+                found = ask(reader, chain, path)
+            except (RejectedError, MalformedError, UnsupportedError):
+                continue
+            # What could be true is taken: whoever took the reader over can say it in any case.
+            assert (name, found) == ("compare", None) or name in {"check", "describe"}, (name, found)
+
+
+def test_reader_says_itself_what_it_read(tmp_path: Path) -> None:
+    chain, path = root_chain(tmp_path, slices=1), tmp_path / "slice"
+    path.write_bytes(next(iter(chain.files.values())))
+    with OwnReader() as reader:
+        for ask in list(QUESTIONS.values())[3:]:
+            ask(reader, chain, path)
+        QUESTIONS["check"](reader, chain, path)

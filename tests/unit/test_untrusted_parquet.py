@@ -1,0 +1,64 @@
+"""Clause SANDBOX-17: Parquet is decoded by programs in the sandbox, and nowhere else."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OPENING = re.compile(
+    r"\b(?:pq|parquet)\.(?:ParquetFile|ParquetDataset|read_\w+)\(|\b(?:ds|dataset)\.dataset\("
+    r"|\.(?:read|register)_parquet\(|\bopen_slice\(|pyarrow[. ]dataset\b"
+)
+HOST_SIDE = ("node/odf_node", "engines/odf_engines/host", "engines/odf_engines/reading", "engines/odf_engines/sandbox")
+"""What the node's own process runs, and of ``host`` and ``reading`` what their programs in the sandbox do."""
+DECODERS = {
+    "engines/odf_engines/host/output_rows.py",  # of output_program, or in the container of a caller (GRPC-11)
+    "engines/odf_engines/reading/event_times.py",
+    "engines/odf_engines/reading/new_rows.py",
+    "engines/odf_engines/reading/program.py",
+    "engines/odf_engines/reading/row_windows.py",
+    "engines/odf_engines/reading/slices.py",
+}
+ASKING = {"odf_engines.reading.files", "odf_engines.reading.limits", "odf_engines.reading.process"}
+"""Modules of the reader that open no file."""
+PURE = {"event_times.find_newest", "row_windows.shorten_cell"}
+"""Of the decoders' modules what works on values that are here."""
+
+
+def iter_host_side() -> Iterator[Path]:
+    for folder in HOST_SIDE:
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def test_parquet_is_opened_by_the_programs_of_the_sandbox_alone() -> None:
+    found = {str(path.relative_to(ROOT)) for path in iter_host_side() if OPENING.search(path.read_text())}
+    assert found == DECODERS
+
+
+def test_node_asks_the_reader_and_calls_none_of_its_decoders() -> None:
+    for path in sorted((ROOT / "node").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.ImportFrom(module=str(module)) if module.startswith("odf_engines.reading"):
+                    assert module in ASKING, path
+                case ast.Import(names=names):
+                    assert not [each.name for each in names if each.name.startswith("odf_engines.reading")], path
+                case ast.Attribute(value=ast.Attribute(value=ast.Name("reading"), attr=module), attr=name):
+                    assert f"{module}.{name}" in PURE, path
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "with pq.ParquetFile(path) as file:",
+        "rows = parquet.read_table(path)",
+        "import pyarrow.dataset",
+        "context.register_parquet('t', path)",
+        "ds.dataset(folder)",
+    ],
+)
+def test_each_way_of_opening_a_file_is_found(line: str) -> None:
+    assert OPENING.search(line)
