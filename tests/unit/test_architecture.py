@@ -312,6 +312,7 @@ def test_what_a_pull_from_a_server_loads_has_no_columns_and_no_other_protocols()
     loaded = loaded_by(
         "import odf_node.adapters.peer_addresses, odf_node.cli.reports, odf_node.exchange.pulling\n"
         "import odf_node.adapters.exchange_peer, odf_node.rows.slice_process, odf_protocol.wire.encoder\n"
+        "import odf_node.exchange.taking, odf_node.acceptance.checked_rows, odf_node.rows.chain_slices\n"
         "import odf_node.adapters.staged_file"
     )
     others = {"odf_node.adapters.smart_peer", "odf_node.adapters.layout_places", "odf_node.adapters.several_peers"}

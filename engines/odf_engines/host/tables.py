@@ -58,7 +58,11 @@ def table_of(body: bytes) -> pa.Table:
 
 def table_in(file: "IO[bytes] | pa.NativeFile") -> pa.Table:
     """Read a table that came out of the sandbox into a file; errors as ``table_of``."""
-    schema, batches = read_rows(file)
+    return collect(*read_rows(file))
+
+
+def collect(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    """Hold all rows at once."""
     return pa.Table.from_batches(batches, schema)
 
 

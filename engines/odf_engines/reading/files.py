@@ -4,19 +4,20 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
-import pyarrow as pa
-
-from odf_engines.host.tables import NoRowsError, read_rows
+from odf_engines import host
 from odf_engines.reading.process import ReaderProcess
 from odf_protocol.errors import MalformedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @contextmanager
 def opened_rows(
     path: Path, *, columns: Sequence[str] | None = None, most: int | None = None
-) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+) -> "Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]":
     """Give columns and rows of a Parquet file, or some of these; they wait on disk meanwhile.
 
     Args:
@@ -38,12 +39,12 @@ def opened_rows(
             reader.close()
         file.seek(0)
         try:
-            yield read_rows(file)
-        except NoRowsError as error:
+            yield host.tables.read_rows(file)
+        except host.tables.NoRowsError as error:
             raise MalformedError("Parquet file", where=path.name, found=str(error)) from error
 
 
-def read_table(path: Path, *, columns: Sequence[str] | None = None, most: int | None = None) -> pa.Table:
+def read_table(path: Path, *, columns: Sequence[str] | None = None, most: int | None = None) -> "pa.Table":
     """Read rows into memory; arguments and errors as ``opened_rows``."""
     with opened_rows(path, columns=columns, most=most) as (schema, batches):
-        return pa.Table.from_batches(batches, schema)
+        return host.tables.collect(schema, batches)

@@ -20,7 +20,7 @@ from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.multihash import Multihash
 
 if TYPE_CHECKING:
-    from odf_node.rows.changelog_check import ChainSlice
+    from odf_node.rows.chain_slices import ChainSlice
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _check_changelog(
         return found
     if not unsound[-1].is_excused:
         return replace(found, unsound=unsound[-1].as_error())
-    return replace(found, notes=(rows.changelog_check.describe_unsound(unsound),))
+    return replace(found, notes=(rows.chain_slices.describe_unsound(unsound),))
 
 
 def _rows_of(chain: CheckedChain) -> Count:

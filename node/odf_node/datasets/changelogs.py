@@ -31,7 +31,8 @@ from odf_protocol.events import (
 from odf_protocol.transform_plan import input_ids
 
 if TYPE_CHECKING:
-    from odf_node.rows.changelog_check import ChainSlice, ChangelogCheck, Excuse, UnsoundBlock
+    from odf_node.rows.chain_slices import ChainSlice, Excuse, UnsoundBlock
+    from odf_node.rows.changelog_check import ChangelogCheck
 
 TAKING: Final = (1, 2)
 """Operations that take a row back. Source: ODF OperationType, retract and correct-from."""
@@ -75,7 +76,7 @@ class Changelogs:
         unsound = check.find_unsound(earlier, new)
         if not unsound or unsound[-1].is_excused or not self._has_unsound_input(view):
             return unsound
-        excuse = rows.changelog_check.Excuse.ALL
+        excuse = rows.chain_slices.Excuse.ALL
         return check.find_unsound(earlier, [replace(each, excuse=excuse) for each in new])
 
     def _check_of(self, view: DatasetView, reader: RowReader) -> "ChangelogCheck":
@@ -114,7 +115,7 @@ class Changelogs:
         """
         if taken == 0:
             return ""
-        new = rows.changelog_check.ChainSlice(
+        new = rows.chain_slices.ChainSlice(
             sequence_number=view.sequence_number + 1,
             object_hash=new_data.physical_hash,
             path=path,
@@ -127,7 +128,7 @@ class Changelogs:
         if not unsound:
             return ""
         if unsound[-1].is_excused:
-            return rows.changelog_check.describe_unsound(unsound)
+            return rows.chain_slices.describe_unsound(unsound)
         record = self.chains.find_dataset(view.dataset_id)
         name = str(view.dataset_id) if record is None else record.name
         raise UnsoundResultError(name, unsound[-1].explain(), _describe_mend(view, name))
@@ -152,10 +153,10 @@ def excuse_of(view: DatasetView) -> "Excuse":
     """Say what a root may take back that is not there, by the sources in force in it (ROWS-13)."""
     merges = [each.merge for each in (view.polling_source, *view.push_sources.values()) if each is not None]
     if any(isinstance(each, MergeStrategyChangelogStream) for each in merges):
-        return rows.changelog_check.Excuse.ALL
+        return rows.chain_slices.Excuse.ALL
     if any(isinstance(each, MergeStrategySnapshot | MergeStrategyUpsertStream) for each in merges):
-        return rows.changelog_check.Excuse.TOO_OFTEN
-    return rows.changelog_check.Excuse.NONE
+        return rows.chain_slices.Excuse.TOO_OFTEN
+    return rows.chain_slices.Excuse.NONE
 
 
 def _describe_mend(view: DatasetView, name: str) -> str:
@@ -179,12 +180,12 @@ def data_of(block: Block) -> DataSlice:
 def slice_of(block: Block, path: Path, view: DatasetView | None = None, *, taken: int | None = None) -> "ChainSlice":
     """Describe the slice that a block adds; ``view``: what is in force, for a block of which the rule is asked."""
     data = data_of(block)
-    return rows.changelog_check.ChainSlice(
+    return rows.chain_slices.ChainSlice(
         sequence_number=block.sequence_number,
         object_hash=data.physical_hash,
         path=path,
         rows=data.offset_interval.row_count,
         first_offset=data.offset_interval.start,
         taken=taken,
-        excuse=rows.changelog_check.Excuse.NONE if view is None else excuse_of(view),
+        excuse=rows.chain_slices.Excuse.NONE if view is None else excuse_of(view),
     )
