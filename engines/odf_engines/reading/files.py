@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from odf_engines import host
 from odf_engines.reading.process import ReaderProcess
-from odf_protocol.errors import MalformedError
+from odf_protocol.errors import MalformedError, UnavailableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +35,9 @@ def opened_rows(
         reader = ReaderProcess()
         try:
             reader.ask("copy", asked, [path], lambda *_: None, target=cast("BinaryIO", file))
+        except OSError as error:
+            place = tempfile.gettempdir()
+            raise UnavailableError(f"{place} has no room for the rows of {path.name} ({error.strerror})") from error
         finally:
             reader.close()
         file.seek(0)
