@@ -299,10 +299,7 @@ class IngestResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTable:
-    """A dataset that a query may read; ``slices`` oldest first, empty if only its schema matters.
-
-    ``is_changelog`` is false for plain rows that are no dataset, without system columns.
-    """
+    """A dataset that a query may read, ``slices`` oldest first; no ``is_changelog``: plain rows, no system columns."""
 
     name: str
     vocabulary: Vocabulary
@@ -334,10 +331,7 @@ class QueryRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResponse:
-    """The answer, as Parquet; to a question also as Arrow's stream, which came out of the sandbox in which it was read.
-
-    Outside of a sandbox nobody reads the former (SANDBOX-17).
-    """
+    """The answer, as Parquet; to a question also as Arrow's stream, which alone is read outside of a sandbox."""
 
     result_path: Path
     schema: pa.Schema

@@ -17,6 +17,7 @@ HOST_SIDE = ("node/odf_node", "engines/odf_engines/host", "engines/odf_engines/r
 DECODERS = {
     "engines/odf_engines/host/output_rows.py",  # of output_program, or in the container of a caller (GRPC-11)
     "engines/odf_engines/reading/event_times.py",
+    "engines/odf_engines/reading/evolved_rows.py",
     "engines/odf_engines/reading/new_rows.py",
     "engines/odf_engines/reading/program.py",
     "engines/odf_engines/reading/row_windows.py",
