@@ -25,7 +25,7 @@ DECODERS = {
 }
 ASKING = {"odf_engines.reading.files", "odf_engines.reading.limits", "odf_engines.reading.process"}
 """Modules of the reader that open no file."""
-PURE = {"event_times.find_newest", "row_windows.shorten_cell"}
+PURE = {"event_times.find_newest", "evolved_rows.in_columns", "row_windows.shorten_cell"}
 """Of the decoders' modules what works on values that are here."""
 
 
