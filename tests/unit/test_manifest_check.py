@@ -86,7 +86,7 @@ WRONG = {
     ),
     "ethereum": (
         {"fetch": "{kind: EthereumLogs, chainId: 1}"},
-        "fetch.kind: expected Url, FilesGlob, Mqtt or Container (EthereumLogs is not built yet; fetch the data by",
+        "fetch.kind: expected Url, FilesGlob, Mqtt or Container (EthereumLogs is not taken, as it asks a node of",
     ),
     "ftps": ({"fetch": "{kind: Url, url: 'ftps://u:pw@x/a'}"}, "found ftps://x/a"),
     "ftp-folder": ({"fetch": "{kind: Url, url: 'ftp://x/a/'}"}, "found no host, no file"),

@@ -53,7 +53,7 @@ MISTAKES = {
             "    - kind: AddPushSource\n      sourceName: a\n      read: {kind: Csv, schema: [a INT]}\n"
             "      merge: {kind: Append}\n"
         ),
-        "expected a map with the fields of DataSchema, found a list of 1; did you mean 'ddlSchema'?",
+        "a list of texts like 'id BIGINT' is ddlSchema), found a list of 1; did you mean 'ddlSchema'?",
     ),
     "unknown-field-in-snake-case": (
         "    - kind: SetLicense\n      short_name: x\n",

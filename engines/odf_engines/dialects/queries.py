@@ -64,6 +64,7 @@ def translate_query(query: str, engine: str, *, where: str) -> tuple[str, list[s
         MalformedError: It cannot be read, or has a part that Spark has nothing for; ``where`` it stands is said.
     """
     tree = _read(query, engine, where)
+    _check_laterals(tree, where)
     put_window_tables(tree, where)
     _put_windows(tree, where)
     doubts = [
@@ -90,7 +91,8 @@ def lay_out(query: str, engine: str) -> list[str]:
 
 def _parse(query: str, engine: str) -> list[Any]:
     dialect = dialect_of(engine)
-    parsed: list[Any] = dialect.parser().parse(without_table_words(dialect.tokenize(query)), query)
+    tokens = without_table_words(without_emission(dialect.tokenize(query)))
+    parsed: list[Any] = dialect.parser().parse(tokens, query)
     return parsed
 
 
@@ -133,6 +135,29 @@ def _window(kind: str, call: Expression, where: str) -> Expression:
 _SPANS: Final = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}
 """Names of the intervals of each, in their order."""
 _COLUMNS: Final = {"window_start": "start", "window_end": "end"}
+
+
+_EMISSION: Final = ("EMIT", "ON", "WINDOW", "CLOSE")
+
+
+def without_emission(tokens: list[Any]) -> list[Any]:
+    """Leave out ``EMIT ON WINDOW CLOSE`` at the end: Spark's windows here are given when a watermark closes them."""
+    words = [token.text.upper() for token in tokens if token.token_type is not TokenType.SEMICOLON]
+    return tokens[: len(words) - len(_EMISSION)] if words[-len(_EMISSION) :] == [*_EMISSION] else tokens
+
+
+def _check_laterals(tree: Expression, where: str) -> None:
+    """Refuse the join as of a time as Flink writes it."""
+    for lateral in tree.find_all(exp.Lateral):
+        call = lateral.this
+        while not isinstance(call, exp.Func) and isinstance(call.this, exp.Expression):
+            call = call.this
+        table = call.name if isinstance(call, exp.Anonymous) else "t"
+        expected = (
+            f"JOIN {table} ON its key, with {table} and its primaryKey under temporalTables, which is then read as of "
+            "the event time of the other side"
+        )
+        raise MalformedError("query", where=where, expected=expected, found=lateral.sql(dialect=ENGINE)[:200])
 
 
 def without_table_words(tokens: list[Any]) -> list[Any]:

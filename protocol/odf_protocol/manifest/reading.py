@@ -13,7 +13,7 @@ Source: ODF manifests (YAML and JSON); clauses of ``spec/manifests.md``.
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from odf_protocol.errors import OdfError
 from odf_protocol.events.data_schema import DataSchema
@@ -42,6 +42,9 @@ from odf_protocol.manifest.scalar_readers import (
     read_timestamp,
     spellings_of,
 )
+
+_RENAMED: Final = {"jsonlines": "NdJson", "jsonl": "NdJson"}
+"""What kinds were called before ODF's manifests had versions, in small letters."""
 
 
 def read_kind(kind: Kind, node: Node, path: Path, place: Place) -> Any:
@@ -111,6 +114,8 @@ class _TableReader:
             # ODF's own types came later than its DDL: what `schema` was then is `ddlSchema` now.
             is_ddl = self._table is DataSchema and type(node) is ListNode
             expected = f"a map with the fields of {self._table.__name__}"
+            if is_ddl:
+                expected += " ({fields: [{name: id, type: Int64}]}; a list of texts like 'id BIGINT' is ddlSchema)"
             place.fail(node, path, expected, describe(node), "ddlSchema" if is_ddl else None)
         return self.read_fields(node, node.entries, path, place)
 
@@ -172,7 +177,10 @@ class _UnionReader:
     def _member_reader(self, word: Node, path: Path, place: Place) -> _TableReader:
         member = self._by_spelling.get(word.text) if type(word) is Scalar else None
         if member is None:
-            nearest = find_nearest(word.text, self._words) if isinstance(word, Scalar) else None
+            nearest = None
+            if isinstance(word, Scalar):
+                renamed = _RENAMED.get(word.text.lower())
+                nearest = renamed if renamed in self._words else find_nearest(word.text, self._words)
             expected = f"a kind of {self._name} ({list_words(self._words)})"
             place.fail(word, path, expected, describe(word), nearest)
         return _table_reader(TableKind(member))

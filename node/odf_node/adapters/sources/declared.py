@@ -75,8 +75,9 @@ def check_fetch(step: FetchStep, at: At) -> None:
         case _:
             kind = type(step).__name__.removeprefix("FetchStep")
             (at / "kind").reject(
-                f"Url, FilesGlob, Mqtt or Container ({kind} is not built yet; fetch the data by a program of yours and "
-                "push it with 'odf-node ingest')",
+                f"Url, FilesGlob, Mqtt or Container ({kind} is not taken, as it asks a node of another network, whose "
+                "answers nobody here checks; fetch them by a program of yours as NDJSON, declare a push source, and "
+                "push them with 'odf-node ingest')",
                 kind,
             )
 

@@ -15,6 +15,7 @@ from odf_node.cli.input_files import read_input
 from odf_node.cli.parsing import add_evolve, add_output_format
 from odf_node.datasets.chains import load_view
 from odf_node.errors import UsageError
+from odf_node.ingest.relative_patterns import list_patterns, place_files
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import SetDataSchema
@@ -120,11 +121,16 @@ def _read_manifests(context: Context, arguments: argparse.Namespace) -> list[Dat
     check: Callable[[DatasetSnapshot], None] = partial(context.node.ingestor.check_manifest, added=named)
     check = _check_translated(check) if arguments.as_spark else check
     snapshots: list[DatasetSnapshot] = []
-    for shown_as, text in texts:
-        found = parse_snapshots(text, source_name=shown_as, check=check)
+    for name, (shown_as, text) in zip(arguments.manifests, texts, strict=True):
+        # A later pull runs in any folder, so a pattern that is relative to its manifest is made absolute.
+        place = partial(place_files, folder=None if name == "-" else Path(name).absolute().parent)
+        found = parse_snapshots(text, source_name=shown_as, check=lambda each, place=place: check(place(each)))
         if not found:
             raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
-        snapshots.extend(found)
+        for before in found:
+            snapshots.append(after := place(before))
+            for pattern in list_patterns(after) if after is not before else ():
+                context.console.note(f"{after.name}: files are looked for as {pattern}")
     return snapshots
 
 
