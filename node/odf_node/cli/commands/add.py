@@ -124,7 +124,7 @@ def _read_manifests(context: Context, arguments: argparse.Namespace) -> list[Dat
     for name, (shown_as, text) in zip(arguments.manifests, texts, strict=True):
         # A later pull runs in any folder, so a pattern that is relative to its manifest is made absolute.
         place = partial(place_files, folder=None if name == "-" else Path(name).absolute().parent)
-        found = parse_snapshots(text, source_name=shown_as, check=lambda each, place=place: check(place(each)))
+        found = parse_snapshots(text, source_name=shown_as, check=_check_placed(check, place))
         if not found:
             raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
         for before in found:
@@ -132,6 +132,13 @@ def _read_manifests(context: Context, arguments: argparse.Namespace) -> list[Dat
             for pattern in list_patterns(after) if after is not before else ():
                 context.console.note(f"{after.name}: files are looked for as {pattern}")
     return snapshots
+
+
+def _check_placed(
+    check: Callable[[DatasetSnapshot], None], place: Callable[[DatasetSnapshot], DatasetSnapshot]
+) -> Callable[[DatasetSnapshot], None]:
+    """Check manifests as they will be once their patterns of files are absolute."""
+    return lambda snapshot: check(place(snapshot))
 
 
 def _check_translated(check: Callable[[DatasetSnapshot], None]) -> Callable[[DatasetSnapshot], None]:
