@@ -1,6 +1,6 @@
 """The guide on forms of the existing network that are not taken: each is tried, and its message says the way.
 
-Clauses ING-49 and PLAN-17.
+Clauses ING-55 and PLAN-17.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Patterns of files that a manifest names from its own folder (ING-49)."""
+"""Patterns of files that a manifest names from its own folder (ING-55)."""
 
 import glob
 import os
