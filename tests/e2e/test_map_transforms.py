@@ -168,7 +168,7 @@ def test_query_of_earlier_requests_means_what_the_schema_and_the_names_of_this_o
     other = spark_session.transform(transform_request(query, whole))
     assert (known.schema.field("twice").type, other.schema.field("twice").type) == (pa.int64(), pa.int32())
     assert output_rows(other) == output_rows(known)
-    with pytest.raises(InvalidQueryError, match="lacks its event time"):
+    with pytest.raises(InvalidQueryError, match="has no event time"):
         spark_session.transform(transform_request(query, source, vocabulary=Vocabulary(event_time="at")))
     renamed = replace(source, vocabulary=Vocabulary(op="id", offset="op"))
     with pytest.raises(NotReplayableError, match="id"):
