@@ -1,9 +1,11 @@
 """Taking turns: work that anybody may ask for and that fills the machine is done once at a time, or a few times."""
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from odf_node.ports.errors import TooManyWaitingError
 from odf_protocol.errors import UnavailableError
@@ -11,10 +13,19 @@ from odf_protocol.errors import UnavailableError
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """How many have their turn at once, and how many wait; of one caller, half of these."""
+    """How many have their turn at once, and how many wait, of one caller half of these.
+
+    ``own`` is how many of one caller have their turn at once; None: as many as there are.
+    """
 
     at_once: int
     waiting: int
+    own: int | None = None
+
+    @property
+    def most_of_one(self) -> int:
+        """How many of one caller have their turn at once."""
+        return self.at_once if self.own is None else self.own
 
 
 class FairTurns:
@@ -23,6 +34,7 @@ class FairTurns:
     def __init__(self, read_limits: Callable[[], TurnLimits]) -> None:
         self._read_limits = read_limits
         self._running = 0
+        self._running_of: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         """By caller; who was served last is the last one."""
         self._is_closed = False
@@ -48,12 +60,13 @@ class FairTurns:
             raise UnavailableError("the node is stopping")
         limits, own = self._read_limits(), self._waiting.get(caller, ())
         waiting = sum(map(len, self._waiting.values()))
-        if self._running >= limits.at_once and (waiting >= limits.waiting or len(own) >= max(1, limits.waiting // 2)):
+        has_to_wait = self._running >= limits.at_once or self._running_of[caller] >= limits.most_of_one
+        if has_to_wait and (waiting >= limits.waiting or len(own) >= max(1, limits.waiting // 2)):
             raise TooManyWaitingError(waiting)
         given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(caller, deque()).append(given)
         self._give()
-        return Turn(self, given)
+        return Turn(self, given, caller)
 
     def close(self) -> None:
         """Turn away whoever waits; who has a turn keeps it."""
@@ -63,32 +76,43 @@ class FairTurns:
             given.exception()  # whoever never waits for it need not hear of it
         self._waiting.clear()
 
-    def end(self, given: "asyncio.Future[None]") -> None:
+    def end(self, given: "asyncio.Future[None]", caller: str) -> None:
         """Give the turn of one who is done, or waits no longer, to the next."""
         if not given.done():
             given.cancel()
         elif not given.cancelled() and given.exception() is None:
             self._running -= 1
+            self._running_of[caller] -= 1
+            if not self._running_of[caller]:
+                del self._running_of[caller]
         self._give()
 
     def _give(self) -> None:
-        while self._waiting and self._running < self._read_limits().at_once:
-            caller, queue = next(iter(self._waiting.items()))
-            del self._waiting[caller]
+        while (caller := self._find_next()) is not None:
+            queue = self._waiting.pop(caller)
             given = queue.popleft()
             if queue:
                 self._waiting[caller] = queue
             if not given.done():
                 self._running += 1
+                self._running_of[caller] += 1
                 given.set_result(None)
+
+    def _find_next(self) -> str | None:
+        """Find the caller who has waited longest of those that may have another turn."""
+        limits = self._read_limits()
+        if self._running >= limits.at_once:
+            return None
+        return next((each for each in self._waiting if self._running_of[each] < limits.most_of_one), None)
 
 
 class Turn:
     """A place in the queue; an asynchronous context manager."""
 
-    def __init__(self, turns: FairTurns, given: "asyncio.Future[None]") -> None:
+    def __init__(self, turns: FairTurns, given: "asyncio.Future[None]", caller: str) -> None:
         self._turns = turns
         self._given = given
+        self._caller = caller
 
     async def __aenter__(self) -> None:
         """Wait for the turn.
@@ -99,8 +123,58 @@ class Turn:
         try:
             await asyncio.shield(self._given)
         except BaseException:
-            self._turns.end(self._given)
+            self._turns.end(self._given, self._caller)
             raise
 
     async def __aexit__(self, *exception: object) -> None:
-        self._turns.end(self._given)
+        self._turns.end(self._given, self._caller)
+
+
+Result = TypeVar("Result")
+
+
+class ShortTurnsFirst:
+    """Turns for work whose cost nobody knows before: a short one, and a long one for what does not end in it.
+
+    So what is small waits for short turns alone, however much costly work of others, or of its own caller, there is.
+    What is ended with its short turn is begun anew in a long one.
+
+    Args:
+        short: Of short turns.
+        long: Of long ones.
+        short_s: How long a short turn is.
+    """
+
+    def __init__(self, short: TurnLimits, long: TurnLimits, *, short_s: float) -> None:
+        self.short_turns = FairTurns(lambda: short)
+        self.long_turns = FairTurns(lambda: long)
+        self._short_s = short_s
+
+    async def run(
+        self, caller: str, work: Callable[[float | None], Awaitable[Result]], *, is_long: bool = False
+    ) -> Result:
+        """Do work in its turn.
+
+        Args:
+            caller: Whose work it is.
+            work: Is given how many seconds it has, None for its own limit, and raises TookLongerError beyond.
+            is_long: It is known to be; it gets no short turn.
+
+        Raises:
+            TooManyWaitingError, UnavailableError: As ``FairTurns.ask``.
+        """
+        if not is_long:
+            async with self.short_turns.ask(caller):
+                with suppress(TookLongerError):
+                    return await work(self._short_s)
+        async with self.long_turns.ask(caller):
+            return await work(None)
+
+    def close(self) -> None:
+        """Turn away whoever waits."""
+        self.short_turns.close()
+        self.long_turns.close()
+
+
+class TookLongerError(Exception):
+    """Work was ended at the end of its short turn."""

@@ -9,10 +9,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from odf_engines.contract import Limits
+from odf_engines.errors import LimitExceededError
 from odf_node.composition import Node
+from odf_node.configuration.declaration import QUERY_ENGINE
 from odf_node.datasets.naming import list_named
 from odf_node.datasets.queries import QueryRunner
 from odf_node.engine_workspace import EngineWorkspace
@@ -20,10 +23,13 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.flight.answers import Answers, KeptAnswer
 from odf_node.http.callers import Caller
 from odf_node.ports.access import ReadGrants
-from odf_node.turns import FairTurns, TurnLimits
+from odf_node.turns import ShortTurnsFirst, TookLongerError, TurnLimits
 
-AT_ONCE: Final = 2  # guess: questions, each in an engine, and engines that wait for the next one
-WAITING: Final = 16  # guess; half of them of one caller
+SHORT: Final = TurnLimits(at_once=2, waiting=64)  # guess: what waits is a line of text
+LONG: Final = TurnLimits(at_once=2, waiting=64, own=1)  # guess: one caller's costly queries leave room for another's
+SHORT_S: Final = 1.0  # guess: an ordinary query over millions of rows; twenty costly ones of a caller take ten seconds
+AT_ONCE: Final = SHORT.at_once + LONG.at_once
+"""Queries, each in an engine, and engines that wait for the next one."""
 LIMITS: Final = Limits(
     wall_s=60.0,
     cpu_s=300,
@@ -52,7 +58,7 @@ class Questions:
         self._node = node
         self._answers = answers
         self._loop = loop
-        self._turns = FairTurns(lambda: TurnLimits(AT_ONCE, WAITING))
+        self._turns = ShortTurnsFirst(SHORT, LONG, short_s=SHORT_S)
         self._threads = ThreadPoolExecutor(AT_ONCE, "questions")
         self._tasks: set[asyncio.Task[Any] | None] = set()
         self._running: list[EngineHost] = []
@@ -113,21 +119,29 @@ class Questions:
         task = asyncio.current_task()
         self._tasks.add(task)
         try:
-            async with self._turns.ask(caller.peer):
-                return await self._run(caller, sql, engine, max_rows)
+            # Another engine than the usual one takes longer to start than a short turn lasts.
+            is_long = engine is not None and engine != QUERY_ENGINE
+            return await self._turns.run(
+                caller.peer, lambda most_s: self._run(caller, sql, engine, max_rows, most_s), is_long=is_long
+            )
         finally:
             self._tasks.discard(task)
 
     async def _run(
-        self, caller: Caller, sql: str, engine: str | None, max_rows: int | None
+        self, caller: Caller, sql: str, engine: str | None, max_rows: int | None, most_s: float | None
     ) -> tuple[bytes, KeptAnswer]:
         key = caller.peer, caller.reads
         host = await self._take_host(key)
         self._running.append(host)
-        work = self._loop.run_in_executor(self._threads, self._ask, host, caller, sql, engine, max_rows)
+        limits = LIMITS if most_s is None else replace(LIMITS, wall_s=most_s)
+        work = self._loop.run_in_executor(self._threads, self._ask, host, caller, sql, engine, max_rows, limits)
         is_gone = False
         try:
             return await asyncio.shield(work)
+        except LimitExceededError as error:
+            if most_s is not None and error.limit == "wall_s":
+                raise TookLongerError from error
+            raise
         except asyncio.CancelledError:
             is_gone = True
             host.stop()
@@ -156,10 +170,16 @@ class Questions:
             await asyncio.to_thread(host.close)
 
     def _ask(
-        self, host: EngineHost, caller: Caller, sql: str, engine: str | None, max_rows: int | None
+        self,
+        host: EngineHost,
+        caller: Caller,
+        sql: str,
+        engine: str | None,
+        max_rows: int | None,
+        limits: Limits,
     ) -> tuple[bytes, KeptAnswer]:
         node = self._node
         queries = QueryRunner(node.chains, node.object_names, node.ingests, node.quarantine, node.objects, host)
         records = list_named(node.datasets, caller.reads)
-        found = queries.ask(sql, as_of=None, max_rows=max_rows, engine=engine, records=records, limits=LIMITS)
+        found = queries.ask(sql, as_of=None, max_rows=max_rows, engine=engine, records=records, limits=limits)
         return self._answers.put(caller.peer, found.path)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.http.problems import problem_of
 from odf_node.pages.rendering import Page
 from odf_node.pages.visits import Viewer
-from odf_node.turns import FairTurns, TurnLimits
+from odf_node.turns import ShortTurnsFirst, TookLongerError, TurnLimits
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.timestamp import Timestamp
 
@@ -40,7 +40,9 @@ MOST_ROWS: Final = 500
 MOST_COLUMNS: Final = 100  # guess
 CELL_CHARACTERS: Final = 200
 MOST_ENGINE_CHARACTERS: Final = 200  # guess: a name, and the digest of a build
-MOST_WAITING: Final = 8  # guess: half of them of one viewer
+SHORT: Final = TurnLimits(at_once=1, waiting=32)  # guess: what waits is a line of text
+LONG: Final = TurnLimits(at_once=1, waiting=8)  # guess
+SHORT_S: Final = 1.0  # guess: as of questions over Flight SQL
 LIMITS: Final = Limits(wall_s=60.0, output_bytes=64 * 1024 * 1024, decoded_bytes=64 * 1024 * 1024)
 """What one question may cost.  # guess: what people wait for, and what the daemon can hold"""
 
@@ -74,14 +76,20 @@ class ShownAnswer:
         return tuple("figure" if kind.startswith(_FIGURES) else "words" for kind in self.kinds)
 
 
+_Asked = tuple[str, Timestamp | None, str | None, Limits]
+"""A query, as of when, the engine, and what it may cost."""
+
+
 @dataclass(slots=True)
 class Questions:
-    """Asks engines; one question at a time, in a thread of its own."""
+    """Asks engines; a short query and a long one at a time, each in a thread of its own."""
 
     node: Node
-    turns: FairTurns = field(default_factory=lambda: FairTurns(lambda: TurnLimits(1, MOST_WAITING)))
-    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "questions"))
-    _running: EngineHost | None = None
+    turns: ShortTurnsFirst = field(default_factory=lambda: ShortTurnsFirst(SHORT, LONG, short_s=SHORT_S))
+    _threads: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(SHORT.at_once + LONG.at_once, "questions")
+    )
+    _running: list[EngineHost] = field(default_factory=list)
     _is_closed: bool = False
 
     async def ask(self, viewer: Viewer, sql: str, as_of: Timestamp | None, engine: str | None) -> ShownAnswer:
@@ -92,43 +100,51 @@ class Questions:
             EngineError: It is no query, names what is not there, or costs too much.
             ObjectsAbsentError: It names a dataset whose files are not all here.
         """
-        async with self.turns.ask(viewer.peer):
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._thread, lambda: self._answer(viewer, sql, as_of, engine))
+        loop, is_long = asyncio.get_running_loop(), engine not in {None, QUERY_ENGINE}
+
+        async def answer(most_s: float | None) -> ShownAnswer:
+            limits = LIMITS if most_s is None else replace(LIMITS, wall_s=most_s)
+            asked = sql, as_of, engine, limits
+            try:
+                return await loop.run_in_executor(self._threads, lambda: self._answer(viewer, asked))
+            except LimitExceededError as error:
+                if most_s is not None and error.limit == "wall_s":
+                    raise TookLongerError from error
+                raise
+
+        return await self.turns.run(viewer.peer, answer, is_long=is_long)
 
     def close(self) -> None:
         """End the question that is answered, and turn away those that wait."""
         self._is_closed = True
         self.turns.close()
-        if (running := self._running) is not None:
+        for running in tuple(self._running):
             running.stop()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _answer(self, viewer: Viewer, sql: str, as_of: Timestamp | None, engine: str | None) -> ShownAnswer:
+    def _answer(self, viewer: Viewer, asked: _Asked) -> ShownAnswer:
         # A node of its own for each: it lets go of the warm engine, for which commands wait.
         with closing(Node(self.node.home, self.node.clock)) as node:
             node.engine_roles = self.node.engine_roles
             if viewer.inspects:
-                return self._run(node, node.engines, (sql, as_of, engine), None)
+                return self._run(node, node.engines, asked, None)
             own = EngineWorkspace(node.home.engines), node.objects.rows, node.engine_shelf
             with closing(EngineHost(*own, roles=node.engine_roles)) as engines:
-                return self._run(node, engines, (sql, as_of, engine), viewer)
+                return self._run(node, engines, asked, viewer)
 
-    def _run(
-        self, node: Node, host: EngineHost, asked: tuple[str, Timestamp | None, str | None], viewer: Viewer | None
-    ) -> ShownAnswer:
-        sql, as_of, engine = asked
+    def _run(self, node: Node, host: EngineHost, asked: _Asked, viewer: Viewer | None) -> ShownAnswer:
+        sql, as_of, engine, limits = asked
         records = None if viewer is None else list_named(node.datasets, viewer.reads)
         ports = node.chains, node.object_names, node.ingests, node.quarantine, node.objects
         runner = QueryRunner(*ports, host)
-        self._running = host
+        self._running.append(host)
         if self._is_closed:
             host.stop()
         try:
             # One row more than is shown tells whether there are more.
-            answer = runner.run(sql, as_of=as_of, max_rows=MOST_ROWS + 1, engine=engine, records=records, limits=LIMITS)
+            answer = runner.run(sql, as_of=as_of, max_rows=MOST_ROWS + 1, engine=engine, records=records, limits=limits)
         finally:
-            self._running = None
+            self._running.remove(host)
         table = answer.rows
         shown = table.slice(0, MOST_ROWS).select(range(min(MOST_COLUMNS, table.num_columns)))
         columns = [

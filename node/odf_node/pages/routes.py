@@ -164,7 +164,8 @@ def _list_running(request: web.Request) -> tuple[tuple[str, int, int], ...]:
     queues = {
         "verifications of what others offer": request.app[NODE].verifications,
         "pages that read rows": request.app[PAGES].turns,
-        "questions of pages": request.app[QUESTIONS].turns,
+        "short queries of pages": request.app[QUESTIONS].turns.short_turns,
+        "long queries of pages": request.app[QUESTIONS].turns.long_turns,
     }
     return tuple((name, turns.running, turns.waiting) for name, turns in queues.items())
 
