@@ -40,7 +40,7 @@ TEXTS = {
     "eight-bit-control": "\x9b31m",
     "goes-back": "\rok\x08\x08",
     "turns-around": "\u202etxt.exe\u2069\u200f",
-    "looks-like-another": "pay\u200bpal\u2060.\U000e0041\U000e007f\ufeff\xad\u3164",
+    "looks-like-another": "pay\u200bpal\U000e0041\ufeff\u3164",
     "fakes-a-line": "\nAccepted: all is well\n",
 }
 STEERS = re.compile(

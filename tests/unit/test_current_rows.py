@@ -103,3 +103,18 @@ def test_rows_that_memory_does_not_hold_are_ordered_on_disk_query_6(tmp_path: Pa
     found = ask(tmp_path, table, sql, memory_bytes=40 << 20)  # half of it holds no half of the rows
     assert [row["n"] for row in found] == [*range(count)]
     assert not (tmp_path / "asked" / "work").exists()
+
+
+@pytest.mark.parametrize("value", [None, 7])
+def test_row_with_a_null_is_found_where_it_was_taken_back_alone_in_its_file(tmp_path: Path, value: int | None) -> None:
+    """A file that says of its rows that they are all null was left out of the join, and the row counted as current."""
+    log = [(0, "Oslo", 700, 1.0), (0, "Rome", 2800, 1.0), (0, "Vaduz", value, 1.0), (1, "Vaduz", value, 1.0)]
+    table = make_table(tmp_path, log, pa.float64())
+    assert [row["name"] for row in ask(tmp_path, table)] == ["Oslo", "Rome"]
+
+
+def test_join_of_nulls_finds_them_in_every_file(tmp_path: Path) -> None:
+    log = [(0, "a", 1, 0.5), (0, "b", 2, 0.5), (0, "c", None, 0.5), (0, "d", None, 0.5)]
+    sql = "SELECT count(*) AS n FROM log AS one JOIN (SELECT n FROM log WHERE name = 'd') AS other"
+    found = ask(tmp_path, make_table(tmp_path, log, pa.float64()), f"{sql} ON one.n IS NOT DISTINCT FROM other.n")
+    assert found == [{"n": 2}]

@@ -46,7 +46,7 @@ def explaining_texts(settings: Mapping[str, str]) -> Iterator[None]:
     except InvalidQueryError as error:
         for column, sql in settings.items():
             word = sql.strip()
-            if word.isidentifier() and f"`{word}`" in error.message:
+            if word.isidentifier() and f"there is no column {word};" in error.message:
                 quoted = f"""--set "{column}='{word}'\""""
                 raise UsageError(
                     f"--set {column}={sql}: there is no column '{word}'; a text stands in quotes: {quoted}"
