@@ -153,3 +153,31 @@ def test_derivatives_go_on_and_are_re_executed_by_another_node(node: RealNode, t
     assert ask(other, "SELECT * FROM cities ORDER BY offset") == ask(node, "SELECT * FROM cities ORDER BY offset")
     for name in QUERIES:
         assert "re-executed with an equal result" in other.must("verify", name, "--all").out
+
+
+PLACES = ROOT.replace("ddlSchema: [COLUMNS]", "schema: {fields: [COLUMNS]}")
+MEMBERS = """
+        {name: event_time, type: {kind: Timestamp, unit: Millisecond, timezone: UTC}},
+        {name: id, type: {kind: Option, inner: Int32}},
+        {name: at, type: {kind: Option, inner: {kind: Struct, fields: [FIELDS]}}}"""
+MEMBER = "{name: NAME, type: {kind: Option, inner: Int32}}"
+
+
+def test_struct_gains_a_member(node: RealNode) -> None:
+    """SCHEMA-1: also inside structs and lists."""
+    path = node.home.parent / "places.yaml"
+
+    def declare(*names: str) -> str:
+        members = MEMBERS.replace("FIELDS", ", ".join(MEMBER.replace("NAME", name) for name in names))
+        text = PLACES.replace("NAME", "places").replace("COLUMNS", members).replace("MERGE", MERGES["append"])
+        path.write_text(text)
+        return str(path)
+
+    node.must("add", declare("x"))
+    ingest(node, "places", [{"event_time": DAY, "id": 1, "at": {"x": 1}}])
+    node.must("add", "--replace", "--evolve", declare("x", "y"))
+    ingest(node, "places", [{"event_time": DAY, "id": 2, "at": {"x": 2, "y": 3}}])
+    for engine in ("datafusion", "spark"):
+        found = ask(node, "SELECT id, at FROM places ORDER BY id", engine)
+        assert found == [{"id": 1, "at": {"x": 1, "y": None}}, {"id": 2, "at": {"x": 2, "y": 3}}]
+    assert "valid" in node.must("verify", "places", "--all").out

@@ -15,6 +15,9 @@ from odf_node.ingest.manifest_check import FindColumns, find_row_columns, list_c
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     AddPushSource,
+    DataField,
+    DataSchema,
+    DataTypeOption,
     Event,
     MergeStrategyChangelogStream,
     SetAttachments,
@@ -25,7 +28,7 @@ from odf_protocol.events import (
 from odf_protocol.events.equality import means_the_same
 from odf_protocol.manifest.errors import At
 from odf_protocol.schema_arrow import data_schema_of, rows_schema_of
-from odf_protocol.schema_compat import is_same
+from odf_protocol.schema_compat import find_incompatibility, find_slice_incompatibility, is_same
 from odf_protocol.vocabulary import Vocabulary
 
 _Source = SetPollingSource | AddPushSource
@@ -72,7 +75,6 @@ def evolve(view: DatasetView, events: Sequence[Event], find_columns: FindColumns
     """
     if view.schema is None or any(isinstance(event, SetDataSchema) for event in events):
         return tuple(events)
-    known = {field.name: field for field in view.schema.fields}
     attachments = next((event for event in events if isinstance(event, SetAttachments)), view.attachments)
     converters = list_converters(() if attachments is None else (attachments,))
     fields = list(view.schema.fields)
@@ -83,11 +85,24 @@ def evolve(view: DatasetView, events: Sequence[Event], find_columns: FindColumns
         found = slice_schema_of(columns, view.vocabulary, op_is_nullable=False)
         made = data_schema_of(pa.schema([field.with_nullable(True) for field in found])).fields
         if {field.name for field in made} >= {field.name for field in fields}:
-            known = {field.name: field for field in (*made, *fields)}
-            fields = [known[field.name] for field in made]
-    if [field.name for field in fields] == [field.name for field in view.schema.fields]:
+            known = {field.name: field for field in fields}
+            fields = [_grown(known.get(field.name), field) for field in made]
+    if fields == list(view.schema.fields):
         return tuple(events)
     return SetDataSchema(schema=replace(view.schema, fields=tuple(fields))), *events
+
+
+def _grown(held: DataField | None, found: DataField) -> DataField:
+    """Give a field as the dataset has it, with the members that a source has more in its structs and lists."""
+    if held is None:
+        return found
+    kind = found.type
+    if not isinstance(held.type, DataTypeOption) and isinstance(kind, DataTypeOption):
+        kind = kind.inner
+    grown = replace(held, type=kind)
+    before, after = DataSchema(fields=(held,)), DataSchema(fields=(grown,))
+    is_more = find_slice_incompatibility(before, after) is not None and find_incompatibility(before, after) is None
+    return grown if is_more else held
 
 
 def _iter_changed(
