@@ -46,7 +46,7 @@ def read_manifest(stream: IO[bytes], source: Path) -> dict[str, Any]:
         found = json.loads(stream.read(_MAX_BYTES))
     except (ValueError, RecursionError) as error:
         raise MalformedError("backup", where=str(source), expected="JSON", found=str(error)) from error
-    if not isinstance(found, dict) or found.get("format") not in {1, FORMAT}:
+    if not isinstance(found, dict) or found.get("format") not in (1, FORMAT):
         raise MalformedError("backup", where=str(source), expected=f"format 1 or {FORMAT}", found=repr(found)[:100])
     return found
 

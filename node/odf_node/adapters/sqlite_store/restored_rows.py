@@ -34,6 +34,9 @@ from odf_protocol.timestamp import Timestamp
 _MAX_TEXT: Final = 64 * 1024  # guess: no name, URL or reason that this program writes is longer
 _MAX_BYTES: Final = 64 * 1024 * 1024  # guess: no document that this program keeps is longer
 _BATCH_ROWS: Final = 1_000
+_REPLACED_BLOCKS: Final = (
+    "SELECT raw FROM replaced_blocks JOIN replaced_histories h ON h.id = history WHERE h.dataset = ?"
+)
 
 Check = Callable[[Any], object]
 
@@ -180,7 +183,7 @@ _OF_THIS_NODE_ALONE: Final = (
 
 
 def check_rows(database: Path, origin: str) -> None:
-    """Read every row as what it says it is, and judge every chain; states and roles are those found here.
+    """Read every row as what it says it is, and judge every chain; states, roles and objects are those found here.
 
     Args:
         database: A file that nobody else uses, with the tables of this build.
@@ -192,6 +195,7 @@ def check_rows(database: Path, origin: str) -> None:
     with closing(sqlite3.connect(database)) as connection:
         for table, columns in COLUMNS.items():
             _check_table(connection, table, columns, origin)
+        _require_owners(connection, origin)
         _require_different_names(connection, origin)
         datasets = connection.execute(
             "SELECT key, id, name, kind, head_sequence_number, head_hash FROM datasets ORDER BY key"
@@ -234,6 +238,13 @@ def _check_table(connection: sqlite3.Connection, table: str, columns: Mapping[st
                 raise _malformed(origin, expected, str(error) or type(error).__name__) from error
 
 
+def _require_owners(connection: sqlite3.Connection, origin: str) -> None:
+    """What is of no dataset would be of the next one that gets its number, and was never judged with it."""
+    stray = connection.execute("PRAGMA foreign_key_check").fetchone()
+    if stray is not None:
+        raise _malformed(origin, f"rows of {stray[0]} that belong to a row of {stray[2]}", "one that belongs to none")
+
+
 def _require_different_names(connection: sqlite3.Connection, origin: str) -> None:
     double = connection.execute("SELECT name FROM datasets GROUP BY lower(name) HAVING count(*) > 1 LIMIT 1").fetchone()
     if double is not None:
@@ -245,6 +256,7 @@ def _judge_chain(
 ) -> None:
     verifier, count = ChainVerifier(None, strictness=Strictness.FOREIGN), 0
     listed = {as_bytes(row[0]) for row in connection.execute("SELECT hash FROM objects WHERE dataset = ?", (key,))}
+    strays = set(listed)
     for place, block_hash, raw, role in _iter_blocks(connection, key):
         found = verifier.take(raw)
         _require(place == count, f"block {count}", place)
@@ -252,18 +264,26 @@ def _judge_chain(
         if role != (right := role_of_traits(found.traits)):
             raise ValueError(f"expected block {place} listed as {right.name.lower()}, found {role}")
         if found.traits & (traits.ROWS | traits.CHECKPOINT):
-            event = (found.block or decode_block(raw, expected_hash=None)).event
-            assert isinstance(event, AddData | ExecuteTransform)
-            for part in (event.new_data, event.new_checkpoint):
-                is_listed = part is None or part.physical_hash.to_bytes() in listed
-                _require(is_listed, f"the objects of block {place}", "one that is not listed")
+            parts = _objects_of((found.block or decode_block(raw, expected_hash=None)).event)
+            _require(parts <= listed, f"the objects of block {place}", "one that is not listed")
+            strays -= parts
         count += 1
     state = verifier.state
     if state is None or (state.sequence_number, state.head.to_bytes()) != (number, head):
         raise ValueError(f"expected the chain to end with its head, block {number}, found {count} blocks")
     if (state.dataset_id.to_bytes(), state.kind) != (raw_id, DatasetKind[kind]):
         raise ValueError(f"expected the chain of {name}, found that of {state.dataset_id}")
+    if strays:  # those of a history that was replaced stay for as long as the dataset does
+        for (raw,) in connection.execute(_REPLACED_BLOCKS, (key,)):
+            strays -= _objects_of(decode_block(as_bytes(raw), expected_hash=None).event)
+    # What no block of the dataset names is another one's, or nobody's: it is not given out in this one's name (EX-80).
+    connection.executemany("DELETE FROM objects WHERE dataset = ? AND hash = ?", [(key, each) for each in strays])
     connection.execute("UPDATE datasets SET chain_state = ? WHERE key = ?", (encode_state(state), key))
+
+
+def _objects_of(event: object) -> set[bytes]:
+    parts = (event.new_data, event.new_checkpoint) if isinstance(event, AddData | ExecuteTransform) else ()
+    return {part.physical_hash.to_bytes() for part in parts if part is not None}
 
 
 def _iter_blocks(connection: sqlite3.Connection, key: int) -> Iterator[tuple[int, bytes, bytes, int]]:
