@@ -79,7 +79,7 @@ def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
     derivative.write_text(DERIVATIVE)
     node.must("add", str(derivative))
 
-    def pulled(serving: Daemon, name: str, result: str) -> list[object]:
+    def pulled(serving: Daemon, name: str, result: str) -> list[dict]:
         return [each for each in serving.log("scheduled-pull") if (each["dataset"], each["result"]) == (name, result)]
 
     def wait(serving: Daemon, name: str, result: str, count: int = 1) -> None:
@@ -91,6 +91,8 @@ def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
         source.write_text(HEADER + FIRST + SECOND)
         wait(serving, "cities", "updated", 2)
         assert blocks(home, "cities") > first
+        for each in pulled(serving, "cities", "updated"):
+            assert ("added" in each["rows"], each["quarantined_rows"]) == (True, 0)
         wait(serving, "large", "updated")
         wait(serving, "gone", "failed")
         (told,) = serving.log("schedules")

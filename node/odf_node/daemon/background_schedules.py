@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from odf_node.composition import Node
 from odf_node.daemon.scheduled_pull import ScheduledPull
@@ -157,7 +157,11 @@ class BackgroundSchedules:
             standing = self._timetable.end(candidate.id, what, self._now_ms())
             self._is_news = True
             self._live.metrics.scheduled_pulls.add(result=standing.result or what.result)
-            facts = {"text": standing.text, "attempts": standing.attempts or None} if standing.is_failing else {}
+            facts: dict[str, Any] = {}
+            if what.rows:
+                facts = {"rows": what.rows, "quarantined_rows": what.quarantined_rows}
+            if standing.is_failing:
+                facts |= {"text": standing.text, "attempts": standing.attempts or None}
             write_line(
                 "scheduled-pull",
                 level=logging.ERROR if standing.result is Result.FAILED else logging.INFO,

@@ -3,11 +3,13 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from odf_node.composition import Node
 from odf_node.daemon.stoppable_work import StoppableWork
 from odf_node.exchange.pulling import PullReport, PullWishes
+from odf_node.ingest.report import IngestReport
 from odf_node.ports.progress import Silence
 from odf_node.ports.sources import SourceUnavailableError
 from odf_node.schedules.standings import Ended, Result
@@ -83,9 +85,12 @@ def judge_failure(error: Exception, blocks: int = 0) -> Ended:
 
 def _judge(report: PullReport) -> Ended:
     failure = getattr(report, "failure", None)
+    ended = Ended(Result.UPDATED if report.new_blocks else Result.UP_TO_DATE, blocks=report.new_blocks)
     if failure is not None:
-        return judge_failure(failure, report.new_blocks)
-    return Ended(Result.UPDATED if report.new_blocks else Result.UP_TO_DATE, blocks=report.new_blocks)
+        ended = judge_failure(failure, report.new_blocks)
+    if isinstance(report, IngestReport):
+        return replace(ended, rows=report.counts.describe(), quarantined_rows=report.counts.quarantined)
+    return ended
 
 
 def _line_of(error: Exception) -> str:

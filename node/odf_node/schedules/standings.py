@@ -35,13 +35,16 @@ class Result(StrEnum):
 class Ended:
     """A pull that ended; ``text`` says why it failed, ``blocks`` how many were added.
 
-    ``rest_s`` is for how long the source asked to be left alone.
+    ``rest_s`` is for how long the source asked to be left alone. ``rows`` says of an ingest what became of its rows,
+    ``quarantined_rows`` how many of them were set aside (ING-46).
     """
 
     result: Result
     text: str = ""
     blocks: int = 0
     rest_s: int = 0
+    rows: str = ""
+    quarantined_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
