@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 STATE_SUFFIX: Final = "__state"
 
-_QUOTED: Final = re.compile(r"""(["`])[^"`]*/[^"`]*\1""")
+# Up to the first slash, then up to the next quote: no character is read again for another slash (SANDBOX-18).
+_QUOTED: Final = re.compile(r"""(["`])[^"`/]*+/[^"`]*+\1""")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from fuzz.file_targets import FILE_TARGETS
 from fuzz.smart_targets import SMART_TARGETS
 from fuzz.target import Target
+from fuzz.text_targets import TEXT_TARGETS
 from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
 from odf_protocol.annotate import annotate_block
 from odf_protocol.attestations import decode_attestation
@@ -395,6 +396,7 @@ TARGETS: dict[str, Target] = {
         Target("pack", _decode_pack, (MalformedError,), _pack_seeds),
         *FILE_TARGETS,
         *SMART_TARGETS,
+        *TEXT_TARGETS,
         Target("state", lambda data: decode_state(data) and None, (CorruptError,), lambda: [_state()]),
     )
 }
