@@ -117,7 +117,7 @@ def read_board(cache: Path) -> NoticeBoard:
             return NoticeBoard()
         found = json.loads(path.read_bytes())
         return NoticeBoard({_notice_of(each): _Place(_heads_of(each["heads"])) for each in found})
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, MalformedError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, MalformedError):
         return NoticeBoard()
 
 
