@@ -48,7 +48,7 @@ def read_notes(cache: Path) -> Notes:
             return {}
         found = json.loads(path.read_bytes())
         return {str(key): {str(sink): int(last) for sink, last in each.items()} for key, each in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}
 
 

@@ -103,7 +103,7 @@ async def _take_answer(process: Process, told: asyncio.Task[bytes], name: str, l
             return dict(answer)
     except (ValueError, LookupError, TypeError, RecursionError):
         pass
-    ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    ended = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"
     raise SourceUnavailableError(name, f"what the server sent ended its reader ({ended})")
 
 
