@@ -7,15 +7,20 @@ Source: clause GATE-15 in ``spec/extensions/engine-contract.md``.
 """
 
 import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
-from odf_engines.errors import InvalidQueryError
+from odf_engines.contract import Limits
+from odf_engines.errors import EngineError, InvalidQueryError, LimitExceededError
 from odf_protocol.events import TransformSql
 
 MAX_CHARACTERS: Final = 200_000  # guess: two hundred times a long query
 MAX_TOKENS: Final = 10_000  # guess: a list of 5,000 values; the gate looks at some 2,000 nodes of a plan in a second
 MAX_LEVELS: Final = 100  # guess: ten times the deepest seen; Spark's parser ends between 200 and 500
 MAX_STEPS: Final = 100  # guess: ten times the longest seen
+ANALYSIS_S: Final = 60.0
+"""What the analysis of a declared query may take.  # guess: one of 22 tables takes some seconds on a busy machine"""
 
 # Words and signs as Spark's lexer tells them apart; ``/*+`` opens a hint, whose content is read as any other. What is
 # open to the end is in no query, so nobody has to agree on where it would have ended. Repetitions are possessive: no
@@ -125,3 +130,15 @@ def _check_level(level: int, place: int) -> None:
             f"expected at most {MAX_LEVELS} brackets, CASEs or comments inside each other, found more at character "
             f"{place}; write it in several steps"
         )
+
+
+def limits_of_analysis(session: Limits) -> Limits:
+    """Return what the analysis of a declared query may cost: the session's limits, and less time (SANDBOX-18)."""
+    return replace(session, wall_s=min(session.wall_s, ANALYSIS_S))
+
+
+def blame_analysis(_folder: Path, error: EngineError) -> EngineError:
+    """Say of a limit that was reached that the analysis of the query reached it."""
+    if not isinstance(error, LimitExceededError):
+        return error
+    return LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where="the analysis of the query")

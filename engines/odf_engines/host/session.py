@@ -38,7 +38,12 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.host.messages import encode_message, error_from_fields, error_of_start
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
-from odf_engines.host.query_bounds import check_query_bounds, check_transform_bounds
+from odf_engines.host.query_bounds import (
+    blame_analysis,
+    check_query_bounds,
+    check_transform_bounds,
+    limits_of_analysis,
+)
 from odf_engines.host.runtime import Guest, confined_command
 from odf_engines.ingest_parts import conditions_of
 from odf_engines.progress import receive_answer
@@ -152,7 +157,8 @@ class HostSession:
         """See ``EngineSession``."""
         check_transform_bounds(transform, has_escapes=self.guest.has_escapes)
         request = {"transform": transform, "inputs": tuple(inputs), "vocabulary": vocabulary or Vocabulary()}
-        return self._ask("check", request, self._limits, host.receive.receive_grade)
+        limits = limits_of_analysis(self._limits)
+        return self._ask("check", request, limits, host.receive.receive_grade, blame_analysis)
 
     def end_process(self) -> None:
         """End the process at once and keep the folder; nothing if it does not run.
