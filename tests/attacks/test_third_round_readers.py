@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from odf_node.adapters.sources.bucket import fetch_next_object, fetch_object
+from odf_node.adapters.sources.ftp import fetch_ftp
 from odf_node.adapters.sources.limits import FetchContext, SourceLimits
 from odf_node.adapters.sources.reader_process import run_reader
 from odf_node.byte_rate import ByteRate
+from odf_node.ports.sources import SourceUnavailableError
 from odf_protocol.errors import OdfError
+from odf_protocol.events import FetchStepFilesGlob, FetchStepUrl
 from odf_protocol.timestamp import Timestamp
 
 ENDS = {
@@ -54,3 +58,39 @@ def test_reader_that_ends_otherwise_is_told_as_the_sources_fault(
 
     assert "demo" in str(raised.value)
     assert not target.exists()
+
+
+ANSWERS = {
+    "nothing": '{"is_new": true}',
+    "numbers-for-names": '{"is_new": true, "etag": 7, "name": 7, "path": 7, "has_more": 7, "waiting": 7}',
+    "time-beyond-any": '{"is_new": true, "etag": null, "modified_ms": 99999999999999999999, "name": "a"}',
+    "text-for-a-list": '{"is_new": true, "name": "a", "path": "a", "has_more": true, "waiting": "abc"}',
+    "maps": '{"is_new": true, "etag": {}, "modified_ms": {}, "name": {}, "path": {}, "waiting": {}}',
+}
+SOURCES = {
+    "object": lambda context: fetch_object(FetchStepUrl(url="s3+http://127.0.0.1:9/bucket/a"), context),
+    "objects": lambda context: fetch_next_object(FetchStepFilesGlob(path="s3+http://127.0.0.1:9/bucket/*"), context),
+    "ftp": lambda context: fetch_ftp(FetchStepUrl(url="ftp://127.0.0.1:9/a"), context),
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_answer_of_other_members_is_the_sources_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, answer: str
+) -> None:
+    """ING-45: a reader in the hands of its server says what is no answer."""
+    program = tmp_path / "reader"
+    program.write_text(f"#!/bin/sh\necho '{ANSWERS[answer]}' >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    context = FetchContext(None, Timestamp.from_unix_ms(0), tmp_path, SourceLimits(answer_s=20), ByteRate())
+
+    if source == "ftp" and answer in {"nothing", "numbers-for-names", "text-for-a-list"}:
+        asyncio.run(SOURCES[source](context))  # a date is all that it says, and may be left out
+        return
+    if source == "object" and answer in {"nothing", "text-for-a-list"}:
+        asyncio.run(SOURCES[source](context))
+        return
+    with pytest.raises(SourceUnavailableError, match="gave no answer that counts"):
+        asyncio.run(SOURCES[source](context))

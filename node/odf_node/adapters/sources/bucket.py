@@ -10,10 +10,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
+import msgspec
+
 from odf_node.adapters.bucket_client import BUCKET_SCHEMES, BucketAddress, BucketKeys, parse_bucket_url
 from odf_node.adapters.sources.files import check_event_time, check_order, read_event_time
 from odf_node.adapters.sources.limits import FetchContext, SourceLimits
-from odf_node.adapters.sources.reader_process import run_reader
+from odf_node.adapters.sources.reader_process import UnixMs, read_answer, run_reader
 from odf_node.adapters.sources.source_state import etag_state, find_etag, find_last_modified, last_modified_state
 from odf_node.ports.sources import Fetched, UpToDate
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -80,6 +82,22 @@ def _malformed(found: str) -> MalformedError:
 _NANOSECONDS_PER_MS: Final = 1_000_000
 
 
+class _FoundObject(msgspec.Struct):
+    """What a reader says of an object; a store may give neither."""
+
+    etag: str | None = None
+    modified_ms: UnixMs | None = None
+
+
+class _NextObject(msgspec.Struct):
+    """What a reader says of the next object of a pattern."""
+
+    name: str
+    path: str
+    has_more: bool
+    waiting: tuple[str, ...]
+
+
 async def fetch_object(step: FetchStepUrl, context: FetchContext) -> Fetched | UpToDate:
     """Fetch the object that a URL names; see ``SourceReader.fetch``."""
     if isinstance(step.event_time, EventTimeSourceFromPath):
@@ -92,8 +110,9 @@ async def fetch_object(step: FetchStepUrl, context: FetchContext) -> Fetched | U
     if answer.get("is_new") is not True:
         target.unlink()
         return UpToDate()
-    etag, modified_ms = answer["etag"], answer["modified_ms"]
-    modified_at = None if modified_ms is None else Timestamp.from_unix_ms(modified_ms)
+    found = read_answer(answer, _FoundObject, place.shown_as)
+    etag = found.etag
+    modified_at = None if found.modified_ms is None else Timestamp.from_unix_ms(found.modified_ms)
     dated = None if modified_at is None else last_modified_state(modified_at)
     return Fetched(
         path=target,
@@ -116,14 +135,14 @@ async def fetch_next_object(
     if answer.get("is_new") is not True:
         target.unlink()
         return UpToDate()
-    name = str(answer["name"])
+    found = read_answer(answer, _NextObject, place.shown_as)
     return Fetched(
         path=target,
-        name=place.shown_as.removesuffix(f"{place.address.bucket}/{place.address.prefix}") + str(answer["path"]),
-        source_state=etag_state(name),
-        event_time=read_event_time(step, name, context.now),
-        has_more=bool(answer["has_more"]),
-        waiting=tuple(map(str, answer["waiting"])),
+        name=place.shown_as.removesuffix(f"{place.address.bucket}/{place.address.prefix}") + found.path,
+        source_state=etag_state(found.name),
+        event_time=read_event_time(step, found.name, context.now),
+        has_more=found.has_more,
+        waiting=found.waiting,
     )
 
 

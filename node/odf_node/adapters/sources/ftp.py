@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+import msgspec
+
 from odf_node.adapters.sources.limits import FetchContext, SourceLimits
-from odf_node.adapters.sources.reader_process import run_reader
+from odf_node.adapters.sources.reader_process import UnixMs, read_answer, run_reader
 from odf_node.adapters.sources.source_state import find_last_modified, last_modified_state
 from odf_node.adapters.sources.url import show_url
 from odf_node.ports.sources import Fetched, UpToDate
@@ -64,6 +66,12 @@ def parse_ftp_url(url: str) -> FtpPlace:
     return FtpPlace(host, port, user, password, path)
 
 
+class _FoundFile(msgspec.Struct):
+    """What a reader says of a file; a server may not tell its date."""
+
+    modified_ms: UnixMs | None = None
+
+
 async def fetch_ftp(step: FetchStepUrl, context: FetchContext) -> Fetched | UpToDate:
     """Fetch an ``ftp`` URL; see ``SourceReader.fetch``."""
     if isinstance(step.event_time, EventTimeSourceFromPath):
@@ -75,8 +83,8 @@ async def fetch_ftp(step: FetchStepUrl, context: FetchContext) -> Fetched | UpTo
     if answer.get("is_new") is not True:
         target.unlink()
         return UpToDate()
-    modified_ms = answer.get("modified_ms")
-    modified_at = Timestamp.from_unix_ms(modified_ms) if isinstance(modified_ms, int) else None
+    modified_ms = read_answer(answer, _FoundFile, name).modified_ms
+    modified_at = None if modified_ms is None else Timestamp.from_unix_ms(modified_ms)
     return Fetched(
         path=target,
         name=name,

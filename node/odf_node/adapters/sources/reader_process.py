@@ -13,13 +13,21 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
 
 from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits, wait_held_back
 from odf_node.ports.sources import SourceNotFoundError, SourceTooLargeError, SourceUnavailableError
 from odf_protocol.errors import MalformedError, OdfError
+
+_Answer = TypeVar("_Answer")
+
+UnixMs = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000, le=253_402_300_799_999)]
+"""A time of the years 1 to 9999, as calendars of libraries have it."""
 
 _MOST_ANSWER_BYTES: Final = 64 * 1024  # guess: a value of a column, or a message
 _NOT_FOR_READERS: Final = ("PG", "ODF_NODE_")
@@ -105,6 +113,18 @@ async def _take_answer(process: Process, told: asyncio.Task[bytes], name: str, l
         pass
     ended = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"
     raise SourceUnavailableError(name, f"what the server sent ended its reader ({ended})")
+
+
+def read_answer(answer: Mapping[str, Any], kind: type[_Answer], name: str) -> _Answer:
+    """Read what a reader says; it may be in the hands of the server that it asks.
+
+    Raises:
+        SourceUnavailableError: It is no answer of this kind.
+    """
+    try:
+        return msgspec.convert(answer, kind)
+    except msgspec.ValidationError as error:
+        raise SourceUnavailableError(name, f"its reader gave no answer that counts: {error}") from error
 
 
 def _error_of(error: dict[str, Any], name: str, limits: SourceLimits) -> OdfError:
