@@ -68,6 +68,8 @@ async def wait_held_back(rate: ByteRate, deadline: asyncio.Timeout) -> None:
 
     Where no deadline stood while a rate is set, a server that sends a byte now and then would be read for ever.
     """
+    if deadline.expired():
+        return  # its end is on the way to this task, and nothing moves it any more
     clock, ends_at = asyncio.get_running_loop().time, deadline.when()
     began = clock()
     deadline.reschedule(None)
