@@ -69,7 +69,17 @@ class Workspace:
             "PATH": f"{podman.parent}:{peer}:{bubblewrap.parent}:{os.environ['PATH']}",
         }
         # The port of the contract is fixed, and somebody else on this machine may use it: a network of its own.
-        self._alone = [str(bubblewrap), "--unshare-net", "--bind", "/", "/", "--dev-bind", "/dev", "/dev"]
+        self._alone = [
+            str(bubblewrap),
+            "--die-with-parent",
+            "--unshare-net",
+            "--bind",
+            "/",
+            "/",
+            "--dev-bind",
+            "/dev",
+            "/dev",
+        ]
         self._kamu = [str(peer / "kamu"), "-q"]
         self.run("init")
         for name, value in (("engine.runtime", "Podman"), ("engine.networkNs", "Host"), ("engine.startTimeout", "2m")):
@@ -100,8 +110,15 @@ class Workspace:
         return [json.loads(line) for line in lines]
 
     def _run(self, command: list[str]) -> str:
-        ran = subprocess.run(
-            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=600, check=False
-        )
+        try:
+            ran = self._run_once(command)
+        except subprocess.TimeoutExpired:
+            # The program was seen to use a core for ever, having done nothing, where it waits for an engine to start.
+            ran = self._run_once(command)
         assert ran.returncode == 0, f"{command}\n{ran.stdout}\n{ran.stderr}"
         return ran.stdout + ran.stderr
+
+    def _run_once(self, command: list[str]) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=300, check=False
+        )
