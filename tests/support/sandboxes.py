@@ -61,10 +61,10 @@ def stop_before_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a process that is asked for an answer at once be stopped before: it has none, whoever waits how slowly."""
     send = SandboxedProcess.send
 
-    def stop_and_send(process: SandboxedProcess, line: bytes, wall_s: float) -> None:
+    def stop_and_send(process: SandboxedProcess, line: bytes, wall_s: float, descriptors: Sequence[int] = ()) -> None:
         for each in usage_of(process.process_id).process_ids if wall_s < 1 else ():
             os.kill(each, signal.SIGSTOP)
-        send(process, line, wall_s)
+        send(process, line, wall_s, descriptors)
 
     monkeypatch.setattr(SandboxedProcess, "send", stop_and_send)
 

@@ -75,7 +75,7 @@ async def test_status_says_what_wants_doing_and_what_runs_pages_15(made: Secreti
         await reader.sign_in(INSPECTOR)
         status = await reader.get("/-/status")
         assert "empty.data it has no rows, and no source of any odf-node change empty.data MANIFEST" in status.text
-        assert "questions of pages 0 0" in status.text
+        assert "short queries of pages 0 0 long queries of pages 0 0" in status.text
         assert "publish shown.data" in status.text
 
 
