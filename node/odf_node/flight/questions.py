@@ -25,9 +25,9 @@ from odf_node.http.callers import Caller
 from odf_node.ports.access import ReadGrants
 from odf_node.turns import ShortTurnsFirst, TookLongerError, TurnLimits
 
-SHORT: Final = TurnLimits(at_once=2, waiting=64)  # guess: what waits is a line of text
+SHORT: Final = TurnLimits(at_once=3, waiting=64)  # guess: what waits is a line of text
 LONG: Final = TurnLimits(at_once=2, waiting=64, own=1)  # guess: one caller's costly queries leave room for another's
-SHORT_S: Final = 1.0  # guess: an ordinary query over millions of rows; twenty costly ones of a caller take ten seconds
+SHORT_S: Final = 0.7  # guess: an ordinary query over millions of rows; measured by bench_fair_queries.py
 AT_ONCE: Final = SHORT.at_once + LONG.at_once
 """Queries, each in an engine, and engines that wait for the next one."""
 LIMITS: Final = Limits(
