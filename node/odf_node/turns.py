@@ -3,10 +3,10 @@
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+from odf_engines.errors import LimitExceededError
 from odf_node.ports.errors import TooManyWaitingError
 from odf_protocol.errors import UnavailableError
 
@@ -157,7 +157,7 @@ class ShortTurnsFirst:
 
         Args:
             caller: Whose work it is.
-            work: Is given how many seconds it has, None for its own limit, and raises TookLongerError beyond.
+            work: Is given how many seconds it has, None for its own limit, and reaches that limit (``wall_s``) beyond.
             is_long: It is known to be; it gets no short turn.
 
         Raises:
@@ -165,8 +165,11 @@ class ShortTurnsFirst:
         """
         if not is_long:
             async with self.short_turns.ask(caller):
-                with suppress(TookLongerError):
+                try:
                     return await work(self._short_s)
+                except LimitExceededError as error:
+                    if error.limit != "wall_s":
+                        raise
         async with self.long_turns.ask(caller):
             return await work(None)
 
@@ -174,7 +177,3 @@ class ShortTurnsFirst:
         """Turn away whoever waits."""
         self.short_turns.close()
         self.long_turns.close()
-
-
-class TookLongerError(Exception):
-    """Work was ended at the end of its short turn."""

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from odf_engines.errors import LimitExceededError
 from odf_node.ports.errors import TooManyWaitingError
-from odf_node.turns import FairTurns, ShortTurnsFirst, TookLongerError, TurnLimits
+from odf_node.turns import FairTurns, ShortTurnsFirst, TurnLimits
 
 SHORT, LONG = TurnLimits(at_once=2, waiting=8), TurnLimits(at_once=2, waiting=8, own=1)
 
@@ -45,7 +46,7 @@ class Costly:
     async def __call__(self, most_s: float | None) -> str:
         self.begun.append(most_s)
         if most_s is not None:
-            raise TookLongerError
+            raise LimitExceededError("wall_s", allowed=most_s)
         self.is_long.set()
         await self.go.wait()
         return "costly"
@@ -54,6 +55,18 @@ class Costly:
 async def small(most_s: float | None) -> str:
     assert most_s == 1.0
     return "small"
+
+
+def test_other_limit_than_time_is_no_reason_for_a_long_turn() -> None:
+    async def fill(_most_s: float | None) -> str:
+        raise LimitExceededError("memory_bytes", allowed=1)
+
+    async def ask() -> None:
+        turns = ShortTurnsFirst(SHORT, LONG, short_s=1.0)
+        with pytest.raises(LimitExceededError, match="memory_bytes"):
+            await turns.run("one", fill)
+
+    asyncio.run(ask())
 
 
 @pytest.mark.parametrize("caller", ["other", "one"])

@@ -10,6 +10,7 @@ Source: clause ENGINE-26 in ``spec/extensions/engine-contract.md``, ROWS-9 in ``
 import filecmp
 import hashlib
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,15 +22,17 @@ from odf_engines import reading
 from odf_engines.contract import TransformRequest
 from odf_engines.registry import is_of_this_package
 from odf_node.datasets.chains import load_view
+from odf_node.datasets.changelogs import data_of
 from odf_node.datasets.presence import explained_damage
 from odf_node.ports import StoredObjects
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.rows import EventTimes, RowsCache
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block, decode_block
+from odf_protocol.dataset_view import apply, start_view
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import NotFoundError, RejectedError
-from odf_protocol.events import AddData, DataSchema, DataSlice, ExecuteTransform, SetDataSchema
+from odf_protocol.events import DataSchema, DataSlice, SetDataSchema
 from odf_protocol.multihash import Multihash
 from odf_protocol.transform_plan import PlannedInput
 
@@ -132,17 +135,16 @@ class EngineRows:
         self, dataset_id: DatasetId, slices: Sequence[DataSlice], paths: Sequence[Path], schema: DataSchema
     ) -> list[Path]:
         """Give files in the columns of a schema in the place of those that were written under an earlier one."""
-        earlier = [*self._iter_schemas(dataset_id)]
-        if len(earlier) == 1:
+        written = self._list_schemas(dataset_id)
+        if not written:
             return [*paths]
-        wanted = odf_protocol.schema_arrow.rows_schema_of(schema)
+        rows_schema_of = odf_protocol.schema_arrow.rows_schema_of
+        wanted = rows_schema_of(schema)
         form = f".{hashlib.sha3_256(wanted.serialize()).hexdigest()[:_FORM_DIGITS]}{EVOLVED}"
         given = []
         with SliceProcess() as reader:
             for item, path in zip(slices, paths, strict=True):
-                start = item.offset_interval.start
-                written = next(each for offset, each in reversed(earlier) if offset <= start)
-                is_alike = odf_protocol.schema_arrow.rows_schema_of(written) == wanted
+                is_alike = rows_schema_of(written[item.offset_interval.start]) == wanted
                 given.append(path if is_alike else self._evolve(reader, item, path, schema, form))
         return given
 
@@ -156,13 +158,27 @@ class EngineRows:
             raise NotFoundError("rows of object", str(item.physical_hash))
         return found
 
-    def _iter_schemas(self, dataset_id: DatasetId) -> Iterator[tuple[int, DataSchema]]:
-        """Yield each schema of a dataset, oldest first, and the offset of the first row that may be of it."""
+    def _list_schemas(self, dataset_id: DatasetId) -> dict[int, DataSchema]:
+        """Say under which schema each slice was written, by the offset of its first row; empty where all have one.
+
+        Blocks are read once, however many schemas a publisher declares (CHAIN-53).
+        """
+        numbers: list[int] = []
+        schemas: list[DataSchema] = []
+        view = None
         for stored in self.chains.iter_landmarks(dataset_id):
-            if isinstance(decode_block(stored.raw, expected_hash=stored.hash).event, SetDataSchema):
-                view = load_view(self.chains, dataset_id, upto=stored.sequence_number)
+            block = decode_block(stored.raw, expected_hash=stored.hash)
+            view = start_view(block) if view is None else apply(view, block)
+            if isinstance(block.event, SetDataSchema):
                 assert view.schema is not None
-                yield view.next_offset, view.schema
+                numbers.append(block.sequence_number)
+                schemas.append(view.schema)
+        if len(schemas) == 1:
+            return {}
+        return {
+            data.offset_interval.start: schemas[bisect_right(numbers, block.sequence_number) - 1]
+            for block, data in self._iter_data(dataset_id)
+        }
 
     def get_event_times(
         self, dataset_id: DatasetId, slices: Sequence[DataSlice], column: str
@@ -242,15 +258,18 @@ class EngineRows:
     def _iter_blocks(self, dataset_id: DatasetId, names: set[Multihash]) -> Iterator[tuple[Block, DataSlice]]:
         """Yield the first block that names each object."""
         left = set(names)
+        for block, data in self._iter_data(dataset_id):
+            if data.physical_hash in left:
+                left.remove(data.physical_hash)
+                yield block, data
+            if not left:
+                return
+
+    def _iter_data(self, dataset_id: DatasetId) -> Iterator[tuple[Block, DataSlice]]:
+        """Yield the blocks that add rows, each with its slice."""
         for stored in self.chains.iter_blocks_with_rows(dataset_id):
             block = decode_block(stored.raw, expected_hash=stored.hash)
-            event = block.event
-            if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
-                if event.new_data.physical_hash in left:
-                    left.remove(event.new_data.physical_hash)
-                    yield block, event.new_data
-                if not left:
-                    return
+            yield block, data_of(block)
 
     def _rewrite(self, reader: SliceProcess, dataset_id: DatasetId, block: Block, object_hash: Multihash) -> None:
         view = load_view(self.chains, dataset_id, upto=block.sequence_number)

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 QUARANTINE_SUFFIX: Final = "__quarantine"
-_STATE_SUFFIX: Final = "__state"  # Source: QUERY-3
 """Behind the name of a dataset: its rows that were not taken (QUAR-6)."""
+
+_STATE_SUFFIX: Final = "__state"  # Source: QUERY-3
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from odf_engines.contract import Limits
-from odf_engines.errors import LimitExceededError
 from odf_node.composition import Node
 from odf_node.configuration.declaration import QUERY_ENGINE
 from odf_node.datasets.naming import list_named
@@ -23,7 +22,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.flight.answers import Answers, KeptAnswer
 from odf_node.http.callers import Caller
 from odf_node.ports.access import ReadGrants
-from odf_node.turns import ShortTurnsFirst, TookLongerError, TurnLimits
+from odf_node.turns import ShortTurnsFirst, TurnLimits
 
 SHORT: Final = TurnLimits(at_once=3, waiting=64)  # guess: what waits is a line of text
 LONG: Final = TurnLimits(at_once=2, waiting=64, own=1)  # guess: one caller's costly queries leave room for another's
@@ -138,10 +137,6 @@ class Questions:
         is_gone = False
         try:
             return await asyncio.shield(work)
-        except LimitExceededError as error:
-            if most_s is not None and error.limit == "wall_s":
-                raise TookLongerError from error
-            raise
         except asyncio.CancelledError:
             is_gone = True
             host.stop()

@@ -28,7 +28,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.http.problems import problem_of
 from odf_node.pages.rendering import Page
 from odf_node.pages.visits import Viewer
-from odf_node.turns import ShortTurnsFirst, TookLongerError, TurnLimits
+from odf_node.turns import ShortTurnsFirst, TurnLimits
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.timestamp import Timestamp
 
@@ -105,12 +105,7 @@ class Questions:
         async def answer(most_s: float | None) -> ShownAnswer:
             limits = LIMITS if most_s is None else replace(LIMITS, wall_s=most_s)
             asked = sql, as_of, engine, limits
-            try:
-                return await loop.run_in_executor(self._threads, lambda: self._answer(viewer, asked))
-            except LimitExceededError as error:
-                if most_s is not None and error.limit == "wall_s":
-                    raise TookLongerError from error
-                raise
+            return await loop.run_in_executor(self._threads, lambda: self._answer(viewer, asked))
 
         return await self.turns.run(viewer.peer, answer, is_long=is_long)
 
