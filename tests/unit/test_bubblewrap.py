@@ -64,7 +64,8 @@ def test_refusal_says_what_to_install(offer):
         find_bubblewrap()
 
 
-def test_no_filter_means_no_sandbox(monkeypatch):
+def test_no_filter_means_no_sandbox(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setitem(__import__("sys").modules, "pyseccomp", None)
     system_calls.filter_program.cache_clear()
     with pytest.raises(SandboxUnavailableError, match="libseccomp2"):

@@ -15,9 +15,10 @@ from odf_engines import ingest
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.guest_packages import find_runtime, iter_engine_files, plug_in_mounts
-from odf_engines.host.digest import content_digest, user_cache
+from odf_engines.host.digest import content_digest
 from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import open_session
+from odf_engines.user_cache import user_cache
 from odf_protocol.events import (
     AddPushSource,
     MergeStrategy,

@@ -12,9 +12,10 @@ from odf_engines.datafusion.settings import SETTINGS
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError
 from odf_engines.guest_packages import find_runtime, iter_engine_files
-from odf_engines.host.digest import content_digest, user_cache
+from odf_engines.host.digest import content_digest
 from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import open_session
+from odf_engines.user_cache import user_cache
 from odf_protocol.multihash import Multihash
 
 _PROGRAM = "odf_engines.datafusion.worker"

@@ -105,12 +105,6 @@ _LIBRARY_LEFT_OUT = frozenset(
 )  # fmt: skip
 
 
-def user_cache() -> Path:
-    """Return this user's folder for what engines can make again."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "odf-node"
-
-
 def content_digest(files: Mapping[str, Path], cache: Path) -> Multihash:
     """Return the digest over files by their place.
 

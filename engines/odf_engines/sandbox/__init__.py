@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
+    from odf_engines.sandbox import boot_notes as boot_notes
     from odf_engines.sandbox import layers as layers
 else:
     __getattr__ = late_modules(__name__)

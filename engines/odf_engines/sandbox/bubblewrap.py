@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
+from odf_engines.sandbox.boot_notes import find_result, keep_result
 
 # Each by name: --unshare-all silently does without a user or cgroup namespace where there is none.
 NETWORK_NAMESPACE = "--unshare-net"
@@ -23,6 +24,7 @@ CGROUP_NAMESPACE = "--unshare-cgroup"
 HOST_NAME = "sandbox"
 """Of every sandbox, instead of the machine's."""
 
+_PROBE = "namespaces"
 _PROBE_TIMEOUT_S = 10  # guess: the probe takes milliseconds; only a machine about to fall over needs longer
 
 # The oldest with --size for tmpfs, --perms and --chmod (release notes of bubblewrap 0.5 and 0.6.3).
@@ -51,15 +53,20 @@ class Bubblewrap:
 
 @cache
 def find_bubblewrap() -> Bubblewrap:
-    """Return the preferred program that can make the namespaces a sandbox needs; probed once per process.
+    """Return the preferred program that can make the namespaces a sandbox needs; probed once for a start of this machine.
 
     Raises:
         SandboxUnavailableError: None is installed, or none works; the reason says what each of them answered.
     """
     refusals = []
     for origin, path in _candidates():
+        version = find_result(_PROBE, path)
+        if version is not None:
+            return Bubblewrap(path, origin, version)
         answer = _probe(origin, path)
         if isinstance(answer, Bubblewrap):
+            if answer.has_cgroup_namespace:
+                keep_result(_PROBE, answer.version, path)
             return answer
         refusals.append(f"{origin} {path}: {answer}")
     if not refusals:

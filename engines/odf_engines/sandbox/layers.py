@@ -17,11 +17,13 @@ from functools import cache
 from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
+from odf_engines.sandbox.boot_notes import find_result, keep_result
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
-from odf_engines.sandbox.system_calls import open_filter
+from odf_engines.sandbox.system_calls import RULES, open_filter
 
 WITHOUT_VARIABLE = "ODF_NODE_SANDBOX_WITHOUT"
 
+_PROBE = "filter in force"
 _PROBE_TIMEOUT_S = 10  # guess: the probe takes milliseconds
 
 
@@ -44,7 +46,7 @@ class LayerFinding:
 
 
 def examine_layers() -> tuple[LayerFinding, ...]:
-    """Try every layer: what works once per process, what does not whenever it is asked for.
+    """Try every layer: what works once for a start of this machine, what does not whenever it is asked for.
 
     A machine that was stopped or had no memory for a moment lacks nothing afterwards, and daemons live for months.
     """
@@ -113,6 +115,8 @@ def try_filter(program: Path | None) -> str:
     Raises:
         SandboxUnavailableError: It is not.
     """
+    if program is not None and (found := find_result(_PROBE, program, RULES)) is not None:
+        return found
     descriptor = open_filter()
     try:
         size_bytes = os.fstat(descriptor).st_size
@@ -133,7 +137,9 @@ def try_filter(program: Path | None) -> str:
         os.close(descriptor)
     # 2 is SECCOMP_MODE_FILTER: proc_pid_status(5)
     if re.search(r"^Seccomp:\s+2$", told.stdout, re.MULTILINE):
-        return f"{size_bytes} bytes, in force when tried"
+        found = f"{size_bytes} bytes, in force when tried"
+        keep_result(_PROBE, found, program, RULES)
+        return found
     raise SandboxUnavailableError(told.stderr.strip()[:300] or "this machine's kernel takes no filter")
 
 

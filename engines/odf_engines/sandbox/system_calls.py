@@ -6,13 +6,16 @@ its updates. What is on it is what turns a bug in the kernel into an escape, or 
 Source: clause SANDBOX-6 in ``spec/extensions/sandbox.md``; names as in the manual pages, section 2.
 """
 
+import base64
 import errno
 import os
 import tempfile
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from odf_engines.errors import SandboxUnavailableError
+from odf_engines.sandbox.boot_notes import find_result, keep_result
 
 # Denied with "operation not permitted".
 DENIED = (
@@ -72,6 +75,10 @@ _TIOCLINUX = 0x541C
 _SHARED_ANONYMOUS = 0x01 | 0x20
 
 
+RULES: Final = Path(__file__)
+"""The file that says what is denied."""
+
+
 @cache
 def filter_program(mark: int | None = None, *, shares_network: bool = False, holds_files: bool = False) -> bytes:
     """Return the filter, compiled for this machine's processor, as bubblewrap reads it.
@@ -84,6 +91,16 @@ def filter_program(mark: int | None = None, *, shares_network: bool = False, hol
     Raises:
         SandboxUnavailableError: The library libseccomp is missing.
     """
+    # Python finds the library by starting ldconfig, twice.
+    name = f"filter compiled, mark={mark} network={shares_network} files={holds_files}"
+    if (found := find_result(name, RULES)) is not None:
+        return base64.b64decode(found)
+    compiled = _compile(mark, shares_network=shares_network, holds_files=holds_files)
+    keep_result(name, base64.b64encode(compiled).decode(), RULES)
+    return compiled
+
+
+def _compile(mark: int | None, *, shares_network: bool, holds_files: bool) -> bytes:
     try:
         import pyseccomp  # here: it fails where the machine lacks libseccomp, which only a filter needs
     except (ImportError, RuntimeError, OSError) as error:

@@ -28,7 +28,6 @@ from odf_engines.cluster import Cluster
 from odf_engines.contract import Limits, TransformRequest, TransformResponse
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import ClusterUnavailableError, EngineError
-from odf_engines.host.digest import user_cache
 from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import HostSession, open_session
 from odf_engines.host.worker import OUTPUT_VARIABLE
@@ -37,6 +36,7 @@ from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.spark.launch import SECRET, SETTINGS, SHORT_LIVED
 from odf_engines.spark.runtime import engine_digest, find_runtime, spark_guest
+from odf_engines.user_cache import user_cache
 from odf_protocol.events import AddPushSource, MergeStrategy, SetPollingSource
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary

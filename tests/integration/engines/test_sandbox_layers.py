@@ -21,8 +21,9 @@ CACHES = (find_bubblewrap, layers.try_filter, system_calls.filter_program)
 
 
 @pytest.fixture
-def fresh():
+def fresh(monkeypatch, tmp_path):
     """Nothing is remembered from before, and nothing afterwards."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for each in CACHES:
         each.cache_clear()
     yield
