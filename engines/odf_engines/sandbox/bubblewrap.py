@@ -53,7 +53,7 @@ class Bubblewrap:
 
 @cache
 def find_bubblewrap() -> Bubblewrap:
-    """Return the preferred program that can make the namespaces a sandbox needs; probed once for a start of this machine.
+    """Return the preferred program that can make the namespaces of a sandbox; probed once per boot.
 
     Raises:
         SandboxUnavailableError: None is installed, or none works; the reason says what each of them answered.
