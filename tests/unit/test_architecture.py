@@ -286,7 +286,10 @@ def test_version_is_told_by_the_standard_library_alone() -> None:
     # What editable installations and the interpreter bring with them at every start.
     strangers = {name for name in others if not name.startswith(("_", "sitecustomize", "usercustomize", "distutils"))}
     fronts = {"odf_protocol", "odf_protocol.late"}
-    assert ours == {"odf_node", "odf_node.cli", "odf_node.cli.main", "odf_node.cli.parsing"} | fronts
+    assert (
+        ours
+        == {"odf_node", "odf_node.cli", "odf_node.cli.main", "odf_node.cli.parsing", "odf_node.cli.registry"} | fronts
+    )
     assert strangers - loaded_by("pass") == set()
 
 

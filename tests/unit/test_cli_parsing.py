@@ -1,18 +1,19 @@
 """Words of a command line: where options may stand, and what is offered for a word that is not known."""
 
 import argparse
-import importlib
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from odf_node.cli import registry
 from odf_node.cli.context import Context, parse_time
-from odf_node.cli.examples import EXAMPLES, examples_of
-from odf_node.cli.main import ALIASES, COMMANDS, TOPICS, build_parser, find_command, main
+from odf_node.cli.main import build_parser, find_command, main
 from odf_node.cli.parsing import Parser, suggest, whole_number
 from odf_node.errors import UsageError
+
+COMMANDS = registry.list_names()
 
 
 def parse(*words: str) -> argparse.Namespace:
@@ -139,16 +140,20 @@ def iter_parsers(parser: argparse.ArgumentParser) -> "list[argparse.ArgumentPars
     return found
 
 
-def test_every_command_and_action_has_an_example_and_each_is_one_that_is_taken() -> None:
-    for parser in build_parser(None, is_whole=True).iter_parsers():
-        words = parser.prog.removeprefix("odf-node").strip()
-        if words:
-            assert examples_of(words), words
-            assert f"\n  odf-node {examples_of(words)[0]}\n" in parser.format_help()
-    for line in EXAMPLES.splitlines():
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_action_has_an_example_and_each_is_one_that_is_taken(name: str) -> None:
+    command = registry.find_command(name)
+    assert command is not None
+    assert command.topic in registry.TOPICS
+    for parser in iter_parsers(build_parser(name))[1:]:
+        assert isinstance(parser, Parser)
+        assert parser.examples, parser.prog
+        assert f"\n  odf-node {parser.examples[0]}\n" in parser.format_help()
+    for line in command.examples:
         # What a shell takes for itself is none of ours.
         written = re.split(" [<>] ", line)[0]
-        assert parse(*shlex.split(written)).command == written.split()[0], line
+        assert written.split()[0] == name
+        assert parse(*shlex.split(written)).command == name, line
 
 
 def test_help_of_a_command_names_the_options_of_all_and_explains_its_own(capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,13 +180,6 @@ def test_help_of_a_command_explains_every_argument_and_can_be_printed(command: s
             assert action.help or isinstance(action, argparse._SubParsersAction), (parser.prog, action.dest)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_command_is_a_module_that_declares_and_runs_it(command: str) -> None:
-    module = importlib.import_module(f"odf_node.cli.commands.{command}")
-    assert callable(module.configure)
-    assert callable(module.run)
-
-
 def test_help_shows_each_command_once_under_its_topic(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
@@ -191,7 +189,9 @@ def test_help_shows_each_command_once_under_its_topic(capsys: pytest.CaptureFixt
             topic = heading[1]
         elif command := re.match(r"  ([a-z]+)  ", line):
             found.setdefault(topic, []).append(command[1])
-    assert found == {topic: list(lines) for topic, lines in TOPICS.items()}
+    expected = {topic: [each.name for each in commands] for topic, commands in registry.list_commands().items()}
+    assert found == expected
+    assert sorted(name for names in found.values() for name in names) == list(COMMANDS)
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h", "list"], ["--quiet", "--help", "pull"]])
@@ -265,5 +265,7 @@ def test_help_and_usual_names_of_commands(capsys: pytest.CaptureFixture[str], wo
 
 
 def test_no_other_name_is_that_of_a_command() -> None:
-    assert set(ALIASES.values()) <= set(COMMANDS)
-    assert set(ALIASES).isdisjoint({*COMMANDS, "help"})
+    commands = [each for commands in registry.list_commands().values() for each in commands]
+    aliases = [alias for each in commands for alias in each.aliases]
+    assert sorted(aliases) == ["ls", "mv", "rm"]
+    assert set(aliases).isdisjoint({*COMMANDS, "help"})

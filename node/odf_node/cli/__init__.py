@@ -6,7 +6,6 @@ from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
     from odf_node.cli import awaiting as awaiting
-    from odf_node.cli import examples as examples
     from odf_node.cli import explaining as explaining
     from odf_node.cli import failures as failures
     from odf_node.cli import forecasts as forecasts
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from odf_node.cli import parsing as parsing
     from odf_node.cli import progress as progress
     from odf_node.cli import refusal_text as refusal_text
+    from odf_node.cli import registry as registry
     from odf_node.cli import rows as rows
     from odf_node.cli import run as run
     from odf_node.cli import wide_letters as wide_letters

@@ -1,80 +1,19 @@
 """Find the command, run it, answer errors with one line and an exit code.
 
-Only the module of the command that was named is imported, and it imports what it needs when it runs: ``--version``,
-``--help`` and ``list`` answer before anything heavy would have been read.
+Only the module of the command that was named is imported; the help of all commands, and a word that is none, read them
+all.
 """
 
 import argparse
-import importlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from odf_node import __version__, cli
-from odf_node.cli.parsing import USAGE_ERROR, Parser, format_topics, suggest
-
-TOPICS: Final[dict[str, dict[str, str]]] = {
-    "make and read datasets": {
-        "new": "write a manifest to begin with: a template, or guessed from a file",
-        "add": "create datasets from manifests",
-        "pull": "ingest a root dataset, run a derivative, or bring a dataset from another node",
-        "ingest": "push files or standard input into a root dataset",
-        "quarantine": "show what ingests could not take; mend it, send it again, give it up",
-        "correct": "retract or correct rows of a root dataset by hand, with a reason",
-        "list": "list the datasets of this node",
-        "search": "find datasets by words in names, descriptions, keywords and columns, here or at other nodes",
-        "tail": "show the newest rows of a dataset",
-        "sql": "query datasets, as they are or as they were known at a time",
-        "log": "show the metadata chain of a dataset, newest first",
-        "inspect": "look closely at a dataset, block, data file or refusal",
-        "change": "make of a dataset what its manifest says now, as new blocks; shows the difference",
-        "rename": "give a dataset another name; its identity stays",
-        "delete": "delete datasets and their data",
-    },
-    "exchange with others": {
-        "serve": "run the node: serve datasets, take pushes",
-        "push": "offer a dataset to another node",
-        "import": "take datasets from files (folders, archives, buckets), verified as if they came from a stranger",
-        "export": "write datasets as files that any ODF program reads: folders, archives, buckets",
-        "publish": "serve datasets to others again, or with --off no longer (new ones are served)",
-        "token": "manage the tokens that allow others to push and to read",
-        "login": "keep an access token for another server",
-        "logout": "forget an access token for another server",
-        "repo": "name repositories; say where datasets are pulled from and pushed to",
-        "peer": "name the nodes to gossip with",
-        "subscribe": "bring datasets up to date by themselves when there is news of them",
-    },
-    "check and trust": {
-        "verify": "check chains, data and derivations again",
-        "trust": "show what data rest on, by which rule, and what other policies would change",
-        "locate": "find where a node's slice differs from a file, by a few hashes",
-        "evidence": "show what is proved against datasets; settle, export, recover",
-        "judge": "say what a bundle of evidence proves, offline",
-        "key": "show and change who speaks for a dataset; recover from a stolen key",
-    },
-    "care for this node": {
-        "status": "show what is unsound, failing, stale or waiting, and the command that mends it",
-        "schedule": "show which datasets are pulled by themselves, when next, and what became of it",
-        "completion": "write a script with which bash, zsh or fish completes commands and options",
-        "doctor": "show what this machine offers, what is missing and how to mend it",
-        "engine": "list engines, inspect them, prepare a faster start",
-        "image": "add container images whose programs fetch rows, and list them",
-        "cache": "free what can be had again, and bring it back",
-        "gc": "remove files that no dataset needs: of deleted datasets, of refused and stopped transfers",
-        "scrub": "read every object again and compare it with its name",
-        "repair": "find what is missing or damaged in this node's data, and fetch it again",
-        "backup": "copy this node while it runs",
-        "restore": "fill a new --home from a backup",
-    },
-}
-"""Commands by what they are for, with their lines in the help; modules of the same names in ``commands`` are they."""
-
-COMMANDS: Final[dict[str, str]] = {name: line for topic in TOPICS.values() for name, line in topic.items()}
-"""All of them."""
-
-ALIASES: Final = {"ls": "list", "mv": "rename", "rm": "delete"}
-"""Names that a shell has made usual."""
+from odf_node.cli import registry
+from odf_node.cli.parsing import USAGE_ERROR, Parser, as_sentence, format_topics, suggest
 
 _GLOBAL_VALUES: Final = frozenset({"--home", "--log-file", "--system-time"})
 _HELP: Final = frozenset({"-h", "--help"})
@@ -87,16 +26,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     command, strange = find_command(words)
     if strange is not None:
-        build_parser(None).refuse_words([strange])
+        _begin_parser().refuse_words([strange])
     while command == "help":
         # 'help sql' is 'sql --help', and 'help' alone is '--help'.
         del words[_find_place(words)]
         words += () if "--help" in words else ("--help",)
         command, _ = find_command(words)
-    if command in ALIASES:
-        command = words[_find_place(words)] = ALIASES[command]
-    if command is not None and command not in COMMANDS:
-        build_parser(None).error(f"there is no command '{command}'.{suggest(command, COMMANDS)}")
+    if command is None and "--version" in words and _HELP.isdisjoint(words):
+        _begin_parser().parse_args(words)  # it ends the program; no command is read for it
+    if command is not None:
+        command = words[_find_place(words)] = _find_name(command)
     # Help that is asked for before the command is about all of them.
     asks_for_all = command is not None and not _HELP.isdisjoint(words[: _find_place(words)])
     parser = build_parser(None if asks_for_all else command)
@@ -151,19 +90,23 @@ def _iter_options(words: Sequence[str]) -> Iterator[str]:
 def build_parser(command: str | None, *, is_whole: bool = False) -> Parser:
     """Make the parser of one command, which is all that is loaded and made; None: of all, without their options.
 
-    ``is_whole``: of all with their options, for what completes them.
+    Args:
+        command: Its name.
+        is_whole: Of all with their options, for what completes them.
+
+    Raises:
+        UnusableCommandError: The command is of another package and cannot be loaded.
     """
-    parser = Parser(
-        prog="odf-node",
-        usage="odf-node [OPTION ...] COMMAND ...",
-        formatter_class=argparse.RawDescriptionHelpFormatter,  # the topics stand as they are
+    by_topic = {} if command is not None else registry.list_commands()
+    if command is not None:
+        shown = [found] if (found := registry.find_command(command)) is not None else []
+    else:
+        shown = [each for commands in by_topic.values() for each in commands]
+    parser = _begin_parser(
         description="Publish, pull and re-verify Open Data Fabric datasets between organisations.\n\n"
-        + format_topics(TOPICS),
-        epilog="'odf-node help COMMAND' explains a command. ls is list, mv is rename, rm is\ndelete.",
+        + format_topics({topic: {each.name: each.line for each in commands} for topic, commands in by_topic.items()}),
+        epilog=_describe_aliases(shown),
     )
-    parser.add_argument("--version", action="version", version=f"odf-node {__version__}")
-    parser.own_end = False
-    add_global_options(parser, default=None)
     commands = parser.add_subparsers(
         dest="command",
         metavar="COMMAND",
@@ -171,14 +114,50 @@ def build_parser(command: str | None, *, is_whole: bool = False) -> Parser:
         prog=parser.prog,
         parser_class=Parser,
     )
-    for name in COMMANDS if command is None else [command]:
-        line = COMMANDS[name]
-        child = commands.add_parser(name, help=line, description=_sentence(line))
-        if is_whole or name == command:
-            importlib.import_module(f"odf_node.cli.commands.{name}").configure(child)
-            for each in child.iter_parsers():
-                add_global_options(each, default=argparse.SUPPRESS, is_explained=is_whole)
+    for each in shown:
+        child = commands.add_parser(each.name, help=each.line, description=as_sentence(each.line))
+        if is_whole or each.name == command:
+            _configure(child, each, is_whole=is_whole)
     return parser
+
+
+def _configure(parser: Parser, command: registry.Command, *, is_whole: bool) -> None:
+    """Declare what a command takes, and the examples that its help and that of its actions ends with."""
+    command.configure(parser)
+    for each in parser.iter_parsers():
+        each.examples = registry.select_examples(command.examples, each.prog.partition(" ")[2])
+        add_global_options(each, default=argparse.SUPPRESS, is_explained=is_whole)
+
+
+def _begin_parser(**settings: Any) -> Parser:
+    """Make a parser with the options that stand before any command."""
+    parser = Parser(
+        prog="odf-node",
+        usage="odf-node [OPTION ...] COMMAND ...",
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # the topics stand as they are
+        **settings,
+    )
+    parser.add_argument("--version", action="version", version=f"odf-node {__version__}")
+    parser.own_end = False
+    add_global_options(parser, default=None)
+    return parser
+
+
+def _find_name(word: str) -> str:
+    """Find the name of the command that a word stands for; end the program where it stands for none."""
+    try:
+        name = word if registry.find_command(word) is not None else registry.find_alias(word)
+    except registry.UnusableCommandError as error:
+        _begin_parser().error(str(error))
+    if name is None:
+        _begin_parser().error(f"there is no command '{word}'.{suggest(word, registry.list_names())}")
+    return name
+
+
+def _describe_aliases(commands: Iterable[registry.Command]) -> str:
+    aliases = sorted((alias, each.name) for each in commands for alias in each.aliases)
+    told = ", ".join(f"{alias} is {name}" for alias, name in aliases)
+    return textwrap.fill(f"'odf-node help COMMAND' explains a command. {told}.")
 
 
 def add_global_options(parser: argparse.ArgumentParser, *, default: str | None, is_explained: bool = True) -> None:
@@ -214,23 +193,3 @@ def add_global_options(parser: argparse.ArgumentParser, *, default: str | None, 
         default=default,
         line="append that to a file, with times, and where in the program an error arose",
     )
-
-
-def add_actions(
-    parser: argparse.ArgumentParser,
-    lines: Mapping[str, str],
-    *,
-    dest: str = "action",
-    metavar: str = "ACTION",
-    title: str = "actions",
-) -> dict[str, argparse.ArgumentParser]:
-    """Declare the actions of a command, each by its line in the help."""
-    actions = parser.add_subparsers(dest=dest, metavar=metavar, required=True, title=title)
-    children = {}
-    for name, line in lines.items():
-        children[name] = actions.add_parser(name, help=line, description=_sentence(line))
-    return children
-
-
-def _sentence(line: str) -> str:
-    return f"{line[0].upper()}{line[1:]}."

@@ -6,11 +6,10 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import odf_protocol
-from odf_node import cli
 
 USAGE_ERROR: Final = 2
 COMMON_OPTIONS: Final = ("--home", "--system-time", "-q", "-v", "--log-file")
@@ -30,10 +29,12 @@ class Parser(argparse.ArgumentParser):
 
     Attributes:
         own_end: Whether its help ends with examples, and the names of options that every command has.
+        examples: Lines for its help, as one types them, without the program's name.
     """
 
     def __init__(self, **settings: Any) -> None:
         self.own_end = True
+        self.examples: Sequence[str] = ()
         self._subcommands: Any = None
         self._mixes = False
         # An abbreviation that works today is ambiguous after the next option is added.
@@ -69,8 +70,8 @@ class Parser(argparse.ArgumentParser):
 
     def _format_end(self) -> str:
         """Give examples, as one types them, and where the options that every command has are explained."""
-        program, _, words = self.prog.partition(" ")
-        lines = [f"  {program} {line}\n" for line in cli.examples.examples_of(words)]
+        program = self.prog.partition(" ")[0]
+        lines = [f"  {program} {line}\n" for line in self.examples]
         return "".join(["\n", "examples:\n" if len(lines) > 1 else "example:\n", *lines] if lines else []) + (
             f"\n{', '.join(COMMON_OPTIONS)}: see '{program} --help'.\n"
         )
@@ -117,6 +118,24 @@ def format_topics(topics: Mapping[str, Mapping[str, str]]) -> str:
         ]
         parts.append("\n".join([f"{topic}:", *told]))
     return "\n\n".join(parts)
+
+
+def add_actions(
+    parser: argparse.ArgumentParser,
+    lines: Mapping[str, str],
+    *,
+    dest: str = "action",
+    metavar: str = "ACTION",
+    title: str = "actions",
+) -> dict[str, argparse.ArgumentParser]:
+    """Declare the actions of a command, each by its line in the help."""
+    actions = parser.add_subparsers(dest=dest, metavar=metavar, required=True, title=title)
+    return {name: actions.add_parser(name, help=line, description=as_sentence(line)) for name, line in lines.items()}
+
+
+def as_sentence(line: str) -> str:
+    """Make a sentence of a command's line in the help."""
+    return f"{line[0].upper()}{line[1:]}."
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -6,7 +6,6 @@ and what a developer needs to mend it goes to a file, or to the terminal where `
 
 import argparse
 import errno
-import importlib
 import os
 import select
 import signal
@@ -99,9 +98,10 @@ def exit_code_of(error: Exception) -> int:
 
 
 def _run(command: str, arguments: argparse.Namespace) -> int:
-    module = importlib.import_module(f"odf_node.cli.commands.{command}")
+    found = cli.registry.find_command(command)
+    assert found is not None  # its parser has read the arguments
     with Context.from_arguments(arguments) as context:
-        result = module.run(context, arguments)
+        result = found.run(context, arguments)
         return result if isinstance(result, int) else cli.awaiting.finish_or_stop(result, context.stop)
 
 

@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from odf_node.derive.translation import TranslatedDataset
     from odf_node.ports import DatasetRecord
 
+TOPIC: Final = "make and read datasets"
+HELP: Final = "create datasets from manifests"
+EXAMPLES: Final = """\
+add sales.yaml totals.yaml
+add --replace sales.yaml
+"""
+
 _DATA: Final = frozenset({".csv", ".tsv", ".ndjson", ".geojson", ".xlsx", ".xml", ".parquet", ".avro", ".zip", ".gz"})
 """Endings of files that are no manifests, but that 'new --from' may make one of."""
 BLOCK_VERSIONS = (2, 3)  # Source: SUPPORTED_VERSIONS of the protocol, which help need not load

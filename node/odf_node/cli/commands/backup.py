@@ -3,12 +3,19 @@
 import argparse
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
 from odf_node.adapters.home_backup import back_up
 from odf_node.adapters.key_backup import back_up_keys
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.wording import count_of
+
+TOPIC: Final = "care for this node"
+HELP: Final = "copy this node while it runs"
+EXAMPLES: Final = """\
+backup /media/stick/node --keys keys.tar
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -4,14 +4,22 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from odf_node.cli.context import Context
-from odf_node.cli.main import add_actions
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import NodeBusyError
 from odf_node.wording import count_of
 
 if TYPE_CHECKING:
     from odf_node.ports import DatasetRecord
+
+TOPIC: Final = "care for this node"
+HELP: Final = "free what can be had again, and bring it back"
+EXAMPLES: Final = """\
+cache list
+cache drop totals
+cache rebuild totals
+cache clear
+"""
 
 
 _NUMBERS: Final = ("files", "bytes", "absentFiles", "absentBytes", "rowBytes")

@@ -26,6 +26,13 @@ from odf_protocol.manifest import (
 if TYPE_CHECKING:
     from odf_node.ports import DatasetRecord
 
+TOPIC: Final = "make and read datasets"
+HELP: Final = "make of a dataset what its manifest says now, as new blocks; shows the difference"
+EXAMPLES: Final = """\
+change sales sales.yaml --dry-run
+change sales sales.yaml
+"""
+
 _AROUND: Final = 3
 """Lines that stay as they are which are shown on each side of one that changes."""
 

@@ -11,6 +11,12 @@ from odf_node.cli.context import Context
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+TOPIC: Final = "care for this node"
+HELP: Final = "write a script with which bash, zsh or fish completes commands and options"
+EXAMPLES: Final = """\
+completion bash > ~/.local/share/bash-completion/completions/odf-node
+"""
+
 _PLACES: Final = {
     "bash": "~/.local/share/bash-completion/completions/odf-node",
     "zsh": "~/.zfunc/_odf-node    # with 'fpath+=~/.zfunc' before 'compinit' in ~/.zshrc",

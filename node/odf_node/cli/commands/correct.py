@@ -3,7 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -20,6 +20,13 @@ from odf_node.wording import count_of
 if TYPE_CHECKING:
     from odf_node.ingest.correcting import Correcting, Correction
     from odf_node.ports import DatasetRecord
+
+TOPIC: Final = "make and read datasets"
+HELP: Final = "retract or correct rows of a root dataset by hand, with a reason"
+EXAMPLES: Final = """\
+correct sales --retract --where "id = 17" --reason "entered twice"
+correct sales --set "price=2.50" --where "id = 17" --reason "a slip of the pen" --dry-run
+"""
 
 _SHOWN = 20  # guess: one screen
 

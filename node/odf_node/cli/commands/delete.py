@@ -2,11 +2,20 @@
 
 import argparse
 import sys
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_dry_run
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
+
+TOPIC: Final = "make and read datasets"
+HELP: Final = "delete datasets and their data"
+ALIASES: Final = ("rm",)
+EXAMPLES: Final = """\
+delete old.sales --dry-run
+delete old.sales
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

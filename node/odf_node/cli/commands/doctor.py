@@ -2,10 +2,17 @@
 
 import argparse
 from dataclasses import asdict
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.machine import examine_machine
+
+TOPIC: Final = "care for this node"
+HELP: Final = "show what this machine offers, what is missing and how to mend it"
+EXAMPLES: Final = """\
+doctor
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -3,12 +3,11 @@
 import argparse
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_node import derive, engines
 from odf_node.cli.context import Context
-from odf_node.cli.main import add_actions
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
 from odf_node.ports.engines import WantedStart
@@ -18,6 +17,17 @@ if TYPE_CHECKING:
     from odf_engines.engine import Engine
     from odf_node.derive.engine_usage import EngineUsage
     from odf_node.engines.adding import AddedEngines
+
+TOPIC: Final = "care for this node"
+HELP: Final = "list engines, inspect them, prepare a faster start"
+EXAMPLES: Final = """\
+engine list
+engine inspect spark
+engine add flink flink.tar
+engine remove flink
+engine export spark spark.tar
+engine prepare
+"""
 
 _ACTIONS = {
     "list": "list engines, each with the digest over all its files, and the datasets that wait for one",

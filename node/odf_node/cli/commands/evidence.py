@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from odf_node.acceptance.histories import lay_side_by_side
 from odf_node.cli.context import Context
-from odf_node.cli.main import add_actions
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UnknownDatasetError, UsageError
@@ -20,6 +19,16 @@ from odf_node.trust.bundles import Bundles
 from odf_node.trust.recovery import Recovery
 from odf_protocol.judging import encode_bundle
 from odf_protocol.timestamp import Timestamp
+
+TOPIC: Final = "check and trust"
+HELP: Final = "show what is proved against datasets; settle, export, recover"
+EXAMPLES: Final = """\
+evidence show prices
+evidence export 8c1d3f --to evidence.json
+evidence settle prices --reason "the publisher lost the newer chain and said so"
+evidence recover prices --from http://peer.example:8080/prices
+evidence renew prices
+"""
 
 _WIDE: Final = 160
 """Columns where nothing says how wide it is: a file, a pipe."""

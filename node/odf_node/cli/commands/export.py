@@ -1,6 +1,7 @@
 """``odf-node export``: write datasets as files that any ODF program reads."""
 
 import argparse
+from typing import Final
 
 from odf_node.adapters.layout_places import make_export_target
 from odf_node.cli.context import Context
@@ -8,6 +9,13 @@ from odf_node.cli.parsing import add_output_format, add_rate_limit
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
 from odf_node.wording import count_of
+
+TOPIC: Final = "exchange with others"
+HELP: Final = "write datasets as files that any ODF program reads: folders, archives, buckets"
+EXAMPLES: Final = """\
+export sales totals --to /media/stick
+export sales --to sales.tar
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

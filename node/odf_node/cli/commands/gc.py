@@ -1,11 +1,19 @@
 """``odf-node gc``: free what nothing names."""
 
 import argparse
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_dry_run, add_output_format
 from odf_node.errors import NodeBusyError
 from odf_node.wording import count_of
+
+TOPIC: Final = "care for this node"
+HELP: Final = "remove files that no dataset needs: of deleted datasets, of refused and stopped transfers"
+EXAMPLES: Final = """\
+gc --dry-run
+gc
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -2,13 +2,21 @@
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from odf_node.adapters.image_folder import ImageFolder
 from odf_node.cli.context import Context
-from odf_node.cli.main import add_actions
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.errors import UsageError
 from odf_node.ports.images import AddedImage, DamagedImage
+
+TOPIC: Final = "care for this node"
+HELP: Final = "add container images whose programs fetch rows, and list them"
+EXAMPLES: Final = """\
+image list
+image add fetcher fetcher.tar --network
+image remove fetcher
+"""
 
 _ACTIONS = {
     "list": "list the images of this node, each with its digests, and whether it may use the network",

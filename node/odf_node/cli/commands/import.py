@@ -2,6 +2,7 @@
 """``odf-node import``: take datasets from files that an ODF program wrote, through the gate of every pull."""
 
 import argparse
+from typing import Final
 
 from odf_node.cli.context import Context, parse_place
 from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
@@ -12,6 +13,13 @@ from odf_node.exchange.pulling import PullWishes
 from odf_protocol.did import DatasetId
 from odf_protocol.names import DatasetName
 from odf_protocol.policy import Policy
+
+TOPIC: Final = "exchange with others"
+HELP: Final = "take datasets from files (folders, archives, buckets), verified as if they came from a stranger"
+EXAMPLES: Final = """\
+import /media/stick/sales
+import sales.tar --as their.sales
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

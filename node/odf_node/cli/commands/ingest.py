@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from odf_node.cli.context import Context, parse_time, tell_writing_time
 from odf_node.cli.input_files import check_input
@@ -12,6 +12,14 @@ from odf_node.cli.parsing import add_dry_run, add_output_format
 from odf_node.cli.reports import ReportLog
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
+
+TOPIC: Final = "make and read datasets"
+HELP: Final = "push files or standard input into a root dataset"
+EXAMPLES: Final = """\
+ingest sales sales-2024-05.csv
+ingest sales --stdin < sales.csv
+ingest sales sales.csv --dry-run
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,9 +6,27 @@ from typing import Final
 from odf_node.cli import inspections
 from odf_node.cli.context import Context
 from odf_node.cli.inspections import definition, files, node, trust
-from odf_node.cli.main import add_actions
-from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.cli.parsing import add_actions, add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
+
+TOPIC: Final = "make and read datasets"
+HELP: Final = "look closely at a dataset, block, data file or refusal"
+EXAMPLES: Final = """\
+inspect schema sales
+inspect query totals
+inspect plan totals
+inspect plan totals.yaml
+inspect lineage totals
+inspect lineage totals -o mermaid
+inspect trust totals
+inspect histories sales
+inspect refusals
+inspect refusals 30b1a44fc23f
+inspect node
+inspect audit -n 20
+inspect block block.bin
+inspect data slice.parquet
+"""
 
 SUBJECTS: Final = {
     "DATASET": "name or identity",

@@ -2,12 +2,19 @@
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.cli.run import EXIT_CODES
 from odf_protocol.errors import NotFoundError, RejectedError
 from odf_protocol.judging import MAX_BUNDLE_BYTES, decode_bundle, judge
+
+TOPIC: Final = "check and trust"
+HELP: Final = "say what a bundle of evidence proves, offline"
+EXAMPLES: Final = """\
+judge evidence.json
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

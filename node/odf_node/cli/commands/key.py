@@ -11,13 +11,21 @@ from odf_node.adapters.recovery_key_files import (
     read_recovery_key,
 )
 from odf_node.cli.context import Context
-from odf_node.cli.main import add_actions
-from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.cli.parsing import add_actions, add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.reports import KeyReports
 from odf_node.ports import HomeFullError, HomeReadOnlyError
 from odf_protocol.did import DidKey
+
+TOPIC: Final = "check and trust"
+HELP: Final = "show and change who speaks for a dataset; recover from a stolen key"
+EXAMPLES: Final = """\
+key show sales
+key rotate sales
+key prepare sales --to /media/stick/sales.pem
+key recover sales --with /media/stick/sales.pem --stolen-from 41
+"""
 
 _ACTIONS: Final = {
     "show": "show who speaks for a dataset, since when, and what stolen keys signed",

@@ -1,7 +1,7 @@
 """``odf-node list``: the datasets of this node."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odf_node import datasets
 from odf_node.cli.context import Context
@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from odf_node.upkeep.listing import DatasetSummary
+
+TOPIC: Final = "make and read datasets"
+HELP: Final = "list the datasets of this node"
+ALIASES: Final = ("ls",)
+EXAMPLES: Final = """\
+list
+list http://peer.example:8080
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from odf_node.adapters.tree_questions import locate_difference
 from odf_node.cli.context import Context
@@ -12,6 +13,12 @@ from odf_node.wording import count_of
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.limits import MAX_TREE_LEAVES, MAX_TREE_SCHEMA_BYTES
 from odf_protocol.multihash import Multihash
+
+TOPIC: Final = "check and trust"
+HELP: Final = "find where a node's slice differs from a file, by a few hashes"
+EXAMPLES: Final = """\
+locate prices.parquet http://peer.example:8080/prices --slice f16205603b882e
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

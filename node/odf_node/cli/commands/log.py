@@ -12,6 +12,13 @@ from odf_node.derive.chain_log import describe_event
 from odf_node.wording import count_of
 from odf_protocol.manifest import iter_log_yaml, manifest_to_json
 
+TOPIC: Final = "make and read datasets"
+HELP: Final = "show the metadata chain of a dataset, newest first"
+EXAMPLES: Final = """\
+log sales
+log sales --all -o yaml
+"""
+
 _NEWEST: Final = 20  # guess: a screen
 
 

@@ -3,10 +3,18 @@
 import argparse
 import getpass
 import sys
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.errors import UsageError
 from odf_node.exchange.logins import parse_origin
+
+TOPIC: Final = "exchange with others"
+HELP: Final = "keep an access token for another server"
+EXAMPLES: Final = """\
+login https://peer.example
+login --check https://peer.example
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,17 @@
 """``odf-node logout``: forget an access token for another server."""
 
 import argparse
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.errors import UsageError
 from odf_node.exchange.logins import parse_origin
+
+TOPIC: Final = "exchange with others"
+HELP: Final = "forget an access token for another server"
+EXAMPLES: Final = """\
+logout https://peer.example
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

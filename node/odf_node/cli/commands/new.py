@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_node.cli.context import Context
 from odf_node.errors import UsageError
@@ -11,6 +11,13 @@ from odf_node.wording import count_of
 
 if TYPE_CHECKING:
     from odf_node.ingest.drafts.drafting import Draft
+
+TOPIC: Final = "make and read datasets"
+HELP: Final = "write a manifest to begin with: a template, or guessed from a file"
+EXAMPLES: Final = """\
+new sales --from sales.csv -o sales.yaml
+new sales -o sales.yaml
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

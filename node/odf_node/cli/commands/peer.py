@@ -1,10 +1,18 @@
 """``odf-node peer``: name the nodes to gossip with."""
 
 import argparse
+from typing import Final
 
 from odf_node.cli.context import Context
-from odf_node.cli.main import add_actions
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_actions, add_output_format
+
+TOPIC: Final = "exchange with others"
+HELP: Final = "name the nodes to gossip with"
+EXAMPLES: Final = """\
+peer add https://peer.example
+peer list
+peer delete https://peer.example
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

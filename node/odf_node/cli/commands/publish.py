@@ -2,12 +2,20 @@
 
 import argparse
 from collections.abc import Sequence
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.datasets.naming import select_datasets
 from odf_node.derive.lineage import list_readers
 from odf_node.ports import DatasetRecord
 from odf_protocol.did import DatasetId
+
+TOPIC: Final = "exchange with others"
+HELP: Final = "serve datasets to others again, or with --off no longer (new ones are served)"
+EXAMPLES: Final = """\
+publish sales
+publish --off sales
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

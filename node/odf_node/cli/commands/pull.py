@@ -3,7 +3,7 @@
 import argparse
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_node import cli
 from odf_node.acceptance.offers import Portion
@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from odf_node.exchange.pull_planning import PullTarget
     from odf_node.exchange.pulling import PullOutcome
     from odf_node.ports.progress import ProgressLine
+
+TOPIC: Final = "make and read datasets"
+HELP: Final = "ingest a root dataset, run a derivative, or bring a dataset from another node"
+EXAMPLES: Final = """\
+pull sales totals
+pull http://peer.example:8080/prices --as peer.prices
+pull --all
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_node import cli
 from odf_node.cli.context import Context, parse_reference
@@ -16,6 +16,12 @@ from odf_protocol.errors import OdfError
 
 if TYPE_CHECKING:
     from odf_node.ports import DatasetRecord
+
+TOPIC: Final = "exchange with others"
+HELP: Final = "offer a dataset to another node"
+EXAMPLES: Final = """\
+push sales --to http://peer.example:8080/sales
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,7 @@ from odf_node import cli, ingest
 from odf_node.cli.column_settings import explaining_texts, read_settings
 from odf_node.cli.context import Context, tell_writing_time
 from odf_node.cli.input_files import check_input
-from odf_node.cli.main import add_actions
-from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.cli.parsing import add_actions, add_output_format, whole_number
 from odf_node.cli.reports import ReportLog
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import get_dataset
@@ -23,6 +22,19 @@ from odf_node.wording import count_of
 
 if TYPE_CHECKING:
     from odf_node.ingest.resending import Resending
+
+TOPIC: Final = "make and read datasets"
+HELP: Final = "show what ingests could not take; mend it, send it again, give it up"
+EXAMPLES: Final = """\
+quarantine list sales
+quarantine show sales
+quarantine export sales --output-path rows.ndjson
+quarantine fix sales --file rows.ndjson
+quarantine fix sales 3.1 --set "price=2.50"
+quarantine resend sales
+quarantine drop sales 3.1
+quarantine deliver sales
+"""
 
 _IDS = "an entry (3) or a row (3.17), as 'quarantine list' and 'show' tell them"
 

@@ -1,9 +1,17 @@
 """``odf-node rename``: another local name for a dataset."""
 
 import argparse
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.datasets.naming import Renaming, get_dataset
+
+TOPIC: Final = "make and read datasets"
+HELP: Final = "give a dataset another name; its identity stays"
+ALIASES: Final = ("mv",)
+EXAMPLES: Final = """\
+rename sales shop.sales
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,7 @@
 """``odf-node repair``: find what is missing or damaged in this node's data, and fetch it again."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_node.cli.context import Context, parse_place
 from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
@@ -12,6 +12,13 @@ from odf_protocol.errors import CorruptError
 
 if TYPE_CHECKING:
     from odf_node.upkeep.repairing import RepairReport
+
+TOPIC: Final = "care for this node"
+HELP: Final = "find what is missing or damaged in this node's data, and fetch it again"
+EXAMPLES: Final = """\
+repair
+repair sales --from http://peer.example:8080
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,14 +1,24 @@
 """``odf-node repo``: name places with many datasets, and say where datasets are pulled from and pushed to."""
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
 from odf_node.cli.context import Context, parse_reference
-from odf_node.cli.main import add_actions
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.errors import UsageError
 from odf_node.ports import RemoteDirection
+
+TOPIC: Final = "exchange with others"
+HELP: Final = "name repositories; say where datasets are pulled from and pushed to"
+EXAMPLES: Final = """\
+repo add partner https://peer.example
+repo list
+repo delete partner
+repo alias add --pull sales partner/sales
+repo alias list
+repo alias delete sales partner/sales
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
 from odf_node.adapters.home_backup import BackupReport, restore
 from odf_node.adapters.key_backup import find_node_key, restore_keys
@@ -15,6 +16,12 @@ from odf_node.ports import Origin
 from odf_node.wording import count_of
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, RejectedError
+
+TOPIC: Final = "care for this node"
+HELP: Final = "fill a new --home from a backup"
+EXAMPLES: Final = """\
+restore /media/stick/node --keys keys.tar
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

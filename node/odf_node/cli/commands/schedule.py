@@ -1,10 +1,18 @@
 """``odf-node schedule``: what the daemon pulls by itself, when next, and what became of it."""
 
 import argparse
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.schedules.overview import ScheduledDataset, time_of
+
+TOPIC: Final = "care for this node"
+HELP: Final = "show which datasets are pulled by themselves, when next, and what became of it"
+EXAMPLES: Final = """\
+schedule
+schedule --failing
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

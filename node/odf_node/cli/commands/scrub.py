@@ -3,12 +3,20 @@
 import argparse
 import time
 from dataclasses import asdict
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.run import EXIT_CODES
 from odf_node.wording import count_of
 from odf_protocol.errors import CorruptError
+
+TOPIC: Final = "care for this node"
+HELP: Final = "read every object again and compare it with its name"
+EXAMPLES: Final = """\
+scrub
+scrub --rate 20000000
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,13 @@ from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
 from odf_protocol.public_addresses import without_mark
 
+TOPIC: Final = "make and read datasets"
+HELP: Final = "find datasets by words in names, descriptions, keywords and columns, here or at other nodes"
+EXAMPLES: Final = """\
+search umsatz
+search price shop --far
+"""
+
 MOST_NODES: Final = 32  # guess: more than a person knows; each learns what is looked for
 _NODES_AT_ONCE: Final = 8  # guess: with the time below, all are asked within a minute and a half
 _ANSWER_S: Final = 20.0

@@ -3,12 +3,21 @@
 import argparse
 import os
 from pathlib import Path
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import HIGHEST_PORT, whole_number
 from odf_node.configuration import find_configuration_file
 from odf_node.daemon.reloading import Setting
 from odf_node.daemon.serving import serve
+
+TOPIC: Final = "exchange with others"
+HELP: Final = "run the node: serve datasets, take pushes"
+EXAMPLES: Final = """\
+serve
+serve --address 0.0.0.0 --http-port 8080
+serve --config odf-node.toml --check
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -4,6 +4,7 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
+from typing import Final
 
 from odf_node.cli import asking
 from odf_node.cli.asking.question import Asker, read_script, run_script
@@ -11,6 +12,14 @@ from odf_node.cli.context import Context, parse_time
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.row_formats import FILE_FORMATS, FORMATS, check_output_path
 from odf_node.errors import UsageError
+
+TOPIC: Final = "make and read datasets"
+HELP: Final = "query datasets, as they are or as they were known at a time"
+EXAMPLES: Final = """\
+sql
+sql -c "SELECT count(*) FROM sales__state"
+sql --as-of 2024-05-01 -o csv -c "SELECT * FROM sales" --output-path sales.csv
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

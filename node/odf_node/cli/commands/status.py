@@ -1,9 +1,17 @@
 """``odf-node status``: what wants doing, and the command that does it."""
 
 import argparse
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+
+TOPIC: Final = "care for this node"
+HELP: Final = "show what is unsound, failing, stale or waiting, and the command that mends it"
+EXAMPLES: Final = """\
+status
+status -o json
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,19 @@
 """``odf-node subscribe``: bring datasets up to date by themselves when there is news of them."""
 
 import argparse
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.errors import UsageError
+
+TOPIC: Final = "exchange with others"
+HELP: Final = "bring datasets up to date by themselves when there is news of them"
+EXAMPLES: Final = """\
+subscribe prices
+subscribe --list
+subscribe --off prices
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,12 +1,19 @@
 """``odf-node tail``: the newest rows of a dataset."""
 
 import argparse
+from typing import Final
 
 from odf_node import cli
 from odf_node.cli.context import Context
 from odf_node.cli.missing_files import bring_files
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
+
+TOPIC: Final = "make and read datasets"
+HELP: Final = "show the newest rows of a dataset"
+EXAMPLES: Final = """\
+tail sales -n 20
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

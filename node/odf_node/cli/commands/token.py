@@ -1,11 +1,20 @@
 """``odf-node token``: manage the tokens that allow others to push and to read."""
 
 import argparse
+from typing import Final
 
 from odf_node.cli.context import Context, parse_time
-from odf_node.cli.main import add_actions
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_actions, add_output_format
 from odf_protocol.did import DidKey
+
+TOPIC: Final = "exchange with others"
+HELP: Final = "manage the tokens that allow others to push and to read"
+EXAMPLES: Final = """\
+token create newsroom --dataset sales
+token create auditor --read sales --expires 2026-12-31
+token list
+token revoke 5f3a9c21
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

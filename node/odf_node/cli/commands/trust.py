@@ -2,13 +2,21 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from odf_node.adapters.policy_file import read_policies
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UnknownDatasetError, UsageError
+
+TOPIC: Final = "check and trust"
+HELP: Final = "show what data rest on, by which rule, and what other policies would change"
+EXAMPLES: Final = """\
+trust
+trust totals
+trust --with policies.yaml
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 import argparse
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from odf_node.audits import list_tasks
 from odf_node.cli.audit_page import render_audit
@@ -14,6 +14,14 @@ from odf_node.errors import UsageError
 from odf_node.trust.auditing import publish_finding, run_tasks
 from odf_node.trust.verifying import VerifyOptions
 from odf_protocol.errors import RejectedError
+
+TOPIC: Final = "check and trust"
+HELP: Final = "check chains, data and derivations again"
+EXAMPLES: Final = """\
+verify sales totals
+verify totals --recursive --attest
+verify http://peer.example:8080/prices
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
