@@ -72,7 +72,9 @@ ORDER = (
 
 
 def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).parts[0]
+    """Return the kind of a test: its folder, which for tests of a plug-in lies below that of the plug-in."""
+    parts = item.path.relative_to(Path(__file__).parent).parts
+    return parts[2] if parts[0] == "plug_ins" else parts[0]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,6 +12,8 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
+DISTRIBUTION: Final = "odf-node"
+
 
 @dataclass(frozen=True, slots=True)
 class PlugInNames:
@@ -40,13 +42,28 @@ class PlugInNames:
         point = self._theirs().get(name)
         return None if point is None else (point.module, point.attr)
 
+    def get_point(self, name: str) -> EntryPoint:
+        """Return the entry point of a plug-in.
+
+        Raises:
+            KeyError: There is none of that name, or it is one that stands in ``ours``.
+        """
+        return self._theirs()[name]
+
     def _theirs(self) -> Mapping[str, EntryPoint]:
         return {name: point for name, point in _points_of(self.group).items() if name not in self.ours}
 
 
+def is_of_this_distribution(point: EntryPoint) -> bool:
+    """Tell whether our distribution brings an entry point."""
+    return point.dist is not None and point.dist.name == DISTRIBUTION
+
+
 @cache
 def _points_of(group: str) -> Mapping[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=group)}
+    """Return the entry points of a group by name; ours come last, so that a name of ours stays ours."""
+    points = sorted(entry_points(group=group), key=is_of_this_distribution)
+    return {point.name: point for point in points}
 
 
 READERS: Final = PlugInNames(

@@ -62,7 +62,7 @@ def get_ingest_engine(name: str) -> IngestEngine:
 def find_remedy(name: str) -> str:
     """Return the command that installs an engine which is declared here and lacks packages; empty for any other."""
     for point in entry_points(group=ENTRY_POINT_GROUP):
-        if point.name.lower() == name.lower() and point.dist is not None and (lacking := _list_lacking(point)):
+        if point.name.lower() == name.lower() and point.dist is not None and (lacking := list_lacking_extras(point)):
             return describe_extra(point.dist.name, lacking[0])
     return ""
 
@@ -80,10 +80,10 @@ def _find_entry_point(name: str) -> EntryPoint | None:
 
 @cache  # of a process: reading what every installed package says took half of a small ingest
 def _points() -> tuple[EntryPoint, ...]:
-    return tuple(point for point in entry_points(group=ENTRY_POINT_GROUP) if not _list_lacking(point))
+    return tuple(point for point in entry_points(group=ENTRY_POINT_GROUP) if not list_lacking_extras(point))
 
 
-def _list_lacking(point: EntryPoint) -> list[str]:
+def list_lacking_extras(point: EntryPoint) -> list[str]:
     """List the extras of an entry point that are not whole here."""
     if not point.extras or point.dist is None:
         return []

@@ -22,6 +22,7 @@ from odf_node.configuration import find_configuration_file, load_configuration
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
+from odf_node.plug_ins import list_failures, list_missing_plug_ins
 from odf_node.ports.engines import DamagedEngine
 from odf_node.ports.errors import HomeVersionError, mapped_os_errors
 from odf_node.ports.images import DamagedImage
@@ -62,6 +63,7 @@ def examine_machine(home: Path | None) -> list[MachineFinding]:
         *_cluster(folder),
         *_images(folder),
         *examine_extras(),
+        *_plug_ins(),
         _home(folder),
         _space(folder),
         _objects(folder),
@@ -126,6 +128,24 @@ def examine_extras(distribution: str = PACKAGE) -> list[MachineFinding]:
             told = f"not installed: {describe_extra(distribution, extra)}"
         findings.append(MachineFinding(f"extra {extra}", True, told))
     return findings
+
+
+def _plug_ins() -> list[MachineFinding]:
+    """Name the plug-ins that wait for an extra, and those of other packages that cannot be used (PLUG-2, PLUG-3)."""
+    missing = [
+        MachineFinding(f"plug-in {each.name}", True, f"not installed: {each.remedy}")
+        for each in list_missing_plug_ins()
+    ]
+    broken = [
+        MachineFinding(
+            f"plug-in {each.name}",
+            False,
+            f"package '{each.package}': {each.reason}",
+            f"install a version of {each.package} that works with this odf-node, or uninstall it",
+        )
+        for each in list_failures()
+    ]
+    return [*missing, *broken]
 
 
 def _added_engines(folder: Path) -> list[MachineFinding]:

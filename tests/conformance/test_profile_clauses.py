@@ -18,7 +18,7 @@ def test_clauses_are_numbered_once_and_in_order() -> None:
 
 def test_every_clause_is_named_by_a_test_or_vector() -> None:
     named: set[str] = set()
-    for path in [*(ROOT / "tests").glob("*/test_*.py"), *(ROOT / "spec" / "vectors").glob("*.json")]:
+    for path in [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "spec" / "vectors").glob("*.json")]:
         named |= set(CLAUSE.findall(path.read_text()))
     assert set(CLAUSES) <= named
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*(ROOT / "spec").glob("*.md"), *(ROOT / "spec" / "extensions").glob("*.md")])
+DOCUMENTS = sorted(
+    [*(ROOT / "spec").glob("*.md"), *(ROOT / "spec").glob("extensions/*.md"), *(ROOT / "spec").glob("plug-ins/*.md")]
+)
 STATED = re.compile(r"^(?:\| |\*\*)([A-Z]+-\d+)(?= \||[ .])", re.MULTILINE)
 RANGE = re.compile(r"\b([A-Z]+)-(\d+) to \1-(\d+)\b")
 CLAUSES = Counter(clause for path in DOCUMENTS for clause in STATED.findall(path.read_text()))

@@ -8,7 +8,8 @@ THREATS = (ROOT / "spec" / "threats.md").read_text()
 
 
 def test_every_suite_of_attacks_is_named() -> None:
-    suites = {f"tests/attacks/{path.name}" for path in (ROOT / "tests" / "attacks").glob("test_*.py")}
+    found = [*ROOT.glob("tests/attacks/test_*.py"), *ROOT.glob("tests/plug_ins/*/attacks/test_*.py")]
+    suites = {str(path.relative_to(ROOT)) for path in found}
     assert {suite for suite in suites if f"`{suite}`" not in THREATS} == set()
 
 

@@ -24,12 +24,12 @@ from odf_engines.reading.slices import logical_hash_of, read_slice
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.cli.main import main
 from odf_node.composition import open_node
-from odf_node.pages.dataset_pages import show_version
-from odf_node.pages.rendering import render
-from odf_node.pages.visits import Viewer, Visit
 from odf_node.ports.access import READS_EVERYTHING
 from odf_node.ports.progress import Count, Silence
 from odf_node.trust.verifying import Finding, Verifier
+from odf_pages.dataset_pages import show_version
+from odf_pages.rendering import render
+from odf_pages.visits import Viewer, Visit
 from odf_protocol.attestations import Attestation, decode_attestation
 from odf_protocol.divergence import CAUSE_TEXTS, Cause
 from odf_protocol.errors import MalformedError

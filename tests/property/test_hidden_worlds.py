@@ -15,15 +15,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from odf_node.http.route_tables import add_plug_in_routes
 from odf_node.http.server import create_app
-from odf_node.pages import add_pages
 from support import hidden_worlds as worlds
 from support.hidden_worlds import Universe, open_universe
 from support.secretive_node import THIEF_TOKEN
 
 EXAMPLES = 40
 APP = create_app(SimpleNamespace(clock=worlds.SharedClock()))  # type: ignore[arg-type]
-add_pages(APP, None)  # type: ignore[arg-type]
+add_plug_in_routes(APP, None)  # type: ignore[arg-type]
 ROUTES = sorted({route.resource.canonical for route in APP.router.routes() if route.resource})
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 TOKENS = (None, THIEF_TOKEN, "odf_unknown_0123456789")

@@ -14,11 +14,11 @@ from odf_node.composition import Node
 from odf_node.datasets.searching import Searching
 from odf_node.home import Home
 from odf_node.http.callers import secret_hash_of
+from odf_node.http.route_tables import add_plug_in_routes
 from odf_node.http.served_node import Live, ServedNode
 from odf_node.http.server import create_app
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.pages import add_pages
 from odf_node.ports import AccessToken
 from odf_node.rows.trees import KeptTrees
 from odf_protocol.did import DidKey
@@ -152,7 +152,7 @@ class SecretiveNode:
             **options,
         )
         app = create_app(served, live=live)
-        add_pages(app, node)
+        add_plug_in_routes(app, node)
         async with serving(app) as url, aiohttp.ClientSession() as session:
             yield Stranger(url, session)
 

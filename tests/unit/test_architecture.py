@@ -23,6 +23,7 @@ PACKAGES = {
     "odf_protocol": REPOSITORY / "protocol" / "odf_protocol",
     "odf_engines": REPOSITORY / "engines" / "odf_engines",
     "odf_node": REPOSITORY / "node" / "odf_node",
+    "odf_pages": REPOSITORY / "node" / "odf_pages",
 }
 MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
 TEXTS = [*MODULES, *sorted(path for path in (REPOSITORY / "spec").rglob("*") if path.suffix in {".md", ".yaml"})]
@@ -243,7 +244,7 @@ def test_nothing_travels_pickled() -> None:
 
 def test_pages_are_made_by_templates_that_escape_pages_8() -> None:
     """No template takes a value as it is, and only what shows words of others makes HTML in Python."""
-    folder = PACKAGES["odf_node"] / "pages"
+    folder = PACKAGES["odf_pages"]
     templates = sorted((folder / "templates").glob("*.html"))
     assert templates
     for path in templates:
@@ -253,7 +254,7 @@ def test_pages_are_made_by_templates_that_escape_pages_8() -> None:
     assert [path.name for path in folder.glob("*.py") if "Markup" in path.read_text()] == ["texts.py"]
 
 
-@pytest.mark.parametrize(("room", "front"), [("pages", "add_pages"), ("flight", "flight_beside")])
+@pytest.mark.parametrize(("room", "front"), [("flight", "flight_beside")])
 def test_only_the_front_of_what_the_daemon_joins_is_used_by_others(room: str, front: str) -> None:
     found = {
         name

@@ -3,7 +3,7 @@
 A cell may have many megabytes, a slice very many columns and rows, and few bytes can stand for all of them. So this
 runs in the process that reads slices (``program``), reads no column that is not asked for, and cuts what it gives.
 
-Source: clause PAGES-9 in ``spec/extensions/pages.md``.
+Source: clause PAGES-9 in ``spec/plug-ins/pages.md``.
 """
 
 import json

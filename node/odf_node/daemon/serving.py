@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
+from aiohttp import web
+
 from odf_node import __version__
 from odf_node.adapters.writers_lock import only_daemon
 from odf_node.composition import Node
@@ -23,12 +25,13 @@ from odf_node.errors import UsageError
 from odf_node.flight import flight_beside
 from odf_node.http.access_log import write_line
 from odf_node.http.encryption import make_tls_context
+from odf_node.http.route_tables import add_plug_in_routes
 from odf_node.http.served_node import Live, ServedNode
 from odf_node.http.server import ListeningAddress
 from odf_node.http.server import serve as serve_http
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.pages import add_pages
+from odf_node.plug_ins import list_failures
 from odf_node.ports.access import Pages
 from odf_node.ports.keys import PrivateKey
 from odf_node.rows.trees import KeptTrees
@@ -122,8 +125,22 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 live=live,
                 tls=tls,
                 on_reload=read_again,
-                add_pages=lambda app: add_pages(app, node),
+                add_routes=lambda app: _add_routes(app, node),
             )
+
+
+def _add_routes(app: web.Application, node: Node) -> None:
+    """Register the routes of plug-ins, and log which plug-ins cannot be used."""
+    add_plug_in_routes(app, node)
+    for each in list_failures():
+        write_line(
+            "plug-in-broken",
+            level=logging.ERROR,
+            group=each.group,
+            name=each.name,
+            package=each.package,
+            error=each.reason,
+        )
 
 
 def _make_tls(tls: Tls, speaks: str) -> ssl.SSLContext | None:

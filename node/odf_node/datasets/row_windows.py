@@ -3,7 +3,7 @@
 Blocks are found by halving: a chain of a hundred thousand blocks costs some twenty of them. What slices hold is read
 in a process of its own, at bounded cost (``SliceProcess``).
 
-Source: clauses PAGES-9 to PAGES-11 in ``spec/extensions/pages.md``.
+Source: clauses PAGES-9 to PAGES-11 in ``spec/plug-ins/pages.md``.
 """
 
 from bisect import bisect_left

@@ -151,7 +151,7 @@ async def serve(
     live: Live | None = None,
     tls: ssl.SSLContext | None = None,
     on_reload: Callable[[], None] | None = None,
-    add_pages: Callable[[web.Application], None] = lambda _app: None,
+    add_routes: Callable[[web.Application], None] = lambda _app: None,
 ) -> None:
     """Serve until SIGTERM, SIGINT or ``stop``, then end what runs within ``grace_s`` seconds.
 
@@ -165,7 +165,7 @@ async def serve(
         live: What may change while the node runs; None: the defaults, for ever.
         tls: Encrypts the port; None: it is not encrypted.
         on_reload: Called on the event loop at SIGHUP; None: SIGHUP is left as it is.
-        add_pages: Registers what else is served.
+        add_routes: Registers the routes of plug-ins.
 
     Raises:
         AddressInUseError: The address cannot be listened on.
@@ -173,7 +173,7 @@ async def serve(
     stop = stop or asyncio.Event()
     live = live or Live()
     app = create_app(node, live=live, push_grace_s=grace_s)
-    add_pages(app)
+    add_routes(app)
     runner = make_runner(app, grace_s=grace_s)
     observer = web.AppRunner(observing.create_observing_app(live, app), access_log=None, shutdown_timeout=grace_s)
     handler = log_to()

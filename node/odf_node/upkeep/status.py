@@ -14,6 +14,7 @@ from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.derive.engine_usage import EngineUsage
 from odf_node.derive.steps import StepBuilder
 from odf_node.keys.disputes import Disputes
+from odf_node.plug_ins import list_failures
 from odf_node.ports import Clock, DatasetRecord, ObjectUpkeep, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
@@ -77,7 +78,7 @@ class NodeStatus:
 
     def list_findings(self) -> list[Finding]:
         """List what wants doing, the worst first."""
-        found = [*self._of_datasets(), *self._of_node(), *self._of_schedules()]
+        found = [*self._of_datasets(), *self._of_node(), *self._of_schedules(), *_of_plug_ins()]
         order = list(Condition)
         return sorted(found, key=lambda each: order.index(each.condition))
 
@@ -188,6 +189,13 @@ class NodeStatus:
                 yield Finding(Condition.WAITING, name, what, f"odf-node engine add {waiting.engine} FILE")
         if self.objects.has_leftovers(now=self.clock.now()):
             yield Finding(Condition.WAITING, None, "files that no dataset needs", "odf-node gc")
+
+
+def _of_plug_ins() -> Iterator[Finding]:
+    """Name the plug-ins of other packages that cannot be used (PLUG-3)."""
+    for each in list_failures():
+        what = f"plug-in '{each.name}' of package '{each.package}' cannot be used: {each.reason}"
+        yield Finding(Condition.FAILING, None, what, "odf-node doctor")
 
 
 def _of_empty_root(name: str, state: ChainState) -> Finding:

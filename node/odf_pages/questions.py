@@ -3,7 +3,7 @@
 An operator's question goes to the engine that is kept warm for commands; another viewer's gets an engine of its own,
 which ends with it (WARM-1).
 
-Source: clause PAGES-13 in ``spec/extensions/pages.md``.
+Source: clause PAGES-13 in ``spec/plug-ins/pages.md``.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from odf_node.datasets.queries import QueryRunner
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
 from odf_node.http.problems import problem_of
-from odf_node.pages.rendering import Page
-from odf_node.pages.visits import Viewer
 from odf_node.turns import ShortTurnsFirst, TurnLimits
+from odf_pages.rendering import Page
+from odf_pages.visits import Viewer
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.timestamp import Timestamp
 

@@ -1,6 +1,6 @@
 """The library of templates, as pages use it; loaded with the first page, as a node that shows none starts without.
 
-Source: clause PAGES-8 in ``spec/extensions/pages.md``.
+Source: clause PAGES-8 in ``spec/plug-ins/pages.md``.
 """
 
 from functools import cache
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import jinja2
 
-from odf_node.pages.texts import show_cell, show_link, show_text
 from odf_node.wording import count_of
+from odf_pages.texts import show_cell, show_link, show_text
 
 
 @cache

@@ -3,7 +3,7 @@
 Everything lies at ``/`` and below ``/-/``, which no dataset's name can begin with (NAME-1). Who may not see pages gets
 the answer to an address that is nowhere, before anything is looked up.
 
-Source: clauses PAGES-1 to PAGES-7 in ``spec/extensions/pages.md``.
+Source: clauses PAGES-1 to PAGES-7 in ``spec/plug-ins/pages.md``.
 """
 
 import asyncio
@@ -19,12 +19,13 @@ from odf_node.composition import Node
 from odf_node.errors import UsageError
 from odf_node.http.access_log import request_id_of, write_line
 from odf_node.http.problems import RETRY_AFTER_S, ProblemError, problem_of
+from odf_node.http.route_tables import Route, RouteTable
 from odf_node.http.served_node import LIVE, NODE
-from odf_node.pages import dataset_pages, lineage_pages, node_pages, row_pages, signing_in
-from odf_node.pages.questions import QUESTIONS, Questions, answer_question
-from odf_node.pages.rendering import Page, dress, read_asset, render
-from odf_node.pages.visits import PAGES, Pages, Viewer, Visit, find_viewer
 from odf_node.ports.access import Pages as Setting
+from odf_pages import dataset_pages, lineage_pages, node_pages, row_pages, signing_in
+from odf_pages.questions import QUESTIONS, Questions, answer_question
+from odf_pages.rendering import Page, dress, read_asset, render
+from odf_pages.visits import PAGES, Pages, Viewer, Visit, find_viewer
 from odf_protocol.errors import OdfError
 
 _READING: Final = ("GET", "HEAD")
@@ -61,17 +62,10 @@ _SHOWN: Final = {
 }
 
 
-def add_pages(app: web.Application, node: Node) -> None:
-    """Register the pages of a node; whether and to whom they are shown is read at each request."""
+def prepare(app: web.Application, node: Node) -> None:
+    """Put sessions and queries of the pages into the application; pages are shown as settings say at each request."""
     app[PAGES] = Pages(node)
     app[QUESTIONS] = Questions(node)
-    for path, shown in _SHOWN.items():
-        app.router.add_route("*", path, partial(_answer, shown=shown))
-    for name in _ASSETS:
-        app.router.add_route("*", f"/-/{name}", _answer_asset)
-    app.router.add_route("*", "/-/sign-in", signing_in.answer_sign_in(_render))
-    app.router.add_route("*", "/-/sign-out", signing_in.answer_sign_out)
-    app.router.add_route("*", "/-/sql", _answer_question)
     app.on_cleanup.append(_close)
 
 
@@ -190,3 +184,16 @@ def _explain(request: web.Request, error: OdfError | ProblemError) -> Page:
         problem = problem_of(error)
         status, detail = HTTPStatus(problem.status), problem.detail
     return Page("failure.html", {"title": status.phrase, "detail": detail}, status)
+
+
+ROUTES: Final = RouteTable(
+    (
+        *(Route("*", path, partial(_answer, shown=shown)) for path, shown in _SHOWN.items()),
+        *(Route("*", f"/-/{name}", _answer_asset) for name in _ASSETS),
+        Route("*", "/-/sign-in", signing_in.answer_sign_in(_render)),
+        Route("*", "/-/sign-out", signing_in.answer_sign_out),
+        Route("*", "/-/sql", _answer_question),
+    ),
+    prepare,
+)
+"""Found by its entry point in the group ``odf_node.routes``."""

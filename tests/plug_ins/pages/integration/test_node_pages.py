@@ -11,9 +11,9 @@ from odf_engines.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from odf_node.acceptance.offers import Offer
 from odf_node.derive.lineage import LineageDataset, LineageInput
 from odf_node.keys.disputes import Disputes
-from odf_node.pages import questions
-from odf_node.pages.lineage_pages import draw
 from odf_node.ports import QuarantineFile
+from odf_pages import questions
+from odf_pages.lineage_pages import draw
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation

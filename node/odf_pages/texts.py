@@ -1,6 +1,6 @@
 """Words of others on a page: whole or cut, escaped, and with what would turn or hide text made visible.
 
-Source: clause PAGES-8 in ``spec/extensions/pages.md``.
+Source: clause PAGES-8 in ``spec/plug-ins/pages.md``.
 """
 
 import re

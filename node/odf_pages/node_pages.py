@@ -1,6 +1,6 @@
 """Pages about the node itself, for whoever may see what its operator sees.
 
-Source: clauses PAGES-5 and PAGES-15 in ``spec/extensions/pages.md``.
+Source: clauses PAGES-5 and PAGES-15 in ``spec/plug-ins/pages.md``.
 """
 
 from itertools import islice
@@ -10,10 +10,10 @@ from odf_node.acceptance.histories import lay_side_by_side
 from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.errors import UsageError
 from odf_node.keys.disputes import Disputes
-from odf_node.pages.dataset_pages import frame_of
-from odf_node.pages.rendering import Page
-from odf_node.pages.visits import Visit
 from odf_node.wording import rule_in_words
+from odf_pages.dataset_pages import frame_of
+from odf_pages.rendering import Page
+from odf_pages.visits import Visit
 from odf_protocol.did import DidKey
 from odf_protocol.errors import OdfError
 from odf_protocol.gossip.addresses import decode_peer_record

@@ -3,7 +3,7 @@
 In the drawing data flow to the right, and what is nothing's input stands rightmost. What is said in boxes is cut; the
 list beside it says it whole.
 
-Source: clause PAGES-12 in ``spec/extensions/pages.md``.
+Source: clause PAGES-12 in ``spec/plug-ins/pages.md``.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from typing import Final
 from odf_node.datasets.chains import load_view
 from odf_node.derive.lineage import LineageDataset, list_readers, read_lineage
 from odf_node.derive.query_history import QuerySpan, list_queries
-from odf_node.pages.dataset_pages import frame_of
-from odf_node.pages.rendering import Page
-from odf_node.pages.texts import without_hidden
-from odf_node.pages.visits import Visit
+from odf_pages.dataset_pages import frame_of
+from odf_pages.rendering import Page
+from odf_pages.texts import without_hidden
+from odf_pages.visits import Visit
 from odf_protocol.did import DatasetId
 
 WIDTH: Final = 220

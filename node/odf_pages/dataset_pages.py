@@ -1,6 +1,6 @@
 """Pages about datasets: which there are, what one declares, its versions, what it rests on.
 
-Source: clauses PAGES-9 and PAGES-10 in ``spec/extensions/pages.md``.
+Source: clauses PAGES-9 and PAGES-10 in ``spec/plug-ins/pages.md``.
 """
 
 from itertools import islice
@@ -9,11 +9,11 @@ from typing import Any, Final
 from odf_node.datasets.chains import load_view
 from odf_node.derive.chain_log import describe_event
 from odf_node.errors import UsageError
-from odf_node.pages.rendering import Page
-from odf_node.pages.texts import without_hidden
-from odf_node.pages.visits import Visit
 from odf_node.ports import BlockNotFoundError, DatasetNotFoundError, DatasetRecord, Origin
 from odf_node.upkeep.listing import DatasetSummary
+from odf_pages.rendering import Page
+from odf_pages.texts import without_hidden
+from odf_pages.visits import Visit
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.enums import DatasetKind
 from odf_protocol.manifest import iter_log_yaml

@@ -1,6 +1,6 @@
 """One look at one page: who looks, what they may see, what they asked for.
 
-Source: clauses PAGES-1 to PAGES-6 in ``spec/extensions/pages.md``.
+Source: clauses PAGES-1 to PAGES-6 in ``spec/plug-ins/pages.md``.
 """
 
 import asyncio

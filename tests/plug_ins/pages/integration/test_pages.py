@@ -9,8 +9,8 @@ import pytest
 
 from odf_node.configuration import Configuration
 from odf_node.http.callers import secret_hash_of
-from odf_node.pages.visits import LASTS_S, MOST_OF_ONE, MOST_SESSIONS, Sessions
 from odf_node.ports import AccessToken
+from odf_pages.visits import LASTS_S, MOST_OF_ONE, MOST_SESSIONS, Sessions
 from odf_protocol.events import SetAttachments, SetInfo
 from odf_protocol.events.metadata import AttachmentEmbedded, AttachmentsEmbedded
 from support.event_loop import in_loop
@@ -277,7 +277,7 @@ async def test_rows_that_nobody_compared_with_their_blocks_are_not_shown_pages_9
 async def test_list_goes_on_by_pages_and_finds_by_name_pages_9(
     made: SecretiveNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odf_node.pages.dataset_pages.PAGE_DATASETS", 1)
+    monkeypatch.setattr("odf_pages.dataset_pages.PAGE_DATASETS", 1)
     async with reading(made) as reader:
         await reader.sign_in(READER)
         first = await reader.get("/")

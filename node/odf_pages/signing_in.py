@@ -1,6 +1,6 @@
 """Signing in with a token of the node, and out.
 
-Source: clauses PAGES-3, PAGES-4 and PAGES-6 in ``spec/extensions/pages.md``.
+Source: clauses PAGES-3, PAGES-4 and PAGES-6 in ``spec/plug-ins/pages.md``.
 """
 
 import asyncio
@@ -16,8 +16,10 @@ from odf_node.http.bodies import read_body
 from odf_node.http.callers import get_caller, secret_hash_of
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import LIVE, NODE
-from odf_node.pages.rendering import Page, dress
-from odf_node.pages.visits import (
+from odf_node.ports.access import Pages as Setting
+from odf_node.ports.access import TokenState
+from odf_pages.rendering import Page, dress
+from odf_pages.visits import (
     LASTS_S,
     PAGES,
     Viewer,
@@ -27,8 +29,6 @@ from odf_node.pages.visits import (
     is_encrypted,
     new_word,
 )
-from odf_node.ports.access import Pages as Setting
-from odf_node.ports.access import TokenState
 
 MAX_FORM_BYTES: Final = 1024 * 1024  # guess: a long question
 MAX_FIELDS: Final = 20  # guess: our forms have five

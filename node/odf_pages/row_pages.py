@@ -1,6 +1,6 @@
 """Pages with rows: some at a time, as of any version; and every row that one key ever had.
 
-Source: clauses PAGES-9 to PAGES-11 in ``spec/extensions/pages.md``.
+Source: clauses PAGES-9 to PAGES-11 in ``spec/plug-ins/pages.md``.
 """
 
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from typing import Any, Final
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.row_windows import Cell, RowWindow, RowWindows, find_keys
 from odf_node.errors import UsageError
-from odf_node.pages.dataset_pages import frame_of
-from odf_node.pages.rendering import Page
-from odf_node.pages.visits import Visit, to_number
 from odf_node.ports import DatasetRecord
+from odf_pages.dataset_pages import frame_of
+from odf_pages.rendering import Page
+from odf_pages.visits import Visit, to_number
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.schema_compat import describe_type
 

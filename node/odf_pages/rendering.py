@@ -2,7 +2,7 @@
 
 Values are escaped wherever they stand: no template turns it off, and a value that is missing is an error.
 
-Source: clauses PAGES-7 and PAGES-8 in ``spec/extensions/pages.md``.
+Source: clauses PAGES-7 and PAGES-8 in ``spec/plug-ins/pages.md``.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from odf_node import pages
+from odf_pages.environment import make_environment
 
 FOLDER: Final = Path(__file__).parent
 
@@ -47,7 +47,7 @@ class Page:
 
 def render(page: Page, frame: Mapping[str, Any]) -> web.Response:
     """Make the answer; ``frame`` is what stands around every page."""
-    text = pages.environment.make_environment().get_template(page.template).render({**page.values, **frame})
+    text = make_environment().get_template(page.template).render({**page.values, **frame})
     # What cannot be UTF-8 was made visible before; nothing that is left may end an answer half way.
     body = text.encode("utf-8", "replace")
     return dress(web.Response(body=body, status=page.status, content_type="text/html", charset="utf-8"))

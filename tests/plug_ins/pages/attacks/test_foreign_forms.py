@@ -1,6 +1,6 @@
 """Forms, cookies and sessions of a node's pages, tried by other pages, other sessions and neighbours of its name.
 
-Source: clauses PAGES-3, PAGES-4, PAGES-6 and PAGES-7 in ``spec/extensions/pages.md``, EX-71 in
+Source: clauses PAGES-3, PAGES-4, PAGES-6 and PAGES-7 in ``spec/plug-ins/pages.md``, EX-71 in
 ``spec/extensions/exchange.md``.
 """
 

@@ -1,0 +1,94 @@
+"""The core stands without any of its plug-ins: each is cut out of a copy in turn, with its entry points (PLUG-1)."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.amputated import list_plug_in_packages, make_amputated
+from support.daemons import wait_until
+
+PACKAGES = list_plug_in_packages()
+MANIFEST = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: cities
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {kind: Csv, header: true, ddlSchema: ["city STRING", "people BIGINT"]}
+      merge: {kind: Append}
+"""
+ROWS = "city,people\nLima,10\nOslo,20\n"
+COMMAND_S = 120
+
+
+class Program:
+    """The copy, on one home."""
+
+    def __init__(self, interpreter: Path, home: Path) -> None:
+        self.command = [str(interpreter), "-m", "odf_node"]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ODF_NODE_", "PYTHON"))}
+        self.environment = kept | {"ODF_NODE_HOME": str(home), "ODF_NODE_ENGINE_IDLE_S": "0"}
+        self.home = home
+
+    def run(self, *words: str | Path) -> str:
+        done = subprocess.run(
+            [*self.command, *words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=COMMAND_S,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        ready, log = self.home.with_suffix(".ready"), self.home.with_suffix(".log")
+        words = ["serve", "--http-port", "0", "--ready-file", str(ready)]
+        with log.open("wb") as stream:
+            process = subprocess.Popen([*self.command, *words], env=self.environment, stderr=stream)
+        try:
+            yield wait_until(lambda: ready.read_text().strip() if ready.exists() else None, log.read_text)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(COMMAND_S)
+        assert code == 0, log.read_text()
+
+
+def test_there_are_plug_ins_to_cut_out() -> None:
+    assert PACKAGES
+
+
+@pytest.mark.parametrize("without", [[name] for name in PACKAGES], ids=PACKAGES)
+def test_core_works_without(without: list[str], tmp_path: Path) -> None:
+    interpreter = make_amputated(tmp_path / "program", without)
+    publisher = Program(interpreter, tmp_path / "publisher")
+    reader = Program(interpreter, tmp_path / "reader")
+    for name in without:
+        absent = [str(interpreter), "-c", f"import {name}"]
+        assert subprocess.run(absent, env=publisher.environment, capture_output=True, check=False).returncode == 1
+    (tmp_path / "cities.yaml").write_text(MANIFEST)
+    (tmp_path / "cities.csv").write_text(ROWS)
+
+    assert publisher.run("--version").startswith("odf-node ")
+    publisher.run("add", tmp_path / "cities.yaml")
+    publisher.run("ingest", "cities", tmp_path / "cities.csv")
+    query = 'SELECT city, people FROM "cities" ORDER BY city'
+    rows = [{"city": "Lima", "people": 10}, {"city": "Oslo", "people": 20}]
+    assert json.loads(publisher.run("sql", "-c", query, "-o", "json")) == rows
+    publisher.run("publish", "cities")
+    with publisher.serving() as url:
+        reader.run("pull", f"{url}/cities")
+    reader.run("verify", "cities")
+    assert json.loads(reader.run("sql", "-c", query, "-o", "json")) == rows
+    assert "cities" in reader.run("list")
