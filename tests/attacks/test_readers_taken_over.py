@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from odf_engines.reading import process
+from odf_engines.contract import Limits
+from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.host import reader_process
+from odf_engines.host.output_checks import SizeCheck
+from odf_engines.host.output_reader import OutputReader
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_node.rows.slice_process import ReadingLimits
 from odf_protocol.dataset_view import apply, start_view
@@ -56,22 +60,26 @@ def _last_block(chain: PeerChain) -> tuple[Any, Any]:
     return chain.blocks[-1], view
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_answer_that_makes_no_sense_refuses_the_file(
-    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chain, path = root_chain(tmp_path, slices=1), tmp_path / "slice"
-    path.write_bytes(next(iter(chain.files.values())))
-    (tmp_path / "answer").write_bytes(ANSWERS[answer])
-    made = process.profile_of_reader
+@pytest.fixture(params=ANSWERS)
+def lie(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A program in the reader's place that gives this answer to all."""
+    (tmp_path / "answer").write_bytes(ANSWERS[request.param])
+    made = reader_process.profile_of_reader
 
     def with_liar(*packages: Any, **options: Any) -> Profile:
         profile = made(*packages, **options)
         program = Mount(Path(lying_reader.__file__), "/runtime/plug-ins/lying_reader.py")
         return replace(profile, mounts=(*profile.mounts, program, Mount(tmp_path / "answer", "/answer")))
 
-    monkeypatch.setattr(process, "PROGRAM", "lying_reader")
-    monkeypatch.setattr(process, "profile_of_reader", with_liar)
+    monkeypatch.setattr(reader_process, "PROGRAM", "lying_reader")
+    monkeypatch.setattr(reader_process, "profile_of_reader", with_liar)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("lie")
+def test_answer_that_makes_no_sense_refuses_the_file(tmp_path: Path) -> None:
+    chain, path = root_chain(tmp_path, slices=1), tmp_path / "slice"
+    path.write_bytes(next(iter(chain.files.values())))
     with OwnReader(LIMITS) as reader:
         for name, ask in QUESTIONS.items():
             try:
@@ -80,6 +88,20 @@ def test_answer_that_makes_no_sense_refuses_the_file(
                 continue
             # What could be true is taken: whoever took the reader over can say it in any case.
             assert (name, found) == ("compare", None) or name in {"check", "describe"}, (name, found)
+
+
+@pytest.mark.usefixtures("lie")
+def test_answer_that_makes_no_sense_refuses_the_output_of_an_engine(tmp_path: Path) -> None:
+    path = tmp_path / "output"
+    path.write_bytes(b"PAR1")
+    reader = OutputReader(Limits(memory_bytes=LIMITS.memory_bytes, decoded_bytes=LIMITS.written_bytes))
+    try:
+        with pytest.raises((EngineFailureError, LimitExceededError)):
+            reader.check(path, SizeCheck(most_decoded_bytes=1), wall_s=60)
+        with pytest.raises((EngineFailureError, LimitExceededError)):
+            reader.copy(path, io.BytesIO(), None, wall_s=60)
+    finally:
+        reader.close()
 
 
 def test_reader_says_itself_what_it_read(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def run_job(session: HostSession, source: Path, rows: int) -> tuple[float, float
 def spent(session: HostSession) -> float:
     """Processor time of the session's processes and of this one."""
     own = os.times()
-    inside = [session._process, session._reader and session._reader._process]
+    inside = [session._process, session._reader and session._reader._reader._process]
     return own.user + own.system + sum(usage_of(each.process_id).cpu_s for each in inside if each is not None)
 
 

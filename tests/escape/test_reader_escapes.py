@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from odf_engines.reading import process
-from odf_engines.reading.limits import ReadingLimits
-from odf_engines.reading.process import ReaderProcess
+from odf_engines.host import reader_process
+from odf_engines.host.reader_limits import ReadingLimits
+from odf_engines.host.reader_process import ReaderProcess
 from odf_engines.sandbox.layers import Layer
 from odf_engines.sandbox.profile import Mount, Profile
 from support import reader_probe
@@ -90,7 +90,7 @@ def facts(host_folder: Path) -> Iterator[dict[str, Any]]:
 def run_probe(facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Ask the product's reader, of which nothing but the name of its program is another."""
     probe = Path(reader_probe.__file__)
-    made = process.profile_of_reader
+    made = reader_process.profile_of_reader
 
     def with_probe(*packages: Any, **options: Any) -> Profile:
         profile = made(*packages, **options)
@@ -98,8 +98,8 @@ def run_probe(facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> dict[st
         environment = {**profile.environment, "PYTHONPATH": str(probe.parent)}  # the sandbox does without
         return replace(profile, mounts=mounts, environment=environment)
 
-    monkeypatch.setattr(process, "PROGRAM", PROBE)
-    monkeypatch.setattr(process, "profile_of_reader", with_probe)
+    monkeypatch.setattr(reader_process, "PROGRAM", PROBE)
+    monkeypatch.setattr(reader_process, "profile_of_reader", with_probe)
     reader = ReaderProcess(LIMITS)
     try:
         found: dict[str, int] = reader.ask("any", {"facts": facts}, [Path(facts["slice"])], lambda found, _: found)
@@ -117,7 +117,7 @@ def test_reader_that_a_slice_took_over_reaches_nothing(facts: dict[str, Any], mo
 
 
 def test_without_the_sandbox_it_reaches_everything(facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "missing_layers", lambda _accepted: frozenset(Layer))
+    monkeypatch.setattr(reader_process, "missing_layers", lambda _accepted: frozenset(Layer))
     found = run_probe(facts, monkeypatch)
     # The environment is made anew in any case; a file system may have no attributes of users.
     left = {"descriptors beside", "read_token", "change_attributes_of_handed_file", "send_packet_outside"}

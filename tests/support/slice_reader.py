@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from odf_engines.reading.limits import ReadingLimits
-from odf_engines.reading.process import ReaderProcess
+from odf_engines.host.reader_limits import ReadingLimits
+from odf_engines.host.reader_process import ReaderProcess
 from odf_engines.sandbox.resources import usage_of
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block

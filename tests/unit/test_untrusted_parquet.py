@@ -15,7 +15,7 @@ OPENING = re.compile(
 HOST_SIDE = ("node/odf_node", "engines/odf_engines/host", "engines/odf_engines/reading", "engines/odf_engines/sandbox")
 """What the node's own process runs, and of ``host`` and ``reading`` what their programs in the sandbox do."""
 DECODERS = {
-    "engines/odf_engines/host/output_rows.py",  # of output_program, or in the container of a caller (GRPC-11)
+    "engines/odf_engines/host/output_rows.py",  # in the reader, or in the container of a caller (GRPC-11)
     "engines/odf_engines/reading/event_times.py",
     "engines/odf_engines/reading/evolved_rows.py",
     "engines/odf_engines/reading/new_rows.py",
@@ -23,8 +23,8 @@ DECODERS = {
     "engines/odf_engines/reading/row_windows.py",
     "engines/odf_engines/reading/slices.py",
 }
-ASKING = {"odf_engines.reading.files", "odf_engines.reading.limits", "odf_engines.reading.process"}
-"""Modules of the reader that open no file."""
+ASKING = {"odf_engines.reading.files"}
+"""The module of the reader that opens no file."""
 PURE = {"event_times.find_newest", "evolved_rows.in_columns", "row_windows.shorten_cell"}
 """Of the decoders' modules what works on values that are here."""
 

@@ -2,7 +2,8 @@
 
 Nouns: the *host* is the trusted side, which asks; a *guest* is an engine's program inside the sandbox, which answers.
 The host sends requests, keeps limits, takes over files and checks them as hostile. It knows no engine by name and
-imports none. What is also used inside the sandbox (messages, reading of outputs) stands here: both sides speak it.
+imports none. What is also used inside the sandbox (messages, checks of outputs) stands here: both sides speak it.
+``odf_engines.reading`` is the guest that reads Parquet.
 """
 
 from typing import TYPE_CHECKING

@@ -2,7 +2,8 @@
 
 A small file can stand for values that no memory holds: by compression, by a dictionary of one long text, by lists of
 which only the lengths are written. So a check reads everything once and counts what comes out, and nobody else opens a
-file before. It runs where memory is bounded, see ``output_reader``; reading the file again takes no more than that.
+file before. It runs where memory is bounded: in ``reading.program``, or in the container of a caller (GRPC-11);
+reading the file again takes no more than that.
 
 Source: clauses ENGINE-6 and ENGINE-19 in ``spec/extensions/engine-contract.md``.
 """
@@ -36,7 +37,7 @@ _BATCH_ROWS = 65_536  # as the readers of slices have it, so that they need no m
 _HASHING_THREADS = 2  # columns are hashed side by side
 
 
-def check_file(path: Path, check: RowsCheck | SizeCheck) -> RowsFound:
+def check_file(source: Path | pa.Buffer, check: RowsCheck | SizeCheck) -> RowsFound:
     """Read everything in a file.
 
     Raises:
@@ -44,8 +45,8 @@ def check_file(path: Path, check: RowsCheck | SizeCheck) -> RowsFound:
         LimitExceededError: Too many rows, or too much in them.
     """
     if isinstance(check, RowsCheck):
-        return _check_rows(path, check)
-    with _opened(path) as file:
+        return _check_rows(source, check)
+    with _opened(source) as file:
         if check.schema is not None and not file.schema_arrow.remove_metadata().equals(check.schema):
             raise EngineFailureError("output has other columns than the answer says")
         found = sum(batch.num_rows for batch in _batches(file, check.most_decoded_bytes))
@@ -54,21 +55,21 @@ def check_file(path: Path, check: RowsCheck | SizeCheck) -> RowsFound:
     return RowsFound()
 
 
-def copy_first(path: Path, target: Any, most: int | None) -> None:
+def copy_first(source: Path | pa.Buffer, target: Any, most: int | None) -> None:
     """Write the first rows of a file that was checked, or all, as ``tables.read_rows`` reads them.
 
     Raises:
         EngineFailureError: It is no Parquet file.
     """
-    with _opened(path) as file:
+    with _opened(source) as file:
         copy_rows(file, target, columns=None, most=most)
 
 
-def _check_rows(path: Path, check: RowsCheck) -> RowsFound:
+def _check_rows(source: Path | pa.Buffer, check: RowsCheck) -> RowsFound:
     rows = check.interval.row_count
     if rows > check.most_rows:
         raise LimitExceededError("output_rows", allowed=check.most_rows, found=rows)
-    with _opened(path) as file, ThreadPoolExecutor(_HASHING_THREADS) as threads:
+    with _opened(source) as file, ThreadPoolExecutor(_HASHING_THREADS) as threads:
         _check_layout(file.metadata, rows)
         if not file.schema_arrow.remove_metadata().equals(check.schema):
             raise EngineFailureError("output has other columns than the schema that was answered")
@@ -109,15 +110,20 @@ def _check_batch(check: RowsCheck, batch: pa.RecordBatch, next_offset: int) -> n
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[pq.ParquetFile]:
-    _check_footer_length(path)
+def _opened(source: Path | pa.Buffer) -> Iterator[pq.ParquetFile]:
     try:
-        with pq.ParquetFile(path, memory_map=False) as file:
-            yield file
+        with _bytes_of(source) as content:
+            _check_footer_length(content)
+            with pq.ParquetFile(content) as file:
+                yield file
     except MemoryError:
         raise  # says nothing about the form of the file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise EngineFailureError(f"output is not readable as Parquet ({error})") from error
+
+
+def _bytes_of(source: Path | pa.Buffer) -> pa.NativeFile:
+    return pa.BufferReader(source) if isinstance(source, pa.Buffer) else pa.OSFile(str(source))
 
 
 def _batches(file: pq.ParquetFile, most_decoded_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -148,11 +154,10 @@ def _find_hasher(file: pq.ParquetFile, threads: ThreadPoolExecutor) -> Arrow0Has
         raise EngineFailureError(f"output is not readable as Parquet ({error})") from error
 
 
-def _check_footer_length(path: Path) -> None:
+def _check_footer_length(content: pa.NativeFile) -> None:
     """Refuse a footer that costs gigabytes to parse, before anything parses it (Parquet format, "File layout")."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-        length = int.from_bytes(file.read(4), "little")
+    content.seek(max(0, content.size() - _TAIL_BYTES))
+    length = int.from_bytes(content.read(4), "little")
     if length > _MOST_FOOTER_BYTES:
         raise EngineFailureError(f"output has a footer of {length} bytes, more than {_MOST_FOOTER_BYTES}")
 

@@ -1,6 +1,7 @@
 """Taking answers and files over from a sandbox, as hostile as they may be.
 
-What Parquet files hold is looked at by ``output_rows``, in a sandbox of its own where there is one (``output_reader``).
+What Parquet files hold is looked at by ``output_rows``, in the sandbox of the reader where there is one
+(``output_reader``).
 
 Source: clauses ENGINE-5, ENGINE-6 and ENGINE-19 in ``spec/extensions/engine-contract.md``.
 """

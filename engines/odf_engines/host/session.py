@@ -107,7 +107,7 @@ class HostSession:
         # Where the caller confines this whole program, it confines the reading of outputs too.
         self._reader = None
         if process.is_sandbox:
-            self._reader = OutputReader(self.folder / "done", limits, has_filter=has_filter)
+            self._reader = OutputReader(limits)
 
     def check_confinement(self, guest: Guest, process: type[SandboxedProcess], *, has_filter: bool) -> None:
         """Refuse a session that is confined by less than its guest asks for; ours take what the operator allows.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from odf_engines import host
-from odf_engines.reading.process import ReaderProcess
+from odf_engines.host.reader_process import ReaderProcess
 from odf_protocol.errors import MalformedError, UnavailableError
 
 if TYPE_CHECKING:

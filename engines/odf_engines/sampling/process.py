@@ -15,9 +15,10 @@ import msgspec
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError
 from odf_engines.guest_packages import shapefile_mounts
-from odf_engines.host.output_reader import profile_of_reader, start_reader
+from odf_engines.host.reader_process import command_of_reader, profile_of_reader
 from odf_engines.plug_in_names import READERS_LIBRARIES
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
+from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount
 
 _PACKAGES: Final = ("msgspec", "numpy", "pyarrow", *READERS_LIBRARIES)
@@ -72,7 +73,7 @@ def look_at_table(kind: str, path: Path, *, shown_as: str, is_whole: bool) -> Fo
     given = (Mount(path, "/sample/file"), *shapefile_mounts("/runtime/site"))
     profile = profile_of_reader(_PACKAGES, *given, has_filter=has_filter)
     request = {"kind": kind, "is_whole": is_whole, "most_records": _MOST_RECORDS, "most_bytes": _MOST_ANSWER_BYTES}
-    process = start_reader("odf_engines.sampling.looking", profile, _LIMITS)
+    process = SandboxedProcess(profile, command_of_reader("odf_engines.sampling.looking", _LIMITS), _LIMITS)
     try:
         process.send(json.dumps(request).encode(), _LIMITS.wall_s)
         return _read_answer(process.receive(_LIMITS.wall_s), shown_as)

@@ -13,8 +13,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
 
 from odf_engines import host
-from odf_engines.reading.limits import MOST_FILES, ReadingLimits
-from odf_engines.reading.process import ReaderProcess
+from odf_engines.host.reader_limits import MOST_FILES, ReadingLimits
+from odf_engines.host.reader_process import ReaderProcess
 from odf_node.ports.rows import EventTimes
 from odf_protocol import hashing
 from odf_protocol.block import Block, encode_block

@@ -15,19 +15,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.host.output_reader import profile_of_reader
 from odf_engines.host.parts import count_of, receive_parts
-from odf_engines.host.runtime import ENTRY, confined_command, package_folder
-from odf_engines.reading.limits import ReadingLimits
+from odf_engines.host.reader_limits import ReadingLimits
+from odf_engines.host.runtime import ENTRY, confined_command, find_runtime, package_folder
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.process import SandboxedProcess
-from odf_engines.sandbox.profile import Profile
+from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import kernel_limits
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnavailableError, UnsupportedError
 
@@ -35,8 +34,58 @@ PROGRAM: Final = "odf_engines.reading.program"
 _PACKAGES: Final = ("msgspec", "numpy", "pyarrow")
 _BESIDE_BYTES: Final = 256 * 1024 * 1024  # guess: libraries and their data, which the limit of the kernel leaves out
 _LIFETIME_CPU_S: Final = 1_000_000  # each request has a limit of its own
+_DETAILS: Final = ("where", "expected", "found")
 _KILLED: Final = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _Found = TypeVar("_Found")
+
+
+def profile_of_reader(packages: tuple[str, ...], *given: Mount, has_filter: bool) -> Profile:
+    """Return what the sandbox of a program of ours contains that reads what others wrote, and writes no file.
+
+    Args:
+        packages: That it imports.
+        given: What it reads, and further packages.
+        has_filter: See ``Profile``.
+    """
+    runtime = find_runtime(packages)
+    return Profile(
+        mounts=(*runtime.mounts(), *given),
+        links=runtime.links(),
+        environment={
+            # Other allocators of Arrow's reserve more memory than they use, which the limit would count.
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
+            "LANG": "C.UTF-8",
+            "LD_LIBRARY_PATH": "/runtime/python/lib",
+            "MALLOC_ARENA_MAX": "2",
+            "OMP_NUM_THREADS": "1",
+            "TZ": "UTC",
+        },
+        has_filter=has_filter,
+    )
+
+
+def command_of_reader(program: str, limits: Limits) -> list[str]:
+    """Return the command of such a program, which takes on the limits that the kernel keeps."""
+    kernel = kernel_limits(
+        memory_bytes=limits.memory_bytes, cpu_s=limits.cpu_s, file_bytes=0, processes=limits.processes
+    )
+    del kernel["RLIMIT_AS"]  # Arrow reserves addresses that it does not use, and files are mapped
+    return confined_command(program, {"limits": {**kernel, "RLIMIT_DATA": limits.memory_bytes}})
+
+
+class KilledReaderError(EngineFailureError):
+    """A reader that was ended from outside; no file is to blame as far as anybody knows."""
+
+
+@dataclass(eq=False)
+class ReportedError(Exception):
+    """What the program reported instead of a result; texts of a program that may be in the hands of a file."""
+
+    kind: str
+    what: str
+    where: str | None
+    expected: str | None
+    found: str | None
 
 
 class _OpenProcess(SandboxedProcess):
@@ -100,38 +149,72 @@ class ReaderProcess:
             UnavailableError: Somebody ended the process.
             SandboxUnavailableError: See ``start``.
         """
+        size_bytes = sum(path.stat().st_size for path in files)
+        cpu_s = self.limits.cpu_s + size_bytes * self.limits.cpu_s_per_megabyte // 1_000_000
+        wall_s = 60.0 + 10 * cpu_s  # of a machine that does much else
+        try:
+            return self.exchange(
+                operation, arguments, files, read, cpu_s=cpu_s, wall_s=wall_s, most_bytes=most_bytes, target=target
+            )
+        except ReportedError as error:
+            if error.kind == "memory":
+                raise self._too_dear(sequence_number, cpu_s, "more memory needed") from None
+            raise _slice_error_of(error, sequence_number) from None
+        except KilledReaderError as failure:
+            raise UnavailableError("the reader of slices was ended by SIGKILL; try again") from failure
+        except EngineFailureError as failure:
+            raise self._too_dear(sequence_number, cpu_s, failure.message) from failure
+        except LimitExceededError as exceeded:
+            raise self._too_dear(sequence_number, cpu_s, str(exceeded)) from exceeded
+
+    def exchange(
+        self,
+        operation: str,
+        arguments: dict[str, Any],
+        files: Sequence[Path],
+        read: Callable[[Any, bytes], _Found],
+        *,
+        cpu_s: int,
+        wall_s: float,
+        most_bytes: int = 0,
+        target: BinaryIO | None = None,
+    ) -> _Found:
+        """Ask for one thing, as ``ask`` does, for at most ``cpu_s`` of processor time and ``wall_s`` altogether.
+
+        Raises:
+            ReportedError: What the program says of the files.
+            EngineFailureError: It ended, or its answer makes no sense.
+            LimitExceededError: It costs more than the limits allow.
+            MalformedError: A file is no plain file.
+            SandboxUnavailableError: See ``start``.
+        """
         with ExitStack() as opened:
             descriptors = [_open(path, opened) for path in files]
             size_bytes = sum(os.fstat(each).st_size for each in descriptors)
-            cpu_s = self.limits.cpu_s + size_bytes * self.limits.cpu_s_per_megabyte // 1_000_000
             request = {"operation": operation, "files": len(files), "cpu_s": cpu_s, **arguments}
             process = self._process or self._start()
             # The program keeps its time itself, by the kernel; the watch is for one that a file has taken over. What
             # is mapped of the files counts as memory there.
             process.allow(cpu_s=2 * cpu_s + 10, memory_bytes=self.limits.memory_bytes + size_bytes + _BESIDE_BYTES)
-            wall_s = 60.0 + 10 * cpu_s  # of a machine that does much else
             try:
                 process.send(json.dumps(request).encode(), wall_s, descriptors)
                 answer = receive_parts(process, wall_s, target, most_bytes=self.limits.written_bytes)
                 if "error" not in answer:
                     body = process.receive_bytes(count_of(answer["bytes"], most_bytes), wall_s)
                     return read(answer["result"], body)
-                error = _error_of(answer["error"], sequence_number)
+                reported = _reported_error_of(answer["error"])
             except EngineFailureError as failure:
                 self.close()
-                if process.exit_code in _KILLED:  # by an operator or a machine without memory, as far as anybody knows
-                    raise UnavailableError("the reader of slices was ended by SIGKILL; try again") from failure
-                raise self._too_dear(sequence_number, cpu_s, failure.message) from failure
-            except LimitExceededError as exceeded:
-                self.close()
-                raise self._too_dear(sequence_number, cpu_s, str(exceeded)) from exceeded
+                if process.exit_code in _KILLED:
+                    raise KilledReaderError(failure.message, log=failure.log) from failure
+                raise
             except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as nonsense:
                 self.close()
-                raise self._too_dear(sequence_number, cpu_s, "an answer that makes no sense") from nonsense
+                raise EngineFailureError("an answer that makes no sense", log=process.log) from nonsense
             except BaseException:
                 self.close()  # the rest of its answer would be taken for the next one
                 raise
-        raise error or self._too_dear(sequence_number, cpu_s, "more memory needed")
+        raise reported
 
     def stop(self) -> None:
         """End the process for good, from another thread than the one that waits for its answer, which then fails."""
@@ -150,11 +233,7 @@ class ReaderProcess:
         kind = _OpenProcess if Layer.NAMESPACES in missing else SandboxedProcess
         profile = profile_of_reader(_PACKAGES, has_filter=Layer.FILTER not in missing)
         limits = Limits(memory_bytes=self.limits.memory_bytes, cpu_s=_LIFETIME_CPU_S, output_bytes=0)
-        kernel = kernel_limits(
-            memory_bytes=limits.memory_bytes, cpu_s=limits.cpu_s, file_bytes=0, processes=limits.processes
-        )
-        del kernel["RLIMIT_AS"]  # Arrow reserves addresses that it does not use, and the files are mapped
-        command = confined_command(PROGRAM, {"limits": {**kernel, "RLIMIT_DATA": limits.memory_bytes}})
+        command = command_of_reader(PROGRAM, limits)
         process = self._process = kind(replace(profile, holds_files=True), command, limits)
         if self._is_stopped:  # whoever stopped it may have looked just before
             process.stop()
@@ -178,15 +257,14 @@ def _open(path: Path, opened: ExitStack) -> int:
     return descriptor
 
 
-def _error_of(fields: dict[str, Any], sequence_number: int | None) -> OdfError | None:
-    """Make the error that the program reported; None: it needs more memory."""
-    kind, what = fields["kind"], fields["what"]
-    expected, found = (None if fields[name] is None else str(fields[name]) for name in ("expected", "found"))
-    if kind == "memory":
-        return None
-    if kind == "rejected":
-        return RejectedError(str(what), sequence_number=sequence_number, expected=expected, found=found)
-    if kind == "malformed":
-        where = None if fields["where"] is None else str(fields["where"])
-        return MalformedError(str(what), where=where, expected=expected, found=found)
-    return UnsupportedError("slice", found=found)
+def _reported_error_of(fields: dict[str, Any]) -> ReportedError:
+    where, expected, found = (None if fields[name] is None else str(fields[name]) for name in _DETAILS)
+    return ReportedError(str(fields["kind"]), str(fields["what"]), where, expected, found)
+
+
+def _slice_error_of(error: ReportedError, sequence_number: int | None) -> OdfError:
+    if error.kind == "rejected":
+        return RejectedError(error.what, sequence_number=sequence_number, expected=error.expected, found=error.found)
+    if error.kind == "malformed":
+        return MalformedError(error.what, where=error.where, expected=error.expected, found=error.found)
+    return UnsupportedError("slice", found=error.found)
