@@ -21,13 +21,14 @@ from odf_engines.reading.slices import logical_hash_of
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.composition import Node, open_node
 from odf_node.datasets.naming import get_dataset
-from odf_node.home import Home
-from odf_node.ports import Acceptance, Commit, Head, NewBlock, NewDataset, Origin
-from odf_node.ports.commits import Grounds
+from odf_node.home_folder import HomeFolder
+from odf_node.records.commits import Acceptance, Commit, Grounds, NewBlock, NewDataset
+from odf_node.records.datasets import Origin
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.stored_state import encode_state
 from odf_protocol.events import ExecuteTransform
+from odf_protocol.head import Head
 from odf_protocol.heads import sign_head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
@@ -42,7 +43,7 @@ def main() -> None:
     arguments = parse_arguments()
     node = open_node(arguments.home)
     record = get_dataset(node.store, DATASET)
-    key = KeyFiles(Home(arguments.stolen_key)).get_dataset_key(record.id).seed if arguments.stolen_key else None
+    key = KeyFiles(HomeFolder(arguments.stolen_key)).get_dataset_key(record.id).seed if arguments.stolen_key else None
     with node.objects.writing():
         forge(node, arguments.country, arguments.day, arguments.deaths_minus, key or secrets.token_bytes(32))
     node.close()

@@ -11,9 +11,9 @@ from odf_node.datasets.chains import load_view
 from odf_node.errors import ObjectsAbsentError, RefusedError
 from odf_node.exchange.pulling import name_in_url
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
-from odf_node.ports import DatasetRecord
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Count, Say
+from odf_node.records.datasets import DatasetRecord
 from odf_node.trust.auditing import Task
 from odf_node.trust.verifying import Finding, VerifyOptions
 from odf_protocol.did import DatasetId
@@ -64,14 +64,14 @@ def _held_task(node: Node, record: DatasetRecord, options: VerifyOptions, *, own
 
 async def _bring_files(node: Node, record: DatasetRecord, options: VerifyOptions, say: Say) -> None:
     """Bring what is not here by choice: files of the dataset, and of inputs where they can be had (PART-9)."""
-    if node.object_names.list_absent_objects(record.id):
+    if node.store.list_absent_objects(record.id):
         await node.bringing.bring(record, None, _Progress(say))
     if record.kind is not DatasetKind.DERIVATIVE or not options.replay:
         return
-    transform = load_view(node.chains, record.id).transform
+    transform = load_view(node.store, record.id).transform
     for dataset_id in input_ids(transform) if transform is not None else ():
-        source = node.chains.find_dataset(dataset_id)
-        if source is not None and node.object_names.list_absent_objects(source.id):
+        source = node.store.find_dataset(dataset_id)
+        if source is not None and node.store.list_absent_objects(source.id):
             with suppress(ObjectsAbsentError):  # the finding says that it was not re-executed, and why
                 await node.bringing.bring(source, None, _Progress(say))
 
@@ -80,7 +80,7 @@ def _remote_task(node: Node, url: str, options: VerifyOptions, *, recursive: boo
     name = name_in_url(url)
 
     def work(say: Say) -> Finding:
-        audit = Node(Home(node.home.cache / "audits"), node.clock)
+        audit = Node(HomeFolder(node.home.cache / "audits"), node.clock)
         audit.engines.limits = node.engines.limits
         try:
             record = asyncio.run(_bring(audit, url, say, recursive=recursive))
@@ -105,7 +105,7 @@ async def _bring(audit: Node, url: str, say: Say, *, recursive: bool) -> Dataset
     async with await audit.outgoing.open_peer(url) as peer:
         head = await peer.get_head()
     record = await _pull(audit, url, Policy.INTEGRITY if head.signed_head else Policy.UNSIGNED, say)
-    transform = load_view(audit.chains, record.id).transform
+    transform = load_view(audit.store, record.id).transform
     if recursive and transform is not None:
         base = url.rstrip("/").rpartition("/")[0]
         for dataset_id in input_ids(transform):

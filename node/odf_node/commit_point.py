@@ -5,17 +5,17 @@ Source: clauses HOME-10 to HOME-12 in ``spec/home.md``.
 
 from collections.abc import Mapping
 
-from odf_node.ports.commits import Commit, CommitStore
-from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.errors import HomeReadOnlyError, ObjectNotFoundError
-from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore, ObjectUpkeep, StagedObject, SweepReport
+from odf_node.records.commits import Commit
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import HomeReadOnlyError, ObjectNotFoundError
+from odf_node.store import MetadataStore
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
 
 def commit_with_objects(
-    commits: CommitStore, objects: ObjectStore, commit: Commit, staged: Mapping[Multihash, StagedObject]
+    store: MetadataStore, objects: ObjectStore, commit: Commit, staged: Mapping[Multihash, StagedObject]
 ) -> DatasetRecord:
     """Make ``staged`` objects durable under their expected hashes, then commit; before the commit nothing happened.
 
@@ -28,14 +28,14 @@ def commit_with_objects(
     Raises:
         ObjectMismatchError: A staged object's bytes have another hash than expected.
         ObjectNotFoundError: The commit names an object that is neither staged nor stored.
-        HeadMovedError, NameTakenError, DatasetNotFoundError: As ``CommitStore.commit``.
+        HeadMovedError, NameTakenError, DatasetNotFoundError: As ``MetadataStore.commit``.
     """
     for object_hash, staged_object in staged.items():
         objects.put(staged_object, object_hash)
     for object_hash in list_named_objects(commit):
         if object_hash not in commit.absent and not objects.has(object_hash):
             raise ObjectNotFoundError(object_hash)
-    return commits.commit(commit)
+    return store.commit(commit)
 
 
 def list_named_objects(commit: Commit) -> tuple[Multihash, ...]:
@@ -45,7 +45,7 @@ def list_named_objects(commit: Commit) -> tuple[Multihash, ...]:
     return (*commit.objects, *quarantine, *merge_state)
 
 
-def sweep_leftovers(object_names: ObjectNames, objects: ObjectUpkeep, *, now: Timestamp) -> SweepReport:
+def sweep_leftovers(store: MetadataStore, objects: ObjectUpkeep, *, now: Timestamp) -> SweepReport:
     """Clean up after writers that were killed or failed, if there are any; costs next to nothing if not.
 
     Meant for the start of a process that will write; what cannot be written is left as it is.
@@ -53,6 +53,6 @@ def sweep_leftovers(object_names: ObjectNames, objects: ObjectUpkeep, *, now: Ti
     if not objects.has_leftovers(now=now):
         return SweepReport(ran=False)
     try:
-        return objects.sweep(object_names.list_referenced_objects, now=now)
+        return objects.sweep(store.list_referenced_objects, now=now)
     except HomeReadOnlyError:
         return SweepReport(ran=False)

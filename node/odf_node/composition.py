@@ -11,15 +11,16 @@ from odf_node import acceptance, adapters, datasets, derive, engines, exchange, 
 from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
-from odf_node.home import Home, find_default_home
-from odf_node.ports import Clock, Commands
-from odf_node.ports.audit import AuditTrail
-from odf_node.ports.errors import mapped_os_errors
+from odf_node.home_folder import HomeFolder, find_default_home
+from odf_node.ports.clock import Clock
+from odf_node.ports.sources import Commands
 from odf_node.read_models import ReadModels
+from odf_node.records.errors import mapped_os_errors
 from odf_node.settings_kept import KeepsToSettings
+from odf_node.store import MetadataStore
+from odf_node.store.audit_trail import AuditTrail
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -41,14 +42,12 @@ class Node(KeepsToSettings):
     Rooms load a use case when it is first named, so that a light command never pays for a heavy one.
     """
 
-    def __init__(self, home: Home, clock: Clock) -> None:
+    def __init__(self, home: HomeFolder, clock: Clock) -> None:
         super().__init__(home)
         self.clock = clock
-        store = self.store = SqliteMetadataStore(home)
-        self.chains, self.datasets, self.commits, self.ingests = store, store, store, store
-        self.documents, self.evidence, self.object_names, self.quarantine = store, store, store, store
+        self.store = MetadataStore(home)
         self.objects = ObjectFolder(home)
-        self.trail = AuditTrail(store, clock)
+        self.trail = AuditTrail(self.store, clock)
         self.keys = KeyFiles(home)
         self.refused_bytes, self.commands = REFUSED_BYTES, Commands.NOBODY
 
@@ -112,7 +111,7 @@ class Node(KeepsToSettings):
     @cached_property
     def outgoing(self) -> "adapters.outgoing.Outgoing":
         """Connections to others."""
-        parts = self.home, self.chains, self.evidence, self.objects, self.object_names, self.keys, self.clock
+        parts = self.home, self.store, self.objects, self.keys, self.clock
         return adapters.outgoing.Outgoing(*parts, self.rate, lambda url: self.logins.find_token(url))
 
     @property
@@ -123,66 +122,56 @@ class Node(KeepsToSettings):
     @property
     def sweeper(self) -> "upkeep.sweeping.Sweeper":
         """Behind ``gc``, and before whatever writes."""
-        return upkeep.sweeping.Sweeper(
-            self.chains, self.object_names, self.objects, self.refusals, self.home, SystemClock().now
-        )
+        return upkeep.sweeping.Sweeper(self.store, self.objects, self.refusals, self.home, SystemClock().now)
 
     @cached_property
     def scrubber(self) -> "upkeep.scrubbing.Scrubber":
         """Behind ``scrub``."""
-        return upkeep.scrubbing.Scrubber(self.object_names, self.objects, self.home.cache)
+        return upkeep.scrubbing.Scrubber(self.store, self.objects, self.home.cache)
 
     @cached_property
     def creator(self) -> "datasets.creation.DatasetCreator":
         """Behind ``add``."""
-        return datasets.creation.DatasetCreator(
-            self.chains, self.commits, self.documents, self.ingests, self.objects, self.keys
-        )
+        return datasets.creation.DatasetCreator(self.store, self.objects, self.keys)
 
     @cached_property
     def grader(self) -> "derive.grading.TransformGrader":
         """Judges transforms before ``add`` makes datasets of them."""
-        return derive.grading.TransformGrader(self.chains, self.engines)
+        return derive.grading.TransformGrader(self.store, self.engines)
 
     @cached_property
     def deletion(self) -> "datasets.deletion.Deletion":
         """Behind ``delete``."""
-        ports = self.chains, self.datasets, self.documents, self.object_names
-        return datasets.deletion.Deletion(*ports, self.objects, self.keys, self.clock, self.home)
+        return datasets.deletion.Deletion(self.store, self.objects, self.keys, self.clock, self.home)
 
     @cached_property
     def reader(self) -> "datasets.reading.DataReader":
         """Behind ``tail``."""
-        return datasets.reading.DataReader(self.chains, self.object_names, self.objects)
+        return datasets.reading.DataReader(self.store, self.objects)
 
     @cached_property
     def ingestor(self) -> "ingest.ingestion.Ingestor":
         """Behind ``ingest`` and ``pull`` of roots."""
         sources = adapters.sources.open_sources(self.home, self.rate, self.commands)
-        ports = self.chains, self.commits, self.documents, self.object_names, self.ingests, self.quarantine, self.store
         parts = self.objects, self.keys, self.engines
-        return ingest.ingestion.Ingestor(*ports, *parts, sources, os.environ, self.home.staging)
+        return ingest.ingestion.Ingestor(self.store, *parts, sources, os.environ, self.home.staging)
 
     @cached_property
     def sinks(self) -> "ingest.sinking.BadRowSinks":
         """Behind ``quarantine deliver``, and the daemon's thread for it."""
-        ports = self.chains, self.ingests, self.quarantine, self.objects
         posts = adapters.request_signing.SignedPosts(self.keys, self.clock)
-        return ingest.sinking.BadRowSinks(*ports, posts, self.home.sinks, self.home.cache, os.environ)
+        return ingest.sinking.BadRowSinks(self.store, self.objects, posts, self.home.sinks, self.home.cache, os.environ)
 
     @cached_property
     def transformer(self) -> "derive.transforms.Transformer":
         """Behind ``pull`` of derivatives."""
         bound = odf_protocol.transform_plan.StepBound(self.engine_roles.step_rows, self.engine_roles.step_bytes)
-        ports = self.chains, self.commits, self.documents, self.object_names
-        return derive.transforms.Transformer(*ports, self.objects, self.keys, self.engines, bound)
+        return derive.transforms.Transformer(self.store, self.objects, self.keys, self.engines, bound)
 
     @cached_property
     def queries(self) -> "datasets.queries.QueryRunner":
         """Behind ``sql``."""
-        return datasets.queries.QueryRunner(
-            self.chains, self.object_names, self.ingests, self.quarantine, self.objects, self.engines
-        )
+        return datasets.queries.QueryRunner(self.store, self.objects, self.engines)
 
     @cached_property
     def read_models(self) -> ReadModels:
@@ -192,20 +181,18 @@ class Node(KeepsToSettings):
     @property
     def trust(self) -> "trust.trusting.TrustReport":
         """Behind ``trust``."""
-        ports = self.chains, self.commits, self.documents, self.evidence, self.object_names, self.store
-        return trust.trusting.TrustReport(*ports, self.engines, self.keys, self.refusals, self.read_policies())
+        return trust.trusting.TrustReport(self.store, self.engines, self.keys, self.refusals, self.read_policies())
 
     @cached_property
     def verifier(self) -> "Verifier":
         """Behind ``verify``."""
-        ports = self.chains, self.documents, self.evidence, self.object_names
-        return trust.verifying.Verifier(*ports, self.objects, self.engines, self.clock.now)
+        return trust.verifying.Verifier(self.store, self.objects, self.engines, self.clock.now)
 
     @cached_property
     def pulling(self) -> "exchange.pulling.Pulling":
         """Behind ``pull``."""
         parts = self.ingestor, self.transformer, self.taking, self.outgoing.open_peer, self.bringing
-        return exchange.pulling.Pulling(self.chains, self.trail, self.clock, *parts)
+        return exchange.pulling.Pulling(self.store, self.trail, self.clock, *parts)
 
     @cached_property
     def batches(self) -> "exchange.pulling.BatchPulling":
@@ -215,7 +202,6 @@ class Node(KeepsToSettings):
     @cached_property
     def taking(self) -> "exchange.taking.Taking":
         """The way of blocks of others into this node."""
-        ports = self.chains, self.commits, self.documents, self.evidence, self.object_names
         parts = (
             self.objects,
             self.clock,
@@ -223,7 +209,7 @@ class Node(KeepsToSettings):
             partial(adapters.block_stage.FileStage, self.home.staging),
             self.bringing,
         )
-        return exchange.taking.Taking(*ports, self.store, self.trail, *parts)
+        return exchange.taking.Taking(self.store, self.trail, *parts)
 
     @cached_property
     def bringing(self) -> "exchange.bringing.Bringing":
@@ -232,56 +218,55 @@ class Node(KeepsToSettings):
 
     def make_bringing(self, engines: "EngineHost") -> "exchange.bringing.Bringing":
         """Make what brings files here, with engines of the caller's."""
-        rebuilder = derive.rebuilding.Rebuilder(self.chains, self.evidence, self.object_names, self.objects, engines)
-        return exchange.bringing.Bringing(
-            self.chains, self.object_names, self.objects, rebuilder, self.remotes, self.outgoing.open_peer
-        )
+        rebuilder = derive.rebuilding.Rebuilder(self.store, self.objects, engines)
+        return exchange.bringing.Bringing(self.store, self.objects, rebuilder, self.remotes, self.outgoing.open_peer)
 
     @cached_property
     def derived_cache(self) -> "upkeep.derived_cache.DerivedCache":
         """Behind ``cache drop`` and ``cache list``."""
-        held = self.chains, self.object_names, self.objects, self.objects.rows
+        held = self.store, self.objects, self.objects.rows
         return upkeep.derived_cache.DerivedCache(*held, self.bringing.rebuilder, self.remotes)
 
     @cached_property
     def remotes(self) -> "exchange.remotes.Remotes":
         """Behind ``repo``."""
-        return exchange.remotes.Remotes(self.chains, self.store)
+        return exchange.remotes.Remotes(self.store)
 
     @cached_property
     def planner(self) -> "exchange.pull_planning.PullPlanner":
         """Behind ``pull``: which datasets, from where, in which order."""
         return exchange.pull_planning.PullPlanner(
-            self.chains, self.remotes, self.outgoing.open_peer, self.outgoing.iter_siblings
+            self.store, self.remotes, self.outgoing.open_peer, self.outgoing.iter_siblings
         )
 
     @cached_property
     def pushing(self) -> "exchange.pushing.Pushing":
         """Behind ``push``."""
-        ports = self.chains, self.documents, self.object_names, self.objects
         return exchange.pushing.Pushing(
-            *ports, self.outgoing.send_push, self.exporting, adapters.layout_places.find_layout_target, self.observer
+            self.store,
+            self.objects,
+            self.outgoing.send_push,
+            self.exporting,
+            adapters.layout_places.find_layout_target,
+            self.observer,
         )
 
     @cached_property
     def exporting(self) -> "datasets.exporting.Exporting":
         """Behind ``export``, and ``push`` to files."""
-        return datasets.exporting.Exporting(
-            self.chains, self.documents, self.evidence, self.object_names, self.objects, self.rate
-        )
+        return datasets.exporting.Exporting(self.store, self.objects, self.rate)
 
     @cached_property
     def repairing(self) -> "upkeep.repairing.Repairing":
         """Behind ``repair``."""
-        ports = self.chains, self.commits, self.object_names, self.ingests
         return upkeep.repairing.Repairing(
-            *ports, self.objects, self.trail, self.verifier, self.remotes, self.outgoing.open_peer
+            self.store, self.objects, self.trail, self.verifier, self.remotes, self.outgoing.open_peer
         )
 
     @cached_property
     def push_judge(self) -> "exchange.receiving.PushJudge":
         """Judges what others push to this node."""
-        return exchange.receiving.PushJudge(self.chains, self.documents, self.datasets, self.taking)
+        return exchange.receiving.PushJudge(self.store, self.taking)
 
     @cached_property
     def logins(self) -> "exchange.logins.Logins":
@@ -298,12 +283,12 @@ class Node(KeepsToSettings):
     @cached_property
     def subscriptions(self) -> "exchange.following.Subscriptions":
         """Behind ``subscribe``."""
-        return exchange.following.Subscriptions(self.chains, self.store, self.clock, self.outgoing.open_peer)
+        return exchange.following.Subscriptions(self.store, self.clock, self.outgoing.open_peer)
 
     @cached_property
     def tokens(self) -> "exchange.tokens.Tokens":
         """Behind ``token``."""
-        return exchange.tokens.Tokens(self.chains, self.store, self.clock)
+        return exchange.tokens.Tokens(self.store, self.clock)
 
     def read_policies(self) -> "PolicySet":
         """Read what the operator accepts on what proof."""
@@ -311,10 +296,9 @@ class Node(KeepsToSettings):
 
     def make_acceptor(self, say: "Say", now: Timestamp) -> "acceptance.acceptor.Acceptor":
         """Make the gate for blocks of others as the policies are now; ``say`` hears about each long step."""
-        ports = self.chains, self.commits, self.documents, self.evidence, self.object_names
-        refuser = acceptance.refusing.Refuser(self.chains, self.documents, self.keys, self.engines, self.refusals, now)
+        refuser = acceptance.refusing.Refuser(self.store, self.keys, self.engines, self.refusals, now)
         return acceptance.acceptor.Acceptor(
-            *ports, self.objects, self.keys, self.engines, refuser, say, self.read_policies()
+            self.store, self.objects, self.keys, self.engines, refuser, say, self.read_policies()
         )
 
 
@@ -330,7 +314,7 @@ def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Nod
         HomeReadOnlyError: This user may not look into it.
     """
     # Engines and daemons of this home work in other folders, where a relative name is another place.
-    folder = Home((home if home is not None else find_default_home(os.environ)).absolute())
+    folder = HomeFolder((home if home is not None else find_default_home(os.environ)).absolute())
     with mapped_os_errors(folder.path):
         other_use = folder.find_other_use()
     if other_use is not None:

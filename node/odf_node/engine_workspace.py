@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from odf_engines.sandbox.disk import remove_tree
-from odf_node.ports.errors import mapped_os_errors
+from odf_node.records.errors import mapped_os_errors
 
 OWNER: Final = "owner"
 """A file in each workspace that its process keeps locked; the lock ends with the process, however that ends."""

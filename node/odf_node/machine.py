@@ -17,15 +17,15 @@ from odf_engines.engine import ClusterEngine
 from odf_engines.errors import EngineError, SandboxUnavailableError
 from odf_engines.registry import describe_extra, find_version, get_engine, installed_engines, list_brought, list_lacking
 from odf_node import adapters, upkeep
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.configuration import find_configuration_file, load_configuration
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.errors import UsageError
-from odf_node.home import Home, find_default_home
+from odf_node.home_folder import HomeFolder, find_default_home
 from odf_node.plug_ins import list_failures, list_missing_plug_ins
 from odf_node.ports.engines import DamagedEngine
-from odf_node.ports.errors import HomeVersionError, mapped_os_errors
 from odf_node.ports.images import DamagedImage
+from odf_node.records.errors import HomeVersionError, mapped_os_errors
+from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
 
@@ -151,7 +151,7 @@ def _plug_ins() -> list[MachineFinding]:
 def _added_engines(folder: Path) -> list[MachineFinding]:
     """Return what each added engine needs, its files as they were added first of all (ADDED-5)."""
     findings = []
-    for each in adapters.engine_folder.EngineFolder(Home(folder)).list():
+    for each in adapters.engine_folder.EngineFolder(HomeFolder(folder)).list():
         if isinstance(each, DamagedEngine):
             mend = f"odf-node engine remove {each.build}, and add it again"
             findings.append(MachineFinding(f"engine {each.name}", False, each.found, mend))
@@ -183,7 +183,7 @@ def _cluster(folder: Path) -> list[MachineFinding]:
 
 def _images(folder: Path) -> list[MachineFinding]:
     """Return the images that fetch rows, their files as they were added (ING-41)."""
-    images, findings = adapters.image_folder.ImageFolder(Home(folder)), []
+    images, findings = adapters.image_folder.ImageFolder(HomeFolder(folder)), []
     for image in images.list():
         what, mend = f"image {image.name}", f"odf-node image remove {image.name}, and add it again"
         try:
@@ -200,7 +200,7 @@ def _images(folder: Path) -> list[MachineFinding]:
 
 
 def _home(folder: Path) -> MachineFinding:
-    home = Home(folder)
+    home = HomeFolder(folder)
     try:
         other_use = home.find_other_use()
     except OSError as error:
@@ -211,7 +211,7 @@ def _home(folder: Path) -> MachineFinding:
         return MachineFinding("home", True, f"{folder} (not made yet)")
     try:
         with mapped_os_errors(folder):
-            store = SqliteMetadataStore(home)
+            store = MetadataStore(home)
             count = len(store.list_datasets())
             store.close()
     except OdfError as error:
@@ -227,7 +227,7 @@ def _home(folder: Path) -> MachineFinding:
 
 
 def _objects(folder: Path) -> MachineFinding:
-    state = upkeep.scrubbing.read_scrub_state(Home(folder).cache)
+    state = upkeep.scrubbing.read_scrub_state(HomeFolder(folder).cache)
     when = f"read again from {state.began_at}" if state.began_at else "never read again; 'odf-node scrub' does it"
     found = f"{len(state.damaged)} of them damaged, {when}" if state.damaged else f"none is known to be damaged, {when}"
     return MachineFinding("objects", not state.damaged, found, "'odf-node repair' fetches damaged objects again")

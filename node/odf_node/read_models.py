@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from odf_node import derive, schedules, trust, upkeep
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.ports.objects import ObjectUpkeep
+from odf_node.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ class ReadModels:
     """Makes them over one home; each is loaded when it is asked for."""
 
     def __init__(
-        self, store: SqliteMetadataStore, objects: ObjectUpkeep, open_shelf: "Callable[[], EngineShelf]", cache: "Path"
+        self, store: MetadataStore, objects: ObjectUpkeep, open_shelf: "Callable[[], EngineShelf]", cache: "Path"
     ) -> None:
         self._store = store
         self._cache = cache
@@ -30,18 +30,18 @@ class ReadModels:
     def listing(self) -> "upkeep.listing.Listing":
         """Behind ``list``."""
         store = self._store
-        return upkeep.listing.Listing(store, store, store, store, self._objects)
+        return upkeep.listing.Listing(store, self._objects)
 
     @property
     def chain_log(self) -> "derive.chain_log.ChainLog":
         """Behind ``log``."""
-        return derive.chain_log.ChainLog(self._store, self._store, self._store, self._objects, self._store)
+        return derive.chain_log.ChainLog(self._store, self._objects)
 
     @property
     def grounds(self) -> "trust.grounds.GroundsReader":
         """Behind ``inspect trust``."""
         store = self._store
-        return trust.grounds.GroundsReader(store, store, store, store, store, self._objects, self._open_shelf())
+        return trust.grounds.GroundsReader(store, self._objects, self._open_shelf())
 
     @property
     def schedule_overview(self) -> "schedules.overview.ScheduleOverview":
@@ -50,6 +50,6 @@ class ReadModels:
 
     def make_status(self, refusals: "Refusals", clock: "Clock") -> "upkeep.status.NodeStatus":
         """Behind ``status``."""
-        store, usage = self._store, derive.engine_usage.EngineUsage(self._store, self._store, self._open_shelf())
-        parts = store, store, store, store, store, store, self._objects, refusals, clock, usage
+        store, usage = self._store, derive.engine_usage.EngineUsage(self._store, self._open_shelf())
+        parts = store, self._objects, refusals, clock, usage
         return upkeep.status.NodeStatus(*parts, self.schedule_overview, self._cache)

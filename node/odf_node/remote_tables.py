@@ -20,9 +20,9 @@ from odf_node.datasets.chains import iter_slices
 from odf_node.errors import RefusedError, UsageError
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import PullWishes
-from odf_node.home import Home
-from odf_node.ports import DatasetRecord
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import ProgressLine
+from odf_node.records.datasets import DatasetRecord
 from odf_node.remote_names import STATE_SUFFIX, RemoteQuestion, find_remote_names
 from odf_node.threads import finish_in_thread
 from odf_node.wording import count_of
@@ -94,7 +94,7 @@ class RemoteTables:
     ) -> tuple[str, QueryTable | None, str]:
         """Give a dataset's name in the question, its table where it is not one of this node's, and what to say."""
         record = self._find_held(url) or await self._take(url, progress)
-        if (held := self.node.chains.find_dataset(record.id)) is not None:
+        if (held := self.node.store.find_dataset(record.id)) is not None:
             # What is known here of its keys and history outranks what is shown to a newcomer.
             note = (
                 f"{url} is '{held.name}' in this node, which answers as of block {held.head.sequence_number}; "
@@ -106,12 +106,12 @@ class RemoteTables:
         return free_name, table, note
 
     def _find_held(self, url: str) -> DatasetRecord | None:
-        return next((each for each in self.node.chains.list_datasets() if each.origin_url == url), None)
+        return next((each for each in self.node.store.list_datasets() if each.origin_url == url), None)
 
     def _free_name(self, number: int, sql: str) -> str:
         name, taken = (
             f"remote_{number}",
-            {sql.lower(), *(each.name.lower() for each in self.node.chains.list_datasets())},
+            {sql.lower(), *(each.name.lower() for each in self.node.store.list_datasets())},
         )
         while any(name in each for each in taken):
             name += "_"
@@ -135,16 +135,16 @@ class RemoteTables:
         self, record: DatasetRecord, url: str, as_of: Timestamp | None, progress: ProgressLine
     ) -> str:
         node = self._asked[url]
-        sizes = {each.physical_hash: each.size for each in iter_slices(node.chains, record.id, as_of=as_of)}
+        sizes = {each.physical_hash: each.size for each in iter_slices(node.store, record.id, as_of=as_of)}
         if (total := sum(sizes.values())) > self.most_bytes:
             raise UsageError(
                 f"{url} has {total:,} bytes of slices, more than the {self.most_bytes:,} that a question brings; "
                 f"'odf-node pull {url}' brings and keeps them"
             )
-        absent = node.object_names.list_absent_objects(record.id) & sizes.keys()
+        absent = node.store.list_absent_objects(record.id) & sizes.keys()
         brought = sum(sizes[each] for each in absent)
         await node.bringing.bring(record, sizes, progress)
-        is_signed = node.documents.find_signed_head(record.id) is not None
+        is_signed = node.store.find_signed_head(record.id) is not None
         checked = "its chain, signatures and rows hold" if is_signed else "its chain and rows hold, nobody signed it"
         if record.kind is DatasetKind.DERIVATIVE:
             checked += ", its steps were not computed again"
@@ -156,7 +156,7 @@ class RemoteTables:
     def _open(self) -> Node:
         # Where engines work: what a killed command leaves there is swept (HOME-18).
         folder = TemporaryDirectory(dir=self.node.engines.workspace, prefix="asked-")
-        home = Home(Path(self._stack.enter_context(folder)))
+        home = HomeFolder(Path(self._stack.enter_context(folder)))
         home.create()
         self.node.read_policies()  # where they cannot be read, none are not those of the operator
         if self.node.home.policies.exists():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import odf_node
 from odf_node import adapters
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 
 if TYPE_CHECKING:
     from odf_node.configuration.declaration import Configuration, Engines
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class KeepsToSettings:
     """Reads the settings of a home when something of them is first asked for; the daemon sets what it has read."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: HomeFolder) -> None:
         self.home = home
 
     @cached_property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from odf_engines.errors import LimitExceededError
-from odf_node.ports.errors import TooManyWaitingError
+from odf_node.records.errors import TooManyWaitingError
 from odf_protocol.errors import UnavailableError
 
 

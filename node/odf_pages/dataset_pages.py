@@ -9,7 +9,8 @@ from typing import Any, Final
 from odf_node.datasets.chains import load_view
 from odf_node.derive.chain_log import describe_event
 from odf_node.errors import UsageError
-from odf_node.ports import BlockNotFoundError, DatasetNotFoundError, DatasetRecord, Origin
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.records.errors import BlockNotFoundError, DatasetNotFoundError
 from odf_node.upkeep.listing import DatasetSummary
 from odf_pages.rendering import Page
 from odf_pages.texts import without_hidden
@@ -77,7 +78,7 @@ def show_list(visit: Visit) -> Page:
 def show_overview(visit: Visit) -> Page:
     """Show what a dataset says of itself: description, licence, columns, where its rows come from."""
     record = visit.get_dataset()
-    view = load_view(visit.node.chains, record.id)
+    view = load_view(visit.node.store, record.id)
     columns = [] if view.schema is None else view.schema.fields
     first = visit.find_number("columns") or 0
     fields = [(field.name, describe_type(field.type)) for field in columns[first : first + PAGE_COLUMNS]]

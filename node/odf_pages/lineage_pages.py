@@ -123,7 +123,7 @@ MOST_QUERIES: Final = 10  # guess
 
 def show_lineage(visit: Visit) -> Page:
     """Draw the lineage of a dataset, list it, and show the query in force and those before."""
-    record, chains = visit.get_dataset(), visit.node.chains
+    record, chains = visit.get_dataset(), visit.node.store
     above = read_lineage(chains, record, find=visit.find_dataset, most=MOST_DATASETS)
     others = (each for each in visit.list_datasets() if each.id not in {known.dataset_id for known in above})
     readers = list_readers(chains, islice(others, MOST_LOOKED_AT), record.id, find=visit.find_dataset)

@@ -67,12 +67,12 @@ def show_refusal(visit: Visit) -> Page:
 def show_peers(visit: Visit) -> Page:
     """Show other nodes, what is followed by itself, and what is proved against whom."""
     node = visit.node
-    disputes = Disputes(node.chains, node.documents)
+    disputes = Disputes(node.store)
     proved: list[dict[str, Any]] = []
-    for record in node.chains.list_datasets():
+    for record in node.store.list_datasets():
         for dispute in disputes.list_disputes(record.id):
             if len(proved) < MOST_DISPUTES:
-                laid = lay_side_by_side(node.chains, node.refusals, record, dispute)
+                laid = lay_side_by_side(node.store, node.refusals, record, dispute)
                 proved.append({"name": record.name, **laid})
     values = {
         "peers": node.peers.list_peers()[:MOST_PEERS],
@@ -99,7 +99,7 @@ def _iter_records(visit: Visit) -> Any:
 def show_quarantine(visit: Visit) -> Page:
     """Show what ingests of a dataset set aside, with every error."""
     record, node = visit.get_dataset(), visit.node
-    reader = QuarantineReader(node.ingests, node.quarantine, node.objects)
+    reader = QuarantineReader(node.store, node.objects)
     entries = [*reversed(reader.list_entries(record))][:MOST_ENTRIES]
     chosen = visit.find_number("entry")
     if chosen is None and entries:

@@ -129,8 +129,8 @@ class Questions:
 
     def _run(self, node: Node, host: EngineHost, asked: _Asked, viewer: Viewer | None) -> ShownAnswer:
         sql, as_of, engine, limits = asked
-        records = None if viewer is None else list_named(node.datasets, viewer.reads)
-        ports = node.chains, node.object_names, node.ingests, node.quarantine, node.objects
+        records = None if viewer is None else list_named(node.store, viewer.reads)
+        ports = node.store, node.objects
         runner = QueryRunner(*ports, host)
         self._running.append(host)
         if self._is_closed:

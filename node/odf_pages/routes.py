@@ -21,7 +21,7 @@ from odf_node.http.access_log import request_id_of, write_line
 from odf_node.http.problems import RETRY_AFTER_S, ProblemError, problem_of
 from odf_node.http.route_tables import Route, RouteTable
 from odf_node.http.served_node import LIVE, NODE
-from odf_node.ports.access import Pages as Setting
+from odf_node.records.access import Pages as Setting
 from odf_pages import dataset_pages, lineage_pages, node_pages, row_pages, signing_in
 from odf_pages.questions import QUESTIONS, Questions, answer_question
 from odf_pages.rendering import Page, dress, read_asset, render

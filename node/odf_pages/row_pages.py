@@ -9,7 +9,7 @@ from typing import Any, Final
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.row_windows import Cell, RowWindow, RowWindows, find_keys
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord
+from odf_node.records.datasets import DatasetRecord
 from odf_pages.dataset_pages import frame_of
 from odf_pages.rendering import Page
 from odf_pages.visits import Visit, to_number
@@ -49,7 +49,7 @@ def show_rows(visit: Visit) -> Page:
         upto=block,
         most_characters=CELL_CHARACTERS,
     )
-    view = load_view(visit.node.chains, record.id, upto=block)
+    view = load_view(visit.node.store, record.id, upto=block)
     is_newest = block is None or block == record.head.sequence_number
     values = {
         "window": window,
@@ -69,7 +69,7 @@ def show_rows(visit: Visit) -> Page:
 def windows_of(visit: Visit) -> RowWindows:
     """Make what reads rows."""
     node = visit.node
-    return RowWindows(node.chains, node.object_names, node.objects)
+    return RowWindows(node.store, node.objects)
 
 
 def _step_of(versions: Sequence[tuple[int, Any]], number: int) -> int:
@@ -116,7 +116,7 @@ def show_history(visit: Visit) -> Page:
     """Show one row, and every row of its key in both times: when it was so, and since when this was known."""
     record = visit.get_dataset()
     offset = visit.get_number_of_path("offset")
-    view = load_view(visit.node.chains, record.id)
+    view = load_view(visit.node.store, record.id)
     names = [] if view.schema is None else [field.name for field in view.schema.fields]
     keys = _choose_keys(visit, view, names, record)
     history = windows_of(visit).read_history(

@@ -16,8 +16,8 @@ from odf_node.http.bodies import read_body
 from odf_node.http.callers import get_caller, secret_hash_of
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import LIVE, NODE
-from odf_node.ports.access import Pages as Setting
-from odf_node.ports.access import TokenState
+from odf_node.records.access import Pages as Setting
+from odf_node.records.access import TokenState
 from odf_pages.rendering import Page, dress
 from odf_pages.visits import (
     LASTS_S,
@@ -140,7 +140,7 @@ async def _find_valid(request: web.Request, secret: str) -> bytes | None:
     if not 0 < len(secret) <= _MOST_TOKEN_CHARACTERS or "\0" in secret:
         return None
     node, secret_hash = request.app[NODE], secret_hash_of(secret)
-    token = await asyncio.to_thread(node.tokens.find_token, secret_hash)
+    token = await asyncio.to_thread(node.store.find_token, secret_hash)
     is_valid = token is not None and token.state_at(node.clock.now()) is TokenState.VALID
     return secret_hash if is_valid else None
 

@@ -20,9 +20,9 @@ from odf_node.composition import Node
 from odf_node.errors import UsageError
 from odf_node.http.callers import get_caller
 from odf_node.http.served_node import LIVE, NODE
-from odf_node.ports.access import INSPECT_SCOPE, AccessToken, ReadGrants, TokenState, read_grants
-from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.errors import DatasetNotFoundError
+from odf_node.records.access import INSPECT_SCOPE, AccessToken, ReadGrants, TokenState, read_grants
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import DatasetNotFoundError
 from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -174,11 +174,11 @@ class Visit:
 
     def find_dataset(self, which: DatasetId | DatasetName) -> DatasetRecord | None:
         """Return a dataset; None: it is not here, or not for this viewer."""
-        return self.node.datasets.find_readable(which, self.viewer.reads)
+        return self.node.store.find_readable(which, self.viewer.reads)
 
     def list_datasets(self) -> tuple[DatasetRecord, ...]:
         """Return the datasets that the viewer may read, by name."""
-        return self.node.datasets.list_readable(self.viewer.reads)
+        return self.node.store.list_readable(self.viewer.reads)
 
     def get_text(self, name: str) -> str:
         """Return one value of the query; empty where there is none."""
@@ -219,7 +219,7 @@ async def find_viewer(request: web.Request) -> Viewer:
     session = request.app[PAGES].sessions.find(cookie)
     node = request.app[NODE]
     # At each request: a token that was revoked opens nothing any more.
-    token = None if session is None else await asyncio.to_thread(node.tokens.find_token, session.secret_hash)
+    token = None if session is None else await asyncio.to_thread(node.store.find_token, session.secret_hash)
     if token is None or token.state_at(node.clock.now()) is not TokenState.VALID:
         return Viewer(caller.peer, caller.reads)
     anonymous = request.app[LIVE].configuration.access.anonymous

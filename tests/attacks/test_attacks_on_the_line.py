@@ -23,7 +23,7 @@ from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import Freshness
 from odf_protocol.block import decode_block, encode_block
@@ -167,9 +167,7 @@ def swapped_nulls(chain: PeerChain) -> Lie:
 
 def remember_newest(chain: PeerChain) -> Callable[[Node], None]:
     def remember(node: Node) -> None:
-        Freshness(node.store, node.store).learn(
-            chain.signed_head(), chain.id, source="http://witness.example/c", now=NOW
-        )
+        Freshness(node.store).learn(chain.signed_head(), chain.id, source="http://witness.example/c", now=NOW)
 
     return remember
 
@@ -353,7 +351,7 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
     judge = Judge.create(folder / "home")
     chain = root_chain(folder)
     judge.accept(chain.up_to(2))
-    node = Node(Home(folder / "home"), FixedClock(NOW))
+    node = Node(HomeFolder(folder / "home"), FixedClock(NOW))
     yield Victim(node, chain)
     node.close()
 
@@ -406,14 +404,14 @@ def test_attack_changes_nothing_and_the_node_serves_on(victim: Victim, name: str
         assert not isinstance(outcome, OdfError), outcome
         assert outcome.new_blocks == 0
         assert not lie.says or any(lie.says in warning for warning in outcome.warnings), outcome.warnings
-        assert Disputes(victim.node.store, victim.node.store).find_obstacle(victim.chain.id) is None
+        assert Disputes(victim.node.store).find_obstacle(victim.chain.id) is None
 
 
 def test_compromised_key_that_forks_is_proved_and_freezes(tmp_path: Path) -> None:
     judge = Judge.create(tmp_path / "home")
     chain = root_chain(tmp_path)
     judge.accept(chain)
-    node = Node(Home(tmp_path / "home"), FixedClock(NOW))
+    node = Node(HomeFolder(tmp_path / "home"), FixedClock(NOW))
 
     outcome, url = asyncio.run(pull(node, Lie(fork_of(chain))))
 

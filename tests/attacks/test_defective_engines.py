@@ -19,9 +19,9 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.datasets.changelogs import Changelogs
 from odf_node.errors import UnsoundResultError
-from odf_node.home import Home
-from odf_node.ports.access import ReadGrants
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
+from odf_node.records.access import ReadGrants
 from odf_node.trust.auditing import publish_finding
 from odf_node.trust.verifying import Verifier
 from odf_protocol.events import AddPushSource, DatasetKind, MergeStrategyChangelogStream, ReadStepNdJson, Seed
@@ -151,13 +151,11 @@ def test_auditor_signs_what_is_unsound(
     assert record is not None
 
     with judge.opened() as store:
-        finding = Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
-            record, say=Silence().say
-        )
+        finding = Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(record, say=Silence().say)
     assert (finding.problem_block, finding.is_damage) == (derivative.blocks[-1].sequence_number, False)
-    node = Node(Home(judge.home.path), FixedClock(NOON))
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOON))
     try:
-        raw = publish_finding(finding, node.store, node.store, node.keys, now=NOON)
+        raw = publish_finding(finding, node.store, node.keys, now=NOON)
     finally:
         node.close()
     assert raw is not None

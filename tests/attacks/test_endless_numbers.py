@@ -12,14 +12,14 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import Head
 from odf_node.ports.peer_client import PeerHead
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.equivocation import EquivocationKind, block_statement, prove_equivocation
 from odf_protocol.events import SetInfo
 from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import sign_block
 from support.offering_peer import OfferingPeer
@@ -34,7 +34,7 @@ def chain(tmp_path: Path) -> PeerChain:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
-    node = Node(Home(Judge.create(tmp_path / "home").home.path), FixedClock(NOW))
+    node = Node(HomeFolder(Judge.create(tmp_path / "home").home.path), FixedClock(NOW))
     yield node
     node.close()
 
@@ -82,7 +82,7 @@ def test_last_block_of_an_offer_with_an_endless_number_is_refused_and_changes_no
         take(node, peer)
 
     assert node.store.get_head(chain.id) == held
-    assert Disputes(node.store, node.store).list_disputes(chain.id) == []
+    assert Disputes(node.store).list_disputes(chain.id) == []
 
 
 @pytest.mark.parametrize("number", [2**53, 2**63, 2**64 - 1])
@@ -98,7 +98,7 @@ def test_two_histories_at_an_endless_number_freeze_with_words_equiv_9(
         for block_hash in (Multihash.of_sha3_256(b"one"), Multihash.of_sha3_256(b"other"))
     ]
     proof = prove_equivocation(EquivocationKind.BLOCKS, *statements)
-    disputes = Disputes(node.store, node.store)
+    disputes = Disputes(node.store)
     assert disputes.learn([proof.raw], chain.id, now=NOW) == 1
     with pytest.raises(FrozenDatasetError, match="it is frozen"):
         disputes.require_undisputed(chain.id, "cities")

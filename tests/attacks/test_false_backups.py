@@ -16,7 +16,7 @@ import pytest
 
 from odf_node.adapters.home_backup import back_up, restore
 from odf_node.adapters.key_backup import restore_keys
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_protocol.errors import MalformedError, OdfError
 from support.exchange_nodes import Chain, TestNode
 
@@ -34,7 +34,7 @@ def backup(tmp_path: Path) -> Path:
     chain.add(b"slice" * 1000, b"checkpoint")
     node.keep(chain)
     back_up(node.home, tmp_path / "backup", nobody_hears)
-    restore(Home(tmp_path / "honest"), tmp_path / "backup", nobody_hears)
+    restore(HomeFolder(tmp_path / "honest"), tmp_path / "backup", nobody_hears)
     return tmp_path / "backup"
 
 
@@ -92,9 +92,9 @@ def test_database_that_is_not_as_this_program_makes_it_is_no_backup(backup: Path
     FALSE[lie](backup)
 
     with pytest.raises(MalformedError, match="expected a database as this program makes it"):
-        restore(Home(tmp_path / "other"), backup, nobody_hears)
+        restore(HomeFolder(tmp_path / "other"), backup, nobody_hears)
 
-    assert not Home(tmp_path / "other").database.exists()
+    assert not HomeFolder(tmp_path / "other").database.exists()
 
 
 def member(name: str, content: bytes = b"", **fields: object) -> tuple[tarfile.TarInfo, bytes]:
@@ -140,11 +140,11 @@ def test_archive_with_what_no_backup_has_is_refused(backup: Path, tmp_path: Path
     resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024**2, most[1]))  # else the test would fill the disk
     try:
         with pytest.raises(MalformedError):
-            restore(Home(tmp_path / "other"), target, nobody_hears)
+            restore(HomeFolder(tmp_path / "other"), target, nobody_hears)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, most)
 
-    assert not Home(tmp_path / "other").database.exists()
+    assert not HomeFolder(tmp_path / "other").database.exists()
     assert not (tmp_path / "outside").exists()
 
 
@@ -154,9 +154,9 @@ def test_archive_that_would_unpack_is_none(backup: Path, tmp_path: Path) -> None
     (tmp_path / "packed.tar").write_bytes(gzip.compress((tmp_path / "plain.tar").read_bytes()))
 
     with pytest.raises(MalformedError):
-        restore(Home(tmp_path / "other"), tmp_path / "packed.tar", nobody_hears)
+        restore(HomeFolder(tmp_path / "other"), tmp_path / "packed.tar", nobody_hears)
 
-    restore(Home(tmp_path / "third"), tmp_path / "plain.tar", nobody_hears)
+    restore(HomeFolder(tmp_path / "third"), tmp_path / "plain.tar", nobody_hears)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_file_of_keys_that_names_another_place_is_refused(tmp_path: Path, name: 
         archive.addfile(made, io.BytesIO(content))
 
     with pytest.raises(OdfError):
-        restore_keys(Home(tmp_path / "other"), tmp_path / "keys.tar")
+        restore_keys(HomeFolder(tmp_path / "other"), tmp_path / "keys.tar")
 
     assert [path.name for path in tmp_path.rglob("*.pem")] == []
     assert [path.name for path in tmp_path.rglob("*.yaml")] == []

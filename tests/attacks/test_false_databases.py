@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
-from odf_node.ports import SourceUnavailableError
+from odf_node.ports.sources import SourceUnavailableError
 from odf_protocol.errors import OdfError
 from odf_protocol.events import FetchStepUrl
 from odf_protocol.timestamp import Timestamp

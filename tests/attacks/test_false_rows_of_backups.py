@@ -15,10 +15,10 @@ import pytest
 from odf_node.adapters.home_backup import back_up, restore
 from odf_node.adapters.key_backup import back_up_keys, find_node_key
 from odf_node.adapters.key_files import KeyFiles
-from odf_node.adapters.sqlite_store import schema
-from odf_node.adapters.sqlite_store.restored_rows import COLUMNS
 from odf_node.cli.main import main
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
+from odf_node.store import schema
+from odf_node.store.restored_rows import COLUMNS
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.policy import Trust
@@ -117,7 +117,7 @@ def test_row_that_this_program_does_not_write_is_rejected_whoever_signed(
     """HOME-43: also where the maker's own database was changed before it was signed."""
     change(backup, *FALSE[lie])
     take_signature_away(backup)
-    other = Home(tmp_path / "other")
+    other = HomeFolder(tmp_path / "other")
 
     with pytest.raises(MalformedError, match="malformed backup"):
         restore(other, backup, nobody_hears, makers=frozenset({maker_of(node)}))
@@ -146,7 +146,7 @@ def test_what_only_the_maker_vouches_for_is_left_out_of_a_backup_that_nobody_sig
     change(backup, A_TOKEN, TRUSTED, VERIFIED, REPOSITORY)
     take_signature_away(backup)
 
-    report = restore(Home(tmp_path / "other"), backup, nobody_hears, makers=frozenset({maker_of(node)}))
+    report = restore(HomeFolder(tmp_path / "other"), backup, nobody_hears, makers=frozenset({maker_of(node)}))
 
     assert report.signer is None
     other = TestNode.create(tmp_path / "other")
@@ -163,8 +163,10 @@ def test_what_the_maker_signed_is_believed_by_who_knows_the_maker(node: TestNode
     change(node.home.path, A_TOKEN, TRUSTED, REPOSITORY)
     back_up(node.home, tmp_path / "backup", nobody_hears)
 
-    stranger = restore(Home(tmp_path / "stranger"), tmp_path / "backup", nobody_hears)
-    known = restore(Home(tmp_path / "known"), tmp_path / "backup", nobody_hears, makers=frozenset({maker_of(node)}))
+    stranger = restore(HomeFolder(tmp_path / "stranger"), tmp_path / "backup", nobody_hears)
+    known = restore(
+        HomeFolder(tmp_path / "known"), tmp_path / "backup", nobody_hears, makers=frozenset({maker_of(node)})
+    )
 
     assert (stranger.signer, known.signer) == (None, maker_of(node))
     assert TestNode.create(tmp_path / "stranger").store.list_tokens() == ()
@@ -180,9 +182,9 @@ def test_database_that_was_changed_behind_its_signature_is_rejected(
     change(backup, A_TOKEN)
 
     with pytest.raises(RejectedError, match="backup-is-what-was-signed"):
-        restore(Home(tmp_path / "other"), backup, nobody_hears, makers=frozenset({maker_of(node)}))
+        restore(HomeFolder(tmp_path / "other"), backup, nobody_hears, makers=frozenset({maker_of(node)}))
 
-    assert not Home(tmp_path / "other").database.exists()
+    assert not HomeFolder(tmp_path / "other").database.exists()
 
 
 @pytest.mark.parametrize("signed", ["", "AAAA", "no base64", 7, None, [], "A" * 200])
@@ -192,9 +194,9 @@ def test_signature_that_is_none_is_rejected(backup: Path, tmp_path: Path, signed
     (backup / "backup.json").write_text(json.dumps(found | {"signed": signed}))
 
     with pytest.raises(OdfError):
-        restore(Home(tmp_path / "other"), backup, nobody_hears)
+        restore(HomeFolder(tmp_path / "other"), backup, nobody_hears)
 
-    assert not Home(tmp_path / "other").database.exists()
+    assert not HomeFolder(tmp_path / "other").database.exists()
 
 
 def test_signature_of_another_backup_is_none_of_this_one(node: TestNode, backup: Path, tmp_path: Path) -> None:
@@ -205,7 +207,7 @@ def test_signature_of_another_backup_is_none_of_this_one(node: TestNode, backup:
     shutil.copy(tmp_path / "older" / "backup.json", backup / "backup.json")
 
     with pytest.raises(RejectedError, match="backup-is-what-was-signed"):
-        restore(Home(tmp_path / "other"), backup, nobody_hears, makers=frozenset({maker_of(node)}))
+        restore(HomeFolder(tmp_path / "other"), backup, nobody_hears, makers=frozenset({maker_of(node)}))
 
 
 Run = Callable[..., tuple[int, str]]
@@ -239,4 +241,4 @@ def test_operator_learns_what_was_left_out_and_how_to_keep_it(
 
     code, told = run(tmp_path / "d", "restore", backup, "--signed-by", "somebody")
     assert (code, "--signed-by: " in told) == (2, True)
-    assert not Home(tmp_path / "d").database.exists()
+    assert not HomeFolder(tmp_path / "d").database.exists()

@@ -12,7 +12,7 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_protocol.attestations import StepResult, sign_attestation
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData
@@ -49,7 +49,7 @@ def judge(tmp_path: Path) -> Judge:
 
 @pytest.fixture
 def node(judge: Judge) -> Iterator[Node]:
-    node = Node(Home(judge.home.path), FixedClock(NOW))
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
     yield node
     node.close()
 

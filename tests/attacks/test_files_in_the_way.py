@@ -19,7 +19,7 @@ from odf_node.adapters.layout_places import find_layout_target
 from odf_node.composition import Node
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import PullWishes
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
 from odf_protocol.errors import MalformedError, OdfError
 from support.http_server import serving
@@ -90,13 +90,13 @@ def folder(tmp_path: Path, chain: PeerChain) -> Path:
 
 
 async def take(home: Path, url: str) -> None:
-    with closing(Node(Home(home), FixedClock(NOW))) as node:
+    with closing(Node(HomeFolder(home), FixedClock(NOW))) as node:
         async with asyncio.timeout(60):
             await node.pulling.pull(PullTarget("it", None, url), PullWishes(), Silence())
 
 
 def held(home: Path) -> list[str]:
-    with closing(Node(Home(home), FixedClock(NOW))) as node:
+    with closing(Node(HomeFolder(home), FixedClock(NOW))) as node:
         return [record.name for record in node.store.list_datasets()]
 
 

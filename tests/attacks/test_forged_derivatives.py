@@ -22,7 +22,7 @@ from random import Random
 import pytest
 
 from odf_node.errors import RefusedError
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
 from odf_node.trust.verifying import Finding, Verifier
 from odf_protocol.policy import Policy, Trust
@@ -44,15 +44,13 @@ def verify(judge: Judge) -> Finding:
     record = judge.record("derived")
     assert record is not None
     with judge.opened() as store:
-        return Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
-            record, say=Silence().say
-        )
+        return Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(record, say=Silence().say)
 
 
 def copy_of(judge: Judge, folder: Path) -> Judge:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(judge.home.path, folder)
-    return Judge(Home(folder), NamedEngines(folder.with_suffix(".engines"), Home(folder)))
+    return Judge(HomeFolder(folder), NamedEngines(folder.with_suffix(".engines"), HomeFolder(folder)))
 
 
 class Auditor:

@@ -11,9 +11,9 @@ import pytest
 
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_node.adapters.key_files import KeyFiles
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.home import Home
-from odf_node.ports import AuditEntry, Outcome
+from odf_node.home_folder import HomeFolder
+from odf_node.records.audit import AuditEntry, Outcome
+from odf_node.store import MetadataStore
 from support.daemons import daemon
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
 from support.pushes import ask
@@ -34,7 +34,7 @@ def home(tmp_path: Path, chain: PeerChain) -> Path:
     """A home whose newest commits are in the log of its database, as a crash leaves it."""
     publisher = PublisherHome(Judge.create(tmp_path / "publisher"))
     publisher.keep(chain)
-    left, store = tmp_path / "left", SqliteMetadataStore(publisher.judge.home)
+    left, store = tmp_path / "left", MetadataStore(publisher.judge.home)
     done = Outcome.DONE
     store.append_audit(
         AuditEntry(at=NOW, actor="cli", command="publish", subject="cities", outcome=done, detail="the newest entry")
@@ -108,7 +108,7 @@ def test_daemon_on_a_full_disk_serves(tmp_path: Path, home: Path, chain: PeerCha
         [sys.executable, "-m", "odf_node", "publish", "cities", "--home", home], capture_output=True, check=False
     )
     assert prepared.returncode == 0, prepared.stderr
-    KeyFiles(Home(home)).get_or_create_node_key()
+    KeyFiles(HomeFolder(home)).get_or_create_node_key()
     small = tmp_path / "small"
     small.mkdir()
     script = FILL + 'exec "$@"'

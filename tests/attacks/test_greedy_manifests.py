@@ -11,7 +11,7 @@ import pytest
 from odf_engines.sandbox.resources import Usage, usage_of
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits, commands
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.sources import Commands, SourceTooLargeError
 from odf_protocol.events import PrepStepPipe
 from support.command_line import list_kept, run_command
@@ -60,7 +60,7 @@ def test_second_name_of_a_file_with_secrets_is_no_source(tmp_path: Path, secret:
     home, manifest, link = tmp_path / "home", tmp_path / "stolen.yaml", tmp_path / "innocent.csv"
     manifest.write_text(MANIFEST.format(fetch=f"{{kind: Url, url: 'file://{link}'}}"))
     assert run_command(home, "add", manifest).returncode == 0
-    KeyFiles(Home(home)).get_or_create_node_key()
+    KeyFiles(HomeFolder(home)).get_or_create_node_key()
     link.hardlink_to(home / secret)
     pulled = run_command(home, "pull", "stolen")
     assert (pulled.returncode, "secrets of this node" in pulled.stderr) == (4, True)

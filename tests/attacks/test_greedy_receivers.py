@@ -14,8 +14,8 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.packing import DatasetObjects
 from odf_node.adapters.smart_push import SmartPush
 from odf_node.composition import Node
-from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.pushes import PushedHead
+from odf_node.records.errors import ObjectNotFoundError
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.messages import (
     JSON_MEDIA_TYPE,

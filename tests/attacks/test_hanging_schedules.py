@@ -18,7 +18,7 @@ from odf_node.composition import Node
 from odf_node.configuration import Configuration
 from odf_node.configuration.declaration import Limits, Schedule
 from odf_node.daemon.background_schedules import BackgroundSchedules
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import Live
 from odf_node.schedules.notes import read_notes
 from support.nodes import RealNode
@@ -62,7 +62,7 @@ def schedules(home: Path, *rules: Schedule, limit_s: float, at_once: int = 2) ->
     live = Live(Configuration(schedule=rules, limits=Limits(scheduled_pulls=at_once)))
 
     def open_node() -> Node:
-        return Node(Home(home), SystemClock())
+        return Node(HomeFolder(home), SystemClock())
 
     with closing(open_node()) as node:
         background = BackgroundSchedules(node, live, open_node, look_each_s=0.2, limit_s=limit_s)
@@ -124,7 +124,7 @@ def test_silent_sources_end_in_time_and_hold_up_no_good_one(
     assert all("took longer than" in pull["text"] for pull in failed)
     after = heads(home)
     assert [after[name] for name in ("silent", "silent.too")] == [before[name] for name in ("silent", "silent.too")]
-    assert not list(Home(home).staging.glob("source-*"))
+    assert not list(HomeFolder(home).staging.glob("source-*"))
 
 
 def test_daemon_that_ends_does_not_wait_for_a_silent_source(
@@ -137,11 +137,11 @@ def test_daemon_that_ends_does_not_wait_for_a_silent_source(
         began_s = time.monotonic()
     assert time.monotonic() - began_s < 20
     assert pulls(log) == []
-    (place,) = read_notes(Home(home).cache).places.values()
+    (place,) = read_notes(HomeFolder(home).cache).places.values()
     assert place.standing.result is None
     assert place.standing.due_ms is not None
     assert place.standing.due_ms <= time.time() * 1000  # the next process begins with it
-    assert not list(Home(home).staging.glob("source-*"))
+    assert not list(HomeFolder(home).staging.glob("source-*"))
 
 
 @contextmanager
@@ -189,7 +189,7 @@ def test_host_that_is_busy_is_left_alone_for_a_day_at_most_and_holds_up_no_good_
         (busy,) = [pull for pull in pulls(log) if pull["dataset"] != "good"]
         assert (busy["dataset"], busy["result"]) == ("busy", "unavailable")
         assert "asks to be left alone for 1000000000 s" in busy["text"]
-        rest = read_notes(Home(home).cache).rests["127.0.0.1"]
+        rest = read_notes(HomeFolder(home).cache).rests["127.0.0.1"]
         assert rest.until_ms - rest.since_ms == 86_400_000
         # The next process leaves it alone, too.
         with schedules(home, Schedule(datasets="%", every="1s"), limit_s=WAIT_S):
@@ -206,5 +206,5 @@ def test_host_that_is_busy_is_left_alone_for_a_day_at_most_and_holds_up_no_good_
 
 
 def heads(home: Path) -> dict[str, object]:
-    with closing(Node(Home(home), SystemClock())) as node:
-        return {record.name: record.head for record in node.chains.list_datasets()}
+    with closing(Node(HomeFolder(home), SystemClock())) as node:
+        return {record.name: record.head for record in node.store.list_datasets()}

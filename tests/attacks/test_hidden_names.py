@@ -9,7 +9,7 @@ import pytest
 
 from odf_node.http.callers import secret_hash_of
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import AccessToken
+from odf_node.records.access import AccessToken
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from support.event_loop import in_loop
 from support.offers import NOW, PeerChain, root_chain
@@ -74,7 +74,7 @@ async def test_proof_against_a_dataset_under_the_name_does_not_tell(secretive: S
         stranger.token = SECRET
         assert (await push(stranger, chain, "hidden.data"))["status"] == "accepted"
         proof = prove_equivocation(EquivocationKind.HEADS, *(fork.signed_head() for fork in forks))
-        assert Disputes(node.store, node.store).learn([proof.raw], chain.id, now=NOW) == 1
+        assert Disputes(node.store).learn([proof.raw], chain.id, now=NOW) == 1
         paths = ("/hidden.data/refs/head", f"/{chain.id}/refs/head", f"/_odf/v1/datasets/{chain.id}/disputes")
         told += [(await stranger.ask("GET", path)).body for path in paths]
         refused = await stranger.begin(forks[1], name="hidden.data")

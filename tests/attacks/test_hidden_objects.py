@@ -20,10 +20,10 @@ from odf_node.adapters.smart_push import SmartPush
 from odf_node.errors import ObjectsAbsentError
 from odf_node.exchange.taking import Errand
 from odf_node.http.callers import secret_hash_of
-from odf_node.ports import AccessToken
 from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import Silence
 from odf_node.ports.pushes import PushedHead
+from odf_node.records.access import AccessToken
 from odf_protocol.errors import OdfError
 from odf_protocol.events import AddData, Checkpoint, DatasetKind, ExecuteTransform, ExecuteTransformInput, Seed
 from odf_protocol.exchange.packs import decode_pack

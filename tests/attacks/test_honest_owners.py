@@ -11,7 +11,7 @@ import pytest
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.errors import RestoredBackupError
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from support.gossip_processes import Daemon, stop_all, wait_until
 from support.offers import Judge, PublisherHome, root_chain
 from support.own_datasets import write
@@ -45,9 +45,9 @@ def test_owner_with_two_nodes_of_which_one_is_behind_is_stopped_and_not_convicte
     reader.node.must("pull", f"{ahead.url()}/cities")
 
     def is_stopped() -> bool:
-        node = Node(Home(behind.home), SystemClock())
+        node = Node(HomeFolder(behind.home), SystemClock())
         try:
-            seen = node.documents.find_seen_head(chain.id)
+            seen = node.store.find_seen_head(chain.id)
             if seen is None or seen.sequence_number < chain.head.sequence_number:
                 return False
             with pytest.raises(RestoredBackupError, match="restored backup"):

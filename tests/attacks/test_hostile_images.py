@@ -18,7 +18,7 @@ import odf_engines.archive.root_tree
 from odf_engines.archive import TakenEngine, take_engine
 from odf_node.adapters import image_folder
 from odf_node.adapters.image_folder import ImageFolder
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.images import AddedImage
 from odf_protocol.errors import MalformedError, NotFoundError
 from odf_protocol.timestamp import Timestamp
@@ -132,7 +132,7 @@ def test_links_to_one_file_are_no_more_than_every_disk_takes(tmp_path: Path, mon
 
 
 def added(place: Path, file: Path) -> AddedImage:
-    images = ImageFolder(Home(place / "home"))
+    images = ImageFolder(HomeFolder(place / "home"))
     images.add("x", file, has_network=False, now=NOW)
     found = images.find("x")
     assert isinstance(found, AddedImage)
@@ -143,12 +143,12 @@ def test_image_that_is_removed_while_it_is_looked_at_is_not_damaged_but_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     added(tmp_path, write(tmp_path / "file", docker_archive([tar_of([program("run")])], START)))
-    images, really_open = ImageFolder(Home(tmp_path / "home")), Path.open
+    images, really_open = ImageFolder(HomeFolder(tmp_path / "home")), Path.open
 
     def remove_first(path: Path, *arguments: Any, **options: Any) -> Any:
         if path.name == "image.json":
             monkeypatch.undo()
-            ImageFolder(Home(tmp_path / "home")).remove("x")
+            ImageFolder(HomeFolder(tmp_path / "home")).remove("x")
         return really_open(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "open", remove_first)
@@ -161,11 +161,11 @@ def test_image_that_another_command_removes_first_is_told_as_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     added(tmp_path, write(tmp_path / "file", docker_archive([tar_of([program("run")])], START)))
-    images, held_alone = ImageFolder(Home(tmp_path / "home")), image_folder.held_alone
+    images, held_alone = ImageFolder(HomeFolder(tmp_path / "home")), image_folder.held_alone
 
     def wait_for_another(folder: Path, lock: str) -> AbstractContextManager[None]:
         monkeypatch.undo()
-        ImageFolder(Home(tmp_path / "home")).remove("x")
+        ImageFolder(HomeFolder(tmp_path / "home")).remove("x")
         return held_alone(folder, lock)
 
     monkeypatch.setattr(image_folder, "held_alone", wait_for_another)

@@ -20,7 +20,7 @@ from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.trust.bundles import Bundles
@@ -128,7 +128,7 @@ class Victim:
         return (
             [(r.name, r.id, r.head, r.trust, r.pinned_key) for r in store.list_datasets()],
             [(b.raw, b.signature) for b in store.iter_blocks(self.chain.id)],
-            KeyLogs(store, store).read(self.chain.id),
+            KeyLogs(store).read(self.chain.id),
         )
 
 
@@ -136,7 +136,7 @@ def make_victim(folder: Path) -> Victim:
     judge = Judge.create(folder / "home")
     chain = by(root_chain(folder, slices=1), NEW_KEY, "by the rotated key")
     judge.take(chain.offer(key_events=LOG.raws), chain.files)
-    return Victim(Node(Home(folder / "home"), FixedClock(NOW)), chain)
+    return Victim(Node(HomeFolder(folder / "home"), FixedClock(NOW)), chain)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_attack_with_keys_changes_nothing_and_the_node_serves_on(victim: Victim,
     else:
         assert not isinstance(outcome, OdfError), outcome
         assert any(lie.says in warning for warning in outcome.warnings), outcome.warnings
-    assert Disputes(victim.node.store, victim.node.store).find_obstacle(victim.chain.id) is None
+    assert Disputes(victim.node.store).find_obstacle(victim.chain.id) is None
 
 
 def test_contradicting_rotations_freeze_until_the_recovery_and_are_judged_by_anybody(tmp_path: Path) -> None:
@@ -198,14 +198,14 @@ def test_contradicting_rotations_freeze_until_the_recovery_and_are_judged_by_any
     outcome, url = asyncio.run(pull(victim.node, stolen_rotation(chain)))
     assert isinstance(outcome, RefusedError)
     assert ("KEY-7" in outcome.rule, outcome.report["source"]) == (True, url)
-    assert "frozen" in str(Disputes(store, store).find_obstacle(chain.id))
-    assert KeyLogs(store, store).read(chain.id).history == LOG.history
+    assert "frozen" in str(Disputes(store).find_obstacle(chain.id))
+    assert KeyLogs(store).read(chain.id).history == LOG.history
     record = store.find_dataset(chain.id)
     assert record is not None
-    (dispute,) = Disputes(store, store).list_disputes(chain.id)
+    (dispute,) = Disputes(store).list_disputes(chain.id)
     (row,) = lay_side_by_side(store, victim.node.refusals, record, dispute)["rows"]
     assert {str(did_key_of(NEW_KEY)) in row["first"], str(did_key_of(NEW_KEY)) in row["second"]} == {True, False}
-    judged = judge(Bundles(store, store, store).about_dataset(record))
+    judged = judge(Bundles(store).about_dataset(record))
     assert judged.guilty == ((did_key_of(DATASET_KEY), chain.id),)
     assert any("the key that the dataset began with" in found.says for found in judged.findings)
 
@@ -214,11 +214,11 @@ def test_contradicting_rotations_freeze_until_the_recovery_and_are_judged_by_any
 
     assert not isinstance(outcome, OdfError), outcome
     assert outcome.new_blocks == 1
-    assert Disputes(store, store).find_obstacle(chain.id) is None
+    assert Disputes(store).find_obstacle(chain.id) is None
     record = store.find_dataset(chain.id)
     assert record is not None
     assert record.pinned_key == did_key_of(NODE_KEY)
-    judged = judge(Bundles(store, store, store).about_dataset(record))
+    judged = judge(Bundles(store).about_dataset(record))
     assert any("declares stolen from block 3" in found.says for found in judged.findings)
     victim.node.close()
 

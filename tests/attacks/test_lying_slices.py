@@ -37,9 +37,7 @@ class Reader:
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         with self.judge.opened() as store:
-            found = QueryRunner(store, store, store, store, self.judge.objects, self.judge.engines).run(
-                sql, as_of=None, max_rows=None
-            )
+            found = QueryRunner(store, self.judge.objects, self.judge.engines).run(sql, as_of=None, max_rows=None)
         return list(zip(*(column.to_pylist() for column in found.rows.columns), strict=True))
 
     def derive(self, query: str) -> list[tuple[Any, ...]]:

@@ -81,7 +81,7 @@ class Forger:
         )
         view = _view_of(self.chain)
         with self.home.judge.opened() as store:
-            builder = StepBuilder(store, store, self.home.judge.objects)
+            builder = StepBuilder(store, self.home.judge.objects)
             state = None
             if view.query_checkpoint is not None:
                 state = self.chain.folder / "state"
@@ -171,9 +171,7 @@ def _verify(judge: Judge) -> Finding:
     record = judge.record("doubled")
     assert record is not None
     with judge.opened() as store:
-        return Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
-            record, say=Silence().say
-        )
+        return Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(record, say=Silence().say)
 
 
 def _ground(judge: Judge) -> str:
@@ -308,7 +306,7 @@ def test_what_is_signed_about_partial_data_says_so(judge: Judge, forger: Forger)
     chain = forger.declare(FALSE_QUERY).step(None, 4).declare(QUERY).step(4, 5).chain
     judge.accept(chain)
     with judge.opened() as store:
-        publish_finding(_verify(judge), store, store, judge.keys, now=NOON)
+        publish_finding(_verify(judge), store, judge.keys, now=NOON)
         said = [decode_statement(item.raw) for item in store.iter_attestations(chain.id)]
 
     partial = "rows 0 to 5 are of an earlier query"

@@ -12,9 +12,9 @@ import pytest
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
 from odf_node.http.server import create_app
-from odf_node.ports.errors import TooManyWaitingError
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.pushes import PushedHead
+from odf_node.records.errors import TooManyWaitingError
 from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.errors import UnavailableError
 from odf_protocol.exchange.packs import PackedBlock, encode_pack
@@ -212,8 +212,7 @@ async def test_pusher_that_is_told_to_come_later_does(tmp_path: Path) -> None:
             push_dataset(
                 f"{url}/{chain.name}",
                 offered,
-                chains=pusher.store,
-                evidence=pusher.store,
+                store=pusher.store,
                 objects=pusher.objects,
                 settings=settings,
             )

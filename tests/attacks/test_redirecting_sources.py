@@ -16,7 +16,7 @@ from odf_node.adapters.public_resolver import OneWayResolver
 from odf_node.adapters.sources.limits import FetchContext, SourceLimits
 from odf_node.adapters.sources.url import fetch_url
 from odf_node.byte_rate import ByteRate
-from odf_node.ports import Fetched, SourceRefusedError, UpToDate
+from odf_node.ports.sources import Fetched, SourceRefusedError, UpToDate
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.events import FetchStepUrl
 from odf_protocol.timestamp import Timestamp

@@ -19,7 +19,7 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
 from odf_node.trust import verifying
 from odf_node.trust.auditing import publish_finding
@@ -47,9 +47,9 @@ def verify_and_attest(judge: Judge, name: str) -> tuple[Finding, VerificationSta
     record = judge.record(name)
     assert record is not None
     with judge.opened() as store:
-        verifier = Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON)
+        verifier = Verifier(store, judge.objects, judge.engines, lambda: NOON)
         finding = verifier.verify(record, say=Silence().say)
-        raw = publish_finding(finding, store, store, judge.keys, now=NOON)
+        raw = publish_finding(finding, store, judge.keys, now=NOON)
         kept = [item.raw for item in store.iter_attestations(record.id) if item.attester == node_key(judge)]
     said = None if raw is None else decode_verification(raw)
     assert (raw is None) or raw in kept
@@ -155,7 +155,7 @@ def test_forged_derivative_is_signed_against_and_stops_readers_who_named_the_aud
     assert said.problem is not None
     assert said.problem.sequence_number is not None
     assert (said.problem.rule, said.last.hash) == (finding.rule, forgery.chain.head.hash)
-    reader = Node(Home(judge_with_engines(tmp_path / "reader").home.path), FixedClock(NOON))
+    reader = Node(HomeFolder(judge_with_engines(tmp_path / "reader").home.path), FixedClock(NOON))
     reader.home.policies.write_text(
         f"kind: AcceptPolicies\nversion: 1\nauditors: {{office: '{said.node}'}}\n"
         "default: {accept: attested, threshold: 1}\n",

@@ -21,7 +21,7 @@ from odf_node.cli.explaining import explained
 from odf_node.cli.refusal_text import describe_cells, describe_refusal
 from odf_node.cli.rows import write_rows
 from odf_node.cli.run import tell_failure
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
 from odf_protocol.in_toto import BlockRef
@@ -163,7 +163,7 @@ def test_line_ends_in_what_others_said_begin_no_line_of_a_log(tmp_path: Path) ->
 def test_kept_refusal_is_shown_line_by_line(tmp_path: Path) -> None:
     report = {"dataset": "cities", "source": "http://a/\nPROVED: b", "rule": "CHAIN-1", "reason": "x", "found": "y\nz"}
     report |= {"expected": "\x1b[2J", "id": "f1" * 8, "block": 3, "refusedAt": "2026-01-01T00:00:00Z"}
-    home = Home(tmp_path / "home")
+    home = HomeFolder(tmp_path / "home")
     home.create()
     kept = home.staging / "refused" / str(report["id"])
     kept.mkdir(parents=True)

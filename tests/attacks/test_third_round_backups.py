@@ -13,7 +13,7 @@ import pytest
 from odf_node.adapters.backup_manifest import make_manifest
 from odf_node.adapters.home_backup import back_up, restore
 from odf_node.adapters.key_files import KeyFiles
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.multihash import Multihash
@@ -86,7 +86,7 @@ def test_row_that_belongs_to_nothing_or_to_another_is_rejected_whoever_signed(
     node: TestNode, tmp_path: Path, lie: str, signs: bool
 ) -> None:
     """HOME-43: what waits under the number of the next dataset would be that one's, unchecked."""
-    backup, other = tmp_path / "backup", Home(tmp_path / "other")
+    backup, other = tmp_path / "backup", HomeFolder(tmp_path / "other")
     back_up(node.home, backup, nobody_hears)
     with closing(sqlite3.connect(backup / DATABASE)) as connection:
         for each in FOREIGN[lie]:
@@ -130,7 +130,7 @@ def test_slice_of_a_private_dataset_that_is_listed_as_an_open_ones_is_not_given_
     key = KeyFiles(node.home).find_node_key()
     assert key is not None
 
-    restore(Home(tmp_path / "other"), backup, nobody_hears, makers=frozenset({DidKey(key.public_key())}))
+    restore(HomeFolder(tmp_path / "other"), backup, nobody_hears, makers=frozenset({DidKey(key.public_key())}))
 
     names = TestNode.create(tmp_path / "other").store
     assert not names.names_object(opened.id, Multihash.decode(stolen))
@@ -156,7 +156,7 @@ MANIFESTS = {
 @pytest.mark.parametrize("lie", MANIFESTS)
 def test_manifest_that_is_none_is_an_error_of_the_backup(node: TestNode, tmp_path: Path, lie: str) -> None:
     """HOME-43"""
-    backup, other = tmp_path / "backup", Home(tmp_path / "other")
+    backup, other = tmp_path / "backup", HomeFolder(tmp_path / "other")
     back_up(node.home, backup, nobody_hears)
     (backup / "backup.json").write_bytes(MANIFESTS[lie])
 

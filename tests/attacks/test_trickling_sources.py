@@ -14,7 +14,7 @@ import pytest
 
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.byte_rate import ByteRate
-from odf_node.ports import Fetched, SourceUnavailableError
+from odf_node.ports.sources import Fetched, SourceUnavailableError
 from odf_protocol.events import FetchStepUrl
 from odf_protocol.exchange.limits import LEAST_SET_RATE_BYTES_PER_S
 from odf_protocol.timestamp import Timestamp

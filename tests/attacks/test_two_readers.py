@@ -14,7 +14,7 @@ import pytest
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.keys.changing import KeyChanging
 from support.gossip_processes import Daemon, stop_all, wait_until
 from support.nodes import RealNode
@@ -113,8 +113,8 @@ def test_lie_that_its_publisher_hid_behind_a_new_key_is_proved_from_another_read
     show(truth, tmp_path / "to alice", alice.node)
     liar = tmp_path / "to bob"
     PublisherHome(Judge.create(liar)).keep(lie)
-    node = Node(Home(liar), FixedClock(NOW))
-    KeyChanging(node.store, node.store, node.keys).rotate(record_of(node), now=NOW)
+    node = Node(HomeFolder(liar), FixedClock(NOW))
+    KeyChanging(node.store, node.keys).rotate(record_of(node), now=NOW)
     write(node, "by the new key")
     node.close()
     with RealNode(liar).serving() as url:

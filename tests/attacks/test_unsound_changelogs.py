@@ -15,7 +15,7 @@ import pytest
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
 from odf_node.rows import changelog_check
 from odf_node.trust.verifying import Finding
@@ -61,7 +61,7 @@ def add(chain: PeerChain, block: list[Change]) -> None:
 
 
 def verify(judge: Judge, name: str = "cities", **options: Any) -> Finding:
-    node = Node(Home(judge.home.path), FixedClock(NOON))
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOON))
     try:
         (record,) = node.verifier.select([name], recursive=False)
         return node.verifier.verify(record, say=Silence().say, **options)

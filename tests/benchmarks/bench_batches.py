@@ -41,14 +41,14 @@ ROWS, PARTS = 100, 10
 
 def push(node: Node, number: int) -> None:
     text = "".join(f"2024-01-01T00:00:{n % 60:02d}Z,{number * ROWS + n},text {n}\n" for n in range(ROWS))
-    record = get_dataset(node.chains, "rows")
+    record = get_dataset(node.store, "rows")
     node.ingestor.push(
         record,
         io.BytesIO(text.encode()),
         source_name=None,
         shown_as="rows",
         event_time=None,
-        system_time=find_writing_time(node.chains, node.clock, record.id),
+        system_time=find_writing_time(node.store, node.clock, record.id),
     )
 
 

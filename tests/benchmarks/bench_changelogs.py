@@ -26,7 +26,7 @@ import pyarrow as pa  # noqa: E402
 from odf_node.adapters.clocks import FixedClock  # noqa: E402
 from odf_node.composition import Node  # noqa: E402
 from odf_node.datasets.changelogs import Changelogs  # noqa: E402
-from odf_node.home import Home  # noqa: E402
+from odf_node.home_folder import HomeFolder  # noqa: E402
 from odf_node.ports.progress import Silence  # noqa: E402
 from odf_node.trust.verifying import VerifyOptions  # noqa: E402
 from odf_protocol.schema_arrow import arrow_schema_of  # noqa: E402
@@ -91,7 +91,7 @@ def measure(work: Callable[[], object]) -> float:
 
 
 def verify(judge: Judge) -> None:
-    with closing(Node(Home(judge.home.path), FixedClock(NOON))) as node:
+    with closing(Node(HomeFolder(judge.home.path), FixedClock(NOON))) as node:
         (record,) = node.verifier.select(["cities"], recursive=False)
         finding = node.verifier.verify(record, say=Silence().say, options=VerifyOptions(everything=True))
         assert finding.is_valid, finding.problem

@@ -25,9 +25,9 @@ TESTS = Path(__file__).parent.parent
 sys.path.insert(0, str(TESTS))
 
 from odf_node.adapters.peer_addresses import open_peer  # noqa: E402
-from odf_node.adapters.sqlite_store import SqliteMetadataStore  # noqa: E402
-from odf_node.home import Home  # noqa: E402
-from odf_node.ports.datasets import Head  # noqa: E402
+from odf_node.home_folder import HomeFolder  # noqa: E402
+from odf_node.records.datasets import Head  # noqa: E402
+from odf_node.store import MetadataStore  # noqa: E402
 from odf_protocol.exchange.block_outlines import iter_wanted  # noqa: E402
 from support.exchange_nodes import Chain, TestNode  # noqa: E402
 from support.store_values import blocks, creation, growth  # noqa: E402
@@ -68,8 +68,8 @@ def cpu_s(pid: int) -> float:
 
 def bench_start(folder: Path) -> bool:
     """A large home, opened for the first time by this process."""
-    home = Home(folder / "home")
-    with closing(SqliteMetadataStore(home)) as store:
+    home = HomeFolder(folder / "home")
+    with closing(MetadataStore(home)) as store:
         for number in range(DATASETS):
             first = creation(number, name=f"data.{number:04}")
             store.commit(first)
@@ -187,8 +187,8 @@ def bench_slices(folder: Path) -> bool:
 def bench_noop(folder: Path) -> bool:
     """What a sync with nothing new asks and hears."""
     count = 100_000
-    home = Home(folder / "home")
-    with closing(SqliteMetadataStore(home)) as store:
+    home = HomeFolder(folder / "home")
+    with closing(MetadataStore(home)) as store:
         first = creation(1, name="demo.data")
         store.commit(first)
         grown = store.commit(growth(first, blocks=blocks(1, count - 1, size_bytes=100)))

@@ -27,7 +27,7 @@ from odf_engines.contract import Limits, QueryRequest, QueryTable, TransformRequ
 from odf_engines.engine import Engine, Offer
 from odf_engines.registry import get_engine
 from odf_node.adapters.engine_folder import EngineFolder
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.engines import WantedStart
 from odf_protocol.did import DatasetId
 from odf_protocol.schema_arrow import arrow_schema_of
@@ -86,7 +86,7 @@ def iter_engines(folder: Path) -> Iterator[Engine]:
     """Yield ours, and theirs in our sandbox."""
     yield get_engine("datafusion")
     if "ODF_PEER" in os.environ:
-        shelf = EngineFolder(Home(folder / "home"))
+        shelf = EngineFolder(HomeFolder(folder / "home"))
         program = Path(os.environ["ODF_PEER"], "engine-datafusion")
         yield shelf.add(
             "theirs", program, WantedStart(), now=Timestamp.from_unix_ms(0), examine=lambda _engine: None

@@ -21,9 +21,10 @@ from pathlib import Path
 TESTS = Path(__file__).parent.parent
 sys.path.insert(0, str(TESTS))
 
-from odf_node.adapters.sqlite_store import SqliteMetadataStore  # noqa: E402
-from odf_node.home import Home  # noqa: E402
-from odf_node.ports import Commit, NewBlock, NewDataset, Origin  # noqa: E402
+from odf_node.home_folder import HomeFolder  # noqa: E402
+from odf_node.records.commits import Commit, NewBlock, NewDataset  # noqa: E402
+from odf_node.records.datasets import Origin  # noqa: E402
+from odf_node.store import MetadataStore  # noqa: E402
 from odf_protocol.block import decode_block, encode_block  # noqa: E402
 from odf_protocol.chain import Strictness  # noqa: E402
 from odf_protocol.chain.stored_state import encode_state  # noqa: E402
@@ -56,7 +57,7 @@ def write_home(folder: Path, length: int) -> None:
     """Keep the chain in a home, as a dataset that it wrote itself and shows to others."""
     verifier = ChainVerifier(None, strictness=Strictness.FOREIGN)
     raws, head = iter_raw(length), None
-    with closing(SqliteMetadataStore(Home(folder))) as store:
+    with closing(MetadataStore(HomeFolder(folder))) as store:
         while batch := list(islice(raws, BATCH)):
             verifier.verify(batch)
             assert verifier.state is not None

@@ -15,10 +15,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.datasets.searching import Searching
-from odf_node.home import Home
-from odf_node.ports import Commit, NewBlock, NewDataset, Origin
+from odf_node.home_folder import HomeFolder
+from odf_node.records.commits import Commit, NewBlock, NewDataset
+from odf_node.records.datasets import Origin
+from odf_node.store import MetadataStore
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.chain import Strictness
 from odf_protocol.chain.stored_state import encode_state
@@ -69,19 +70,19 @@ def creation(number: int) -> Commit:
 
 def main(count: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        with closing(SqliteMetadataStore(Home(Path(folder)))) as store:
+        with closing(MetadataStore(HomeFolder(Path(folder)))) as store:
             for number in range(count):
                 store.commit(creation(number))
             slowest = search(store, count)
         return 0 if max(slowest, *(run(folder, command) for command in ("list", "status"))) < GOAL_S else 1
 
 
-def search(store: SqliteMetadataStore, count: int) -> float:
+def search(store: MetadataStore, count: int) -> float:
     """Search with several words; give the longest time."""
     slowest = 0.0
     for words in (["town77"], ["nowhere"], ["trees_column_7", "town"], ["the"]):
         began, used = time.perf_counter(), time.process_time()
-        found = sum(1 for _, _ in zip(Searching(store, store).iter_matches(words), range(51), strict=False))
+        found = sum(1 for _, _ in zip(Searching(store).iter_matches(words), range(51), strict=False))
         took, used = time.perf_counter() - began, time.process_time() - used
         slowest = max(slowest, used)
         times = f"{took:.2f} s, {used:.2f} s of a processor"

@@ -79,7 +79,7 @@ def main() -> None:
 
             def ask() -> None:
                 with judge.opened() as store:
-                    runner = QueryRunner(store, store, store, store, judge.objects, judge.engines)
+                    runner = QueryRunner(store, judge.objects, judge.engines)
                     runner.run(QUESTION, as_of=None, max_rows=None)
 
             def derive() -> None:

@@ -53,8 +53,8 @@ def measure(slices: int, count: int) -> dict[str, float]:
             timed("verified pull", lambda: judge.accept(chain))
             with judge.opened() as store:
                 record = find_named(store, "cities")
-                reader = DataReader(store, store, judge.objects)
-                runner = QueryRunner(store, store, store, store, judge.objects, judge.engines)
+                reader = DataReader(store, judge.objects)
+                runner = QueryRunner(store, judge.objects, judge.engines)
                 timed("slices named", lambda: list(iter_slices(store, record.id)))
                 timed("newest 10 rows", lambda: reader.tail(record, count=10))
 

@@ -20,11 +20,11 @@ from yarl import URL
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.smart_peer import SmartPeer
-from odf_node.ports import Head
 from odf_node.ports.pushes import PushedHead
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.events import AddData, DatasetKind, DataSlice, OffsetInterval, Seed
 from odf_protocol.exchange.block_outlines import iter_wanted
+from odf_protocol.head import Head
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
 from support.chains import NOON, later, push_source, schema
@@ -137,8 +137,7 @@ async def measure_slice(folder: Path, megabytes: int) -> None:
             await push_dataset(
                 f"{server.smart}/large",
                 PushedHead(dataset_id=chain.id, head=Head(3, chain.head.hash), signed_head=None),
-                chains=node.store,
-                evidence=node.store,
+                store=node.store,
                 objects=node.objects,
                 settings=ClientSettings(token=server.token),
             )

@@ -17,8 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
+from odf_node.store import MetadataStore
 from support.store_values import blocks, creation, growth
 
 BLOCK_BYTES = 500
@@ -35,7 +35,7 @@ def measured(what: str, unit: str, count: float) -> Iterator[None]:
     print(f"{what}: {seconds:.3f} s, {count / seconds:,.0f} {unit}/s")
 
 
-def bench_commits(store: SqliteMetadataStore) -> None:
+def bench_commits(store: MetadataStore) -> None:
     """Measure single-block commits one after another, each durable before the next."""
     commit = creation(2)
     store.commit(commit)
@@ -52,7 +52,7 @@ def bench_commits(store: SqliteMetadataStore) -> None:
     )
 
 
-def bench_chain(store: SqliteMetadataStore, count: int) -> None:
+def bench_chain(store: MetadataStore, count: int) -> None:
     """Measure one commit of a whole chain, then reading it in both directions."""
     commit = creation(1)
     commit = replace(commit, blocks=blocks(0, count, size_bytes=BLOCK_BYTES))
@@ -83,8 +83,8 @@ def main() -> None:
     """Run all benchmarks in a new home on the disk of the temporary folder."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     with tempfile.TemporaryDirectory() as folder:
-        home = Home(Path(folder) / "home")
-        with closing(SqliteMetadataStore(home)) as store:
+        home = HomeFolder(Path(folder) / "home")
+        with closing(MetadataStore(home)) as store:
             bench_commits(store)
             bench_chain(store, count)
         bench_objects(ObjectFolder(home))

@@ -127,7 +127,7 @@ def make_step(node: Node, name: str) -> Step:
     report = node.transformer.run_next(record, system_time=node.now())
     seconds, spent = time.perf_counter() - started, spent_s() - before
     assert report.new_rows, name
-    made = StepLog(node.chains, node.evidence).find_newest(report.record)
+    made = StepLog(node.store).find_newest(report.record)
     assert made is not None
     return Step(seconds, spent, dict(made.statistics.milliseconds), report.read_rows)
 

@@ -2,9 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from support.stores import ADAPTERS, Store
+from odf_node.home_folder import HomeFolder
+from odf_node.store import MetadataStore
+from support.open_stores import open_store
 
 
-@pytest.fixture(params=ADAPTERS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    return ADAPTERS[request.param](tmp_path)
+@pytest.fixture
+def store(tmp_path: Path) -> MetadataStore:
+    return open_store(HomeFolder(tmp_path / "home"))

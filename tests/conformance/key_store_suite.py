@@ -5,7 +5,8 @@ from abc import ABC, abstractmethod
 
 import pytest
 
-from odf_node.ports import KeyNotFoundError, KeyStore, PrivateKey
+from odf_node.ports.keys import KeyStore, PrivateKey
+from odf_node.records.errors import KeyNotFoundError
 from support.store_values import dataset_id
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.ports import ObjectMismatchError, ObjectNotFoundError, ObjectStore
-from odf_node.ports.objects import Arrivals
+from odf_node.ports.objects import Arrivals, ObjectStore
+from odf_node.records.errors import ObjectMismatchError, ObjectNotFoundError
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash

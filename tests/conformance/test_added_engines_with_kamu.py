@@ -15,7 +15,7 @@ from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_engines.registry import get_engine
 from odf_node.adapters.engine_folder import EngineFolder
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.engines import WantedStart
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
@@ -69,7 +69,7 @@ def write_file(form: str, target: Path) -> Path:
 def theirs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineSession]:
     """Their engine, added from a file of each form."""
     place = tmp_path_factory.mktemp(request.param)
-    shelf = EngineFolder(Home(place / "home"))
+    shelf = EngineFolder(HomeFolder(place / "home"))
     file = write_file(request.param, place / "file")
     added = shelf.add("theirs", file, WantedStart(), now=NOW, examine=lambda _engine: None)
     file.unlink()
@@ -147,6 +147,6 @@ def test_guide_for_authors_packs_an_engine_that_runs(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "my-engine" in ran.stdout
     assert "starts and answers" in ran.stdout
-    (added,) = EngineFolder(Home(tmp_path / "home")).list()
+    (added,) = EngineFolder(HomeFolder(tmp_path / "home")).list()
     with added.engine.open(tmp_path, LIMITS) as session:
         assert session.transform(step(tmp_path, QUERIES["map"])).statistics.rows_out == 20

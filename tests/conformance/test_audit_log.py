@@ -1,16 +1,13 @@
-"""What every ``AuditLog`` must do; ``store`` is each adapter in turn."""
+"""The audit log in the store of a home."""
 
-from odf_node.ports import (
-    AuditEntry,
-    Outcome,
-)
+from odf_node.records.audit import AuditEntry, Outcome
+from odf_node.store import MetadataStore
 from support.store_values import (
     NOON,
 )
-from support.stores import Store
 
 
-def test_audit_shows_the_newest_lines_first(store: Store) -> None:
+def test_audit_shows_the_newest_lines_first(store: MetadataStore) -> None:
     entries = [
         AuditEntry(at=NOON, actor="cli", command=f"pull {n}", subject="d", outcome=Outcome.DONE, detail="x")
         for n in range(3)

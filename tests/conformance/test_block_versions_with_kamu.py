@@ -33,10 +33,8 @@ async def test_peer_pulls_and_verifies_a_chain_of_ours(tmp_path: Path, version: 
         kind=DatasetKind.ROOT,
         metadata=(SetInfo(description="ours", keywords=("a",)), push_source(), schema()),
     )
-    record = DatasetCreator(node.store, node.store, node.store, node.store, node.objects, keys).create(
-        snapshot, system_time=NOON, block_version=version
-    )
-    writer = ChainWriter.continue_chain(node.store, node.store, node.store, keys, record.id)
+    record = DatasetCreator(node.store, node.objects, keys).create(snapshot, system_time=NOON, block_version=version)
+    writer = ChainWriter.continue_chain(node.store, keys, record.id)
     writer.add(SetInfo(description="ours, later", keywords=()), system_time=NOON)
     writer.commit(signed_at=NOON, objects=node.objects, staged={})
     node.store.set_published(record.id, True)

@@ -1,13 +1,10 @@
-"""What every ``ChainStore`` must do; ``store`` is each adapter in turn."""
+"""Chains in the store of a home."""
 
 import pytest
 
-from odf_node.ports import (
-    BlockNotFoundError,
-    BlockRole,
-    DatasetNotFoundError,
-    Origin,
-)
+from odf_node.records.datasets import BlockRole, Origin
+from odf_node.records.errors import BlockNotFoundError, DatasetNotFoundError
+from odf_node.store import MetadataStore
 from odf_protocol.events import DatasetKind
 from odf_protocol.policy import Trust
 from support.store_values import (
@@ -18,10 +15,10 @@ from support.store_values import (
     object_hash,
     stored,
 )
-from support.stores import Store, find_named
+from support.stores import find_named
 
 
-def test_created_own_dataset_is_found_by_id_and_name(store: Store) -> None:
+def test_created_own_dataset_is_found_by_id_and_name(store: MetadataStore) -> None:
     commit = creation(count=2)
     record = store.commit(commit)
     assert record == store.find_dataset(dataset_id()) == find_named(store, "dataset.1")
@@ -32,39 +29,39 @@ def test_created_own_dataset_is_found_by_id_and_name(store: Store) -> None:
     assert store.get_chain_states([dataset_id(), dataset_id(2)]) == {dataset_id(): b"state after creation"}
 
 
-def test_datasets_are_listed_by_name(store: Store) -> None:
+def test_datasets_are_listed_by_name(store: MetadataStore) -> None:
     store.commit(creation(1, name="b"))
     store.commit(creation(2, name="a"))
     assert [record.name for record in store.list_datasets()] == ["a", "b"]
 
 
-def test_blocks_come_back_as_the_bytes_they_were(store: Store) -> None:
+def test_blocks_come_back_as_the_bytes_they_were(store: MetadataStore) -> None:
     commit = creation(count=7)
     store.commit(commit)
     assert list(store.iter_blocks(dataset_id())) == [stored(block) for block in commit.blocks]
     assert list(store.iter_blocks_backwards(dataset_id())) == [stored(b) for b in reversed(commit.blocks)]
 
 
-def test_part_of_a_chain_is_read_by_its_ends(store: Store) -> None:
+def test_part_of_a_chain_is_read_by_its_ends(store: MetadataStore) -> None:
     store.commit(creation(count=10))
     assert [b.sequence_number for b in store.iter_blocks(dataset_id(), after=3, upto=6)] == [4, 5, 6]
     assert list(store.iter_blocks(dataset_id(), after=9)) == []
 
 
-def test_reading_above_the_head_is_refused(store: Store) -> None:
+def test_reading_above_the_head_is_refused(store: MetadataStore) -> None:
     store.commit(creation(count=2))
     with pytest.raises(BlockNotFoundError):
         list(store.iter_blocks(dataset_id(), upto=2))
 
 
-def test_long_chain_is_read_whole_and_in_order(store: Store) -> None:
+def test_long_chain_is_read_whole_and_in_order(store: MetadataStore) -> None:
     commit = creation(count=3000)
     store.commit(commit)
     assert [b.hash for b in store.iter_blocks(dataset_id())] == [b.hash for b in commit.blocks]
     assert [b.sequence_number for b in store.iter_blocks_backwards(dataset_id())] == list(range(2999, -1, -1))
 
 
-def test_blocks_committed_while_a_chain_is_read_do_not_appear(store: Store) -> None:
+def test_blocks_committed_while_a_chain_is_read_do_not_appear(store: MetadataStore) -> None:
     first = creation(count=1500)
     store.commit(first)
     reader = store.iter_blocks(dataset_id())
@@ -73,7 +70,7 @@ def test_blocks_committed_while_a_chain_is_read_do_not_appear(store: Store) -> N
     assert sum(1 for _ in reader) == 1499
 
 
-def test_dataset_deleted_while_its_chain_is_read_stops_the_reader(store: Store) -> None:
+def test_dataset_deleted_while_its_chain_is_read_stops_the_reader(store: MetadataStore) -> None:
     store.commit(creation(count=1500))
     reader = store.iter_blocks(dataset_id())
     next(reader)
@@ -82,7 +79,7 @@ def test_dataset_deleted_while_its_chain_is_read_stops_the_reader(store: Store) 
         list(reader)
 
 
-def test_dataset_that_came_back_while_its_chain_was_read_stops_the_reader(store: Store) -> None:
+def test_dataset_that_came_back_while_its_chain_was_read_stops_the_reader(store: MetadataStore) -> None:
     store.commit(creation(count=1500))
     reader = store.iter_blocks(dataset_id())
     next(reader)
@@ -92,7 +89,7 @@ def test_dataset_that_came_back_while_its_chain_was_read_stops_the_reader(store:
         list(reader)
 
 
-def test_landmarks_are_all_definitions_and_the_newest_of_each_other_role(store: Store) -> None:
+def test_landmarks_are_all_definitions_and_the_newest_of_each_other_role(store: MetadataStore) -> None:
     commit = creation(count=1_100)
     store.commit(commit)
     for upto in (0, 1, 2, 3, 10, 40, 1_098, 1_099):
@@ -105,7 +102,7 @@ def test_landmarks_are_all_definitions_and_the_newest_of_each_other_role(store: 
         list(store.iter_landmarks(dataset_id(), upto=1_100))
 
 
-def test_blocks_with_rows_are_read_from_both_ends(store: Store) -> None:
+def test_blocks_with_rows_are_read_from_both_ends(store: MetadataStore) -> None:
     first = creation(count=3_000)
     store.commit(first)
     wanted = [stored(b) for b in first.blocks if b.role in (BlockRole.ROWS, BlockRole.ROWS_AND_WATERMARK)]
@@ -119,14 +116,14 @@ def test_blocks_with_rows_are_read_from_both_ends(store: Store) -> None:
     assert len(backwards) > len(wanted)
 
 
-def test_dataset_without_rows_has_no_blocks_with_rows(store: Store) -> None:
+def test_dataset_without_rows_has_no_blocks_with_rows(store: MetadataStore) -> None:
     store.commit(creation(count=2))
     assert list(store.iter_blocks_with_rows(dataset_id())) == []
     with pytest.raises(DatasetNotFoundError):
         list(store.iter_blocks_with_rows(dataset_id(9)))
 
 
-def test_blocks_of_a_role_are_counted_in_a_range(store: Store) -> None:
+def test_blocks_of_a_role_are_counted_in_a_range(store: MetadataStore) -> None:
     commit = creation(count=6)
     store.commit(commit)
     for first, last in ((0, 5), (1, 3), (5, 9), (3, 2)):
@@ -137,7 +134,7 @@ def test_blocks_of_a_role_are_counted_in_a_range(store: Store) -> None:
         store.count_blocks(dataset_id(9), BlockRole.ROWS, first=0, last=9)
 
 
-def test_one_block_is_found_by_hash_and_by_number(store: Store) -> None:
+def test_one_block_is_found_by_hash_and_by_number(store: MetadataStore) -> None:
     commit = creation(count=4)
     store.commit(commit)
     block = commit.blocks[2]
@@ -147,7 +144,7 @@ def test_one_block_is_found_by_hash_and_by_number(store: Store) -> None:
     assert store.find_block_by_number(dataset_id(), 4) is None
 
 
-def test_empty_store_finds_nothing(store: Store) -> None:
+def test_empty_store_finds_nothing(store: MetadataStore) -> None:
     assert store.list_datasets() == ()
     assert store.find_dataset(dataset_id()) is None
     assert store.find_block(dataset_id(), object_hash(1)) is None

@@ -1,4 +1,4 @@
-"""What every ``CommitStore`` must do; ``store`` is each adapter in turn."""
+"""Commits in the store of a home."""
 
 import threading
 from contextlib import suppress
@@ -6,15 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from odf_node.ports import (
-    DatasetNotFoundError,
-    Head,
-    HeadMovedError,
-    NameTakenError,
-    Origin,
-    ReplayRecord,
-    SignedHead,
-)
+from odf_node.records.datasets import Origin, SignedHead
+from odf_node.records.errors import DatasetNotFoundError, HeadMovedError, NameTakenError
+from odf_node.records.evidence import ReplayRecord
+from odf_node.store import MetadataStore
+from odf_protocol.head import Head
 from odf_protocol.policy import Trust
 from support.store_values import (
     acceptance,
@@ -28,10 +24,9 @@ from support.store_values import (
     quarantine_file,
     stored,
 )
-from support.stores import Store
 
 
-def test_pulled_dataset_shows_origin_trust_and_pinned_key(store: Store) -> None:
+def test_pulled_dataset_shows_origin_trust_and_pinned_key(store: MetadataStore) -> None:
     commit = pulled_creation()
     record = store.commit(commit)
     assert (record.origin, record.origin_url) == (Origin.PULLED, "https://peer.example/d")
@@ -40,7 +35,7 @@ def test_pulled_dataset_shows_origin_trust_and_pinned_key(store: Store) -> None:
     assert store.find_signed_head(dataset_id()) == SignedHead(dataset_id(), commit.new_head, b"signed head document")
 
 
-def test_growth_moves_the_head_and_the_chain_state(store: Store) -> None:
+def test_growth_moves_the_head_and_the_chain_state(store: MetadataStore) -> None:
     first = creation()
     store.commit(first)
     second = growth(first, 2)
@@ -50,7 +45,7 @@ def test_growth_moves_the_head_and_the_chain_state(store: Store) -> None:
     assert [b.sequence_number for b in store.iter_blocks(dataset_id())] == [0, 1, 2]
 
 
-def test_commit_on_an_old_head_loses_and_changes_nothing(store: Store) -> None:
+def test_commit_on_an_old_head_loses_and_changes_nothing(store: MetadataStore) -> None:
     first = creation()
     store.commit(first)
     won = growth(first, salt="won")
@@ -64,14 +59,14 @@ def test_commit_on_an_old_head_loses_and_changes_nothing(store: Store) -> None:
     assert store.find_block(dataset_id(), lost.blocks[0].hash) is None
 
 
-def test_creating_a_dataset_twice_loses_the_second_time(store: Store) -> None:
+def test_creating_a_dataset_twice_loses_the_second_time(store: MetadataStore) -> None:
     store.commit(creation())
     with pytest.raises(HeadMovedError):
         store.commit(creation(name="other"))
     assert len(store.list_datasets()) == 1
 
 
-def test_taken_name_is_refused_with_its_holder(store: Store) -> None:
+def test_taken_name_is_refused_with_its_holder(store: MetadataStore) -> None:
     store.commit(creation(1, name="same"))
     with pytest.raises(NameTakenError) as caught:
         store.commit(creation(2, name="same"))
@@ -79,19 +74,19 @@ def test_taken_name_is_refused_with_its_holder(store: Store) -> None:
     assert len(store.list_datasets()) == 1
 
 
-def test_growth_of_an_unknown_dataset_is_refused(store: Store) -> None:
+def test_growth_of_an_unknown_dataset_is_refused(store: MetadataStore) -> None:
     with pytest.raises(DatasetNotFoundError):
         store.commit(growth(creation()))
 
 
-def test_gap_after_the_head_is_our_own_mistake(store: Store) -> None:
+def test_gap_after_the_head_is_our_own_mistake(store: MetadataStore) -> None:
     first = creation()
     store.commit(first)
     with pytest.raises(ValueError, match="expected block 1"):
         store.commit(growth(first, blocks=blocks(2, 1)))
 
 
-def test_blocks_of_others_without_acceptance_are_our_own_mistake(store: Store) -> None:
+def test_blocks_of_others_without_acceptance_are_our_own_mistake(store: MetadataStore) -> None:
     first = pulled_creation()
     store.commit(first)
     with pytest.raises(ValueError, match="acceptance"):
@@ -99,7 +94,7 @@ def test_blocks_of_others_without_acceptance_are_our_own_mistake(store: Store) -
     assert store.get_head(dataset_id()) == first.new_head
 
 
-def test_commit_carries_everything_or_nothing(store: Store) -> None:
+def test_commit_carries_everything_or_nothing(store: MetadataStore) -> None:
     first = creation()
     store.commit(first)
     second = growth(
@@ -114,14 +109,14 @@ def test_commit_carries_everything_or_nothing(store: Store) -> None:
     assert [n for n in range(9) if store.is_referenced_object(object_hash(n))] == [1, 2, 3, 7]
 
 
-def test_object_named_twice_is_one_object(store: Store) -> None:
+def test_object_named_twice_is_one_object(store: MetadataStore) -> None:
     first = creation(objects=(object_hash(1),))
     store.commit(first)
     store.commit(growth(first, objects=(object_hash(1), object_hash(1))))
     assert store.list_referenced_objects() == {object_hash(1)}
 
 
-def test_several_threads_see_their_commits_one_after_another(store: Store) -> None:
+def test_several_threads_see_their_commits_one_after_another(store: MetadataStore) -> None:
     base = creation()
     store.commit(base)
     outcomes: list[bool] = []
@@ -151,7 +146,7 @@ def test_what_was_not_brought_is_absent() -> None:
         replace(creation(), objects=named, not_brought=frozenset(named))
 
 
-def test_later_acceptance_raises_the_trust(store: Store) -> None:
+def test_later_acceptance_raises_the_trust(store: MetadataStore) -> None:
     commit = pulled_creation()
     assert commit.acceptance is not None
     store.commit(replace(commit, acceptance=replace(commit.acceptance, trust=Trust.SIGNED)))
@@ -160,13 +155,13 @@ def test_later_acceptance_raises_the_trust(store: Store) -> None:
     assert [a.trust for a in store.iter_acceptances(dataset_id())] == [Trust.SIGNED, Trust.REEXECUTED]
 
 
-def test_acceptance_of_an_old_head_is_refused(store: Store) -> None:
+def test_acceptance_of_an_old_head_is_refused(store: MetadataStore) -> None:
     store.commit(pulled_creation())
     with pytest.raises(HeadMovedError):
         store.put_acceptance(dataset_id(), acceptance(Head(0, object_hash(1))))
 
 
-def test_replaced_history_is_kept_aside_as_it_was(store: Store) -> None:
+def test_replaced_history_is_kept_aside_as_it_was(store: MetadataStore) -> None:
     """ACCEPT-10."""
     first = pulled_creation(count=4)
     store.commit(first)
@@ -180,7 +175,7 @@ def test_replaced_history_is_kept_aside_as_it_was(store: Store) -> None:
     assert list(store.iter_replaced_blocks(history)) == [stored(block) for block in first.blocks[2:]]
 
 
-def test_own_history_is_not_replaced(store: Store) -> None:
+def test_own_history_is_not_replaced(store: MetadataStore) -> None:
     first = creation(count=4)
     store.commit(first)
     with pytest.raises(ValueError, match="others"):
@@ -188,7 +183,7 @@ def test_own_history_is_not_replaced(store: Store) -> None:
     assert store.get_head(dataset_id()) == first.new_head
 
 
-def test_block_with_other_bytes_is_not_mended(store: Store) -> None:
+def test_block_with_other_bytes_is_not_mended(store: MetadataStore) -> None:
     commit = creation(count=2)
     store.commit(commit)
     with pytest.raises(ValueError, match="are not those of"):

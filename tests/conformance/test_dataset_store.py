@@ -1,19 +1,15 @@
-"""What every ``DatasetStore`` must do; ``store`` is each adapter in turn."""
+"""Records of datasets in the store of a home."""
 
 from dataclasses import replace
 
 import pytest
 
 from odf_node.datasets.naming import list_named
-from odf_node.ports import (
-    DatasetNotFoundError,
-    NameTakenError,
-    Remote,
-    RemoteDirection,
-)
-from odf_node.ports.access import READS_EVERYTHING as ANYTHING
-from odf_node.ports.access import ReadGrants
-from odf_node.ports.errors import NameMovedError
+from odf_node.records.access import READS_EVERYTHING as ANYTHING
+from odf_node.records.access import ReadGrants
+from odf_node.records.datasets import Remote, RemoteDirection
+from odf_node.records.errors import DatasetNotFoundError, NameMovedError, NameTakenError
+from odf_node.store import MetadataStore
 from odf_protocol.names import DatasetName
 from support.store_values import (
     attestation,
@@ -23,16 +19,16 @@ from support.store_values import (
     pulled_creation,
     quarantine_file,
 )
-from support.stores import Store, find_named
+from support.stores import find_named
 
 
-def test_publishing_is_switched(store: Store) -> None:
+def test_publishing_is_switched(store: MetadataStore) -> None:
     store.commit(creation())
     store.set_published(dataset_id(), False)
     assert store.list_datasets()[0].published is False
 
 
-def test_deleted_dataset_leaves_only_evidence(store: Store) -> None:
+def test_deleted_dataset_leaves_only_evidence(store: MetadataStore) -> None:
     commit = creation(objects=(object_hash(1),), merge_state=object_hash(2), quarantine=quarantine_file())
     store.commit(commit)
     store.put_remote(Remote(dataset_id(), RemoteDirection.PULL, "https://a"))
@@ -44,7 +40,7 @@ def test_deleted_dataset_leaves_only_evidence(store: Store) -> None:
     assert len(list(store.iter_attestations(dataset_id()))) == 1
 
 
-def test_renamed_dataset_is_found_under_its_new_name_alone(store: Store) -> None:
+def test_renamed_dataset_is_found_under_its_new_name_alone(store: MetadataStore) -> None:
     store.commit(creation(name="old"))
     store.commit(creation(2, name="other"))
     store.rename_dataset(dataset_id(), "old", "new")
@@ -60,7 +56,7 @@ def test_renamed_dataset_is_found_under_its_new_name_alone(store: Store) -> None
     assert [record.name for record in store.list_datasets()] == ["new", "other"]
 
 
-def test_second_of_two_renames_at_once_changes_nothing(store: Store) -> None:
+def test_second_of_two_renames_at_once_changes_nothing(store: MetadataStore) -> None:
     store.commit(creation(name="old"))
     store.rename_dataset(dataset_id(), "old", "first")
     with pytest.raises(NameMovedError, match="'old' was renamed to 'first' meanwhile; nothing was changed"):
@@ -68,7 +64,7 @@ def test_second_of_two_renames_at_once_changes_nothing(store: Store) -> None:
     assert [record.name for record in store.list_datasets()] == ["first"]
 
 
-def test_deleted_dataset_can_come_back(store: Store) -> None:
+def test_deleted_dataset_can_come_back(store: MetadataStore) -> None:
     store.commit(creation())
     store.delete_dataset(dataset_id())
     store.commit(creation(name="again"))
@@ -79,14 +75,14 @@ def test_deleted_dataset_can_come_back(store: Store) -> None:
     "method",
     ["get_head", "get_chain_state", "delete_dataset", "iter_acceptances", "iter_signed_heads", "iter_quarantine"],
 )
-def test_absent_dataset_is_named(store: Store, method: str) -> None:
+def test_absent_dataset_is_named(store: MetadataStore, method: str) -> None:
     store.commit(creation(2))
     with pytest.raises(DatasetNotFoundError) as caught:
         getattr(store, method)(dataset_id(1))
     assert str(dataset_id(1)) in str(caught.value)
 
 
-def test_dataset_is_readable_by_those_who_were_granted_it(store: Store) -> None:
+def test_dataset_is_readable_by_those_who_were_granted_it(store: MetadataStore) -> None:
     store.commit(creation(1, name="shown"))
     store.commit(creation(2, name="hidden"))
     store.set_published(dataset_id(2), False)
@@ -100,7 +96,7 @@ def test_dataset_is_readable_by_those_who_were_granted_it(store: Store) -> None:
             assert (by_name is not None) == (name in names)
 
 
-def test_dataset_whose_name_was_taken_keeps_it_for_those_who_may_not_know(store: Store) -> None:
+def test_dataset_whose_name_was_taken_keeps_it_for_those_who_may_not_know(store: MetadataStore) -> None:
     """EX-85."""
     store.commit(creation(1, name="cities"))
     pushed = pulled_creation(2)

@@ -1,11 +1,11 @@
-"""What every ``DefinitionStore`` must do; ``store`` is each adapter in turn."""
+"""Blocks that define datasets in the store of a home."""
 
-from odf_node.ports import BlockRole
+from odf_node.records.datasets import BlockRole
+from odf_node.store import MetadataStore
 from support.store_values import creation, dataset_id, growth
-from support.stores import Store
 
 
-def test_each_dataset_comes_once_with_the_blocks_that_define_it_and_no_others(store: Store) -> None:
+def test_each_dataset_comes_once_with_the_blocks_that_define_it_and_no_others(store: MetadataStore) -> None:
     commits = [creation(number, count=80) for number in range(3)]
     for commit in commits:
         store.commit(commit)
@@ -22,12 +22,12 @@ def test_each_dataset_comes_once_with_the_blocks_that_define_it_and_no_others(st
     assert len(newest) == 3
 
 
-def test_more_datasets_than_a_page_are_all_read(store: Store) -> None:
+def test_more_datasets_than_a_page_are_all_read(store: MetadataStore) -> None:
     for number in range(1_201):
         store.commit(creation(number))
     store.delete_dataset(dataset_id(700))
     assert {each for each, _ in store.iter_definitions()} == {dataset_id(n) for n in range(1_201) if n != 700}
 
 
-def test_empty_store_has_none(store: Store) -> None:
+def test_empty_store_has_none(store: MetadataStore) -> None:
     assert list(store.iter_definitions()) == []

@@ -1,21 +1,15 @@
-"""What every ``DocumentStore`` must do; ``store`` is each adapter in turn."""
+"""Signed documents in the store of a home."""
 
 from dataclasses import replace
 
 import pytest
 
-from odf_node.ports import (
-    BlockNotFoundError,
-    DocumentKind,
-    EvidenceDocument,
-    Head,
-    HeadMovedError,
-    KeyLogChange,
-    KeyLogMovedError,
-    SeenHead,
-    SignedHead,
-)
+from odf_node.records.datasets import SignedHead
+from odf_node.records.errors import BlockNotFoundError, HeadMovedError, KeyLogMovedError
+from odf_node.records.evidence import DocumentKind, EvidenceDocument, KeyLogChange, SeenHead
+from odf_node.store import MetadataStore
 from odf_protocol.did import DidKey
+from odf_protocol.head import Head
 from odf_protocol.policy import Trust
 from support.store_values import (
     NOON,
@@ -27,10 +21,9 @@ from support.store_values import (
     object_hash,
     pulled_creation,
 )
-from support.stores import Store
 
 
-def test_signed_head_of_an_older_block_is_not_the_present_one(store: Store) -> None:
+def test_signed_head_of_an_older_block_is_not_the_present_one(store: MetadataStore) -> None:
     first = pulled_creation()
     store.commit(first)
     second = growth(first)
@@ -40,7 +33,7 @@ def test_signed_head_of_an_older_block_is_not_the_present_one(store: Store) -> N
     assert store.list_datasets()[0].trust is Trust.UNSIGNED
 
 
-def test_contradicting_documents_stay_beside_each_other(store: Store) -> None:
+def test_contradicting_documents_stay_beside_each_other(store: MetadataStore) -> None:
     commit = pulled_creation()
     store.commit(commit)
     other = SignedHead(dataset_id(), commit.new_head, b"other document")
@@ -49,7 +42,7 @@ def test_contradicting_documents_stay_beside_each_other(store: Store) -> None:
     assert [s.raw for s in store.iter_signed_heads(dataset_id())] == [b"signed head document", b"other document"]
 
 
-def test_key_events_are_added_to_what_was_known_or_not_at_all(store: Store) -> None:
+def test_key_events_are_added_to_what_was_known_or_not_at_all(store: MetadataStore) -> None:
     commit = pulled_creation()
     store.commit(commit)
     pin, other = did_key(), DidKey(b"\x02" * 32)
@@ -80,7 +73,7 @@ def test_key_events_are_added_to_what_was_known_or_not_at_all(store: Store) -> N
     assert len(list(store.iter_documents(dataset_id(), DocumentKind.KEY_EVENT))) == 2
 
 
-def test_unsigned_dataset_gets_no_pin_by_key_events(store: Store) -> None:
+def test_unsigned_dataset_gets_no_pin_by_key_events(store: MetadataStore) -> None:
     store.commit(creation())
     store.add_key_events(
         KeyLogChange(dataset_id=dataset_id(), raws=(b"x",), known=0, received_at=NOON, pinned_key=DidKey(b"\x01" * 32))
@@ -88,13 +81,13 @@ def test_unsigned_dataset_gets_no_pin_by_key_events(store: Store) -> None:
     assert store.list_datasets()[0].pinned_key is None
 
 
-def test_signed_head_of_a_foreign_block_is_refused(store: Store) -> None:
+def test_signed_head_of_a_foreign_block_is_refused(store: MetadataStore) -> None:
     store.commit(creation())
     with pytest.raises(BlockNotFoundError):
         store.put_signed_head(SignedHead(dataset_id(), Head(0, object_hash(1)), b"x"))
 
 
-def test_signed_head_is_kept_by_whoever_knew_all_key_events_or_not_at_all(store: Store) -> None:
+def test_signed_head_is_kept_by_whoever_knew_all_key_events_or_not_at_all(store: MetadataStore) -> None:
     """KEY-17: what an old key signed while it was changed would count for the newest word."""
     commit = pulled_creation()
     store.commit(commit)
@@ -108,13 +101,13 @@ def test_signed_head_is_kept_by_whoever_knew_all_key_events_or_not_at_all(store:
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**64 - 1])
-def test_block_whose_number_no_chain_reaches_is_not_there(store: Store, number: int) -> None:
+def test_block_whose_number_no_chain_reaches_is_not_there(store: MetadataStore, number: int) -> None:
     """A stranger names any number that 64 bits hold."""
     store.commit(creation())
     assert store.find_block_by_number(dataset_id(), number) is None
 
 
-def test_number_of_a_head_changes_with_the_document_that_counts(store: Store) -> None:
+def test_number_of_a_head_changes_with_the_document_that_counts(store: MetadataStore) -> None:
     commit = pulled_creation()
     store.commit(commit)
     store.commit(creation(2))
@@ -124,7 +117,7 @@ def test_number_of_a_head_changes_with_the_document_that_counts(store: Store) ->
     assert store.list_head_documents()[dataset_id()] > before[dataset_id()]
 
 
-def test_only_a_newer_head_is_kept_in_mind(store: Store) -> None:
+def test_only_a_newer_head_is_kept_in_mind(store: MetadataStore) -> None:
     def seen(number: int) -> SeenHead:
         return SeenHead(
             dataset_id=dataset_id(),
@@ -140,7 +133,7 @@ def test_only_a_newer_head_is_kept_in_mind(store: Store) -> None:
     assert store.find_seen_head(dataset_id()) == seen(4)
 
 
-def test_document_is_kept_once_and_by_its_kind(store: Store) -> None:
+def test_document_is_kept_once_and_by_its_kind(store: MetadataStore) -> None:
     proof = EvidenceDocument(DocumentKind.EQUIVOCATION, dataset_id(), b"proof", NOON)
     assert [store.put_document(proof), store.put_document(proof)] == [True, False]
     assert list(store.iter_documents(dataset_id(), DocumentKind.EQUIVOCATION)) == [proof]

@@ -1,9 +1,10 @@
-"""What every ``IngestStore`` must do; ``store`` is each adapter in turn."""
+"""What ingests leave in the store of a home."""
 
 import pytest
 
-from odf_node.ports.commits import FetchedPlace
-from odf_node.ports.ingests import IngestKey, KeptAnswer, KeyInUseError
+from odf_node.records.commits import FetchedPlace
+from odf_node.records.ingests import IngestKey, KeptAnswer, KeyInUseError
+from odf_node.store import MetadataStore
 from support.store_values import (
     creation,
     dataset_id,
@@ -11,10 +12,9 @@ from support.store_values import (
     object_hash,
     quarantine_file,
 )
-from support.stores import Store
 
 
-def test_quarantine_without_block_is_kept(store: Store) -> None:
+def test_quarantine_without_block_is_kept(store: MetadataStore) -> None:
     store.commit(creation())
     assert store.list_datasets_with_quarantine() == frozenset()
     store.put_quarantine(quarantine_file(None))
@@ -22,7 +22,7 @@ def test_quarantine_without_block_is_kept(store: Store) -> None:
     assert list(store.iter_quarantine(dataset_id())) == [quarantine_file(None)]
 
 
-def test_only_the_newest_merge_state_is_kept(store: Store) -> None:
+def test_only_the_newest_merge_state_is_kept(store: MetadataStore) -> None:
     first = creation(merge_state=object_hash(1))
     store.commit(first)
     second = growth(first, merge_state=object_hash(2))
@@ -34,7 +34,7 @@ def test_only_the_newest_merge_state_is_kept(store: Store) -> None:
     assert [store.is_referenced_object(object_hash(n)) for n in (1, 2)] == [False, True]
 
 
-def test_place_of_a_source_state_is_that_of_the_newest_one(store: Store) -> None:
+def test_place_of_a_source_state_is_that_of_the_newest_one(store: MetadataStore) -> None:
     """Clause ING-26."""
     first = creation(fetched_place=FetchedPlace("monday", b"here"))
     assert store.find_fetched_place(dataset_id(), "monday") is None
@@ -46,7 +46,7 @@ def test_place_of_a_source_state_is_that_of_the_newest_one(store: Store) -> None
     assert found == [None, b"there"]
 
 
-def test_size_of_the_last_batch_is_that_of_its_source(store: Store) -> None:
+def test_size_of_the_last_batch_is_that_of_its_source(store: MetadataStore) -> None:
     store.commit(creation())
     assert store.find_batch_size(dataset_id(), None) is None
     store.put_batch_size(dataset_id(), None, 5)
@@ -59,7 +59,7 @@ def answer(text: str = "monday", *, caller: str = "", asked: bytes = b"asked") -
     return KeptAnswer(key=IngestKey(caller=caller, text=text, asked=asked), sequence_number=1, text="{}")
 
 
-def test_answer_is_kept_with_its_block_for_its_caller_and_dataset_alone(store: Store) -> None:
+def test_answer_is_kept_with_its_block_for_its_caller_and_dataset_alone(store: MetadataStore) -> None:
     """Clauses FEED-1 and FEED-3."""
     store.commit(first := creation())
     store.commit(creation(2))
@@ -70,7 +70,7 @@ def test_answer_is_kept_with_its_block_for_its_caller_and_dataset_alone(store: S
     assert store.find_answer(dataset_id(2), "a", "monday") is None
 
 
-def test_second_answer_under_a_key_leaves_everything_as_it_is(store: Store) -> None:
+def test_second_answer_under_a_key_leaves_everything_as_it_is(store: MetadataStore) -> None:
     """Clause FEED-1."""
     store.commit(first := creation())
     store.put_answer(dataset_id(), answer(), quarantine_file(None))
@@ -83,13 +83,12 @@ def test_second_answer_under_a_key_leaves_everything_as_it_is(store: Store) -> N
     assert store.find_answer(dataset_id(), "", "monday") == answer()
 
 
-def test_oldest_keys_of_a_caller_are_forgotten(store: Store) -> None:
+def test_oldest_keys_of_a_caller_are_forgotten(store: MetadataStore) -> None:
     """Clause FEED-3."""
     store.commit(creation())
     store.put_answer(dataset_id(), answer("kept", caller="other"))
     with pytest.MonkeyPatch.context() as patch:
-        for where in ("odf_node.adapters.sqlite_store", "support.memory_store"):
-            patch.setattr(f"{where}.ingests.MAX_KEPT_KEYS", 2)
+        patch.setattr("odf_node.store.ingests.MAX_KEPT_KEYS", 2)
         for text in ("one", "two", "three"):
             store.put_answer(dataset_id(), answer(text))
     found = [store.find_answer(dataset_id(), "", text) is not None for text in ("one", "two", "three")]

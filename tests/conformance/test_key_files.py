@@ -6,15 +6,16 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from conformance.key_store_suite import KeyStoreSuite
 from odf_node.adapters.key_files import KeyFiles
-from odf_node.home import Home
-from odf_node.ports import HomeCorruptError, KeyStore, UnsafeKeyFileError
+from odf_node.home_folder import HomeFolder
+from odf_node.ports.keys import KeyStore
+from odf_node.records.errors import HomeCorruptError, UnsafeKeyFileError
 from support.store_values import dataset_id
 
 
 class TestKeyFiles(KeyStoreSuite):
     @pytest.fixture(autouse=True)
     def _home(self, tmp_path: Path) -> None:
-        self.home = Home(tmp_path / "home")
+        self.home = HomeFolder(tmp_path / "home")
 
     @property
     def node_file(self) -> Path:

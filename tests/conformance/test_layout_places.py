@@ -23,11 +23,11 @@ from odf_node.datasets.exporting import ExportReport
 from odf_node.errors import RefusedError
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import PullWishes
-from odf_node.home import Home
-from odf_node.ports import HomeFullError
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.layouts import HEAD_PATH, LayoutTarget
 from odf_node.ports.peer_errors import PeerNotFoundError, PeerUnavailableError
 from odf_node.ports.progress import Silence
+from odf_node.records.errors import HomeFullError
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.policy import Policy, Trust
 from support.bucket_server import CREDENTIALS, bucket_server, make_bucket
@@ -120,7 +120,7 @@ def export_held(publisher: PublisherHome, chain: PeerChain, target: LayoutTarget
 
 
 def take(home: Path, place: Place, *, policy: Policy | None = None, rate: ByteRate | None = None) -> AcceptanceReport:
-    with closing(Node(Home(home), FixedClock(NOW))) as node:
+    with closing(Node(HomeFolder(home), FixedClock(NOW))) as node:
         if rate is not None:
             node.__dict__["rate"] = rate
         url = place.address if "://" in place.address else Path(place.address).as_uri()
@@ -134,7 +134,7 @@ def take(home: Path, place: Place, *, policy: Policy | None = None, rate: ByteRa
 def refuse(home: Path, place: Place, error: type[OdfError] = RefusedError) -> OdfError:
     with pytest.raises(error) as caught:
         take(home, place)
-    with closing(Node(Home(home), FixedClock(NOW))) as node:
+    with closing(Node(HomeFolder(home), FixedClock(NOW))) as node:
         assert node.store.list_datasets() == ()
         assert list(node.objects.iter_hashes()) == []
     return caught.value
@@ -301,7 +301,7 @@ def test_half_an_object_of_an_earlier_attempt_is_gone_on_from(
     place: Place, publisher: PublisherHome, chain: PeerChain, tmp_path: Path
 ) -> None:
     export(publisher, chain, place.target())
-    home = Home(tmp_path / "reader")
+    home = HomeFolder(tmp_path / "reader")
     first, second = chain.files
     with closing(Node(home, FixedClock(NOW))) as node, node.objects.writing():
         for wanted, kept in ((first, chain.files[first][:50]), (second, b"wrong")):

@@ -29,7 +29,7 @@ async def export(node: TestNode, address: str) -> None:
     target = find_layout_target(address, NAME)
     assert record is not None
     assert target is not None
-    exporting = Exporting(node.store, node.store, node.store, node.store, node.objects, ByteRate())
+    exporting = Exporting(node.store, node.objects, ByteRate())
     await exporting.export(record, target, Silence())
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from conformance.object_store_suite import DATA, HASH, SOON, ObjectStoreSuite, put
 from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.home import Home
-from odf_node.ports import HomeCorruptError, ObjectCorruptError
+from odf_node.home_folder import HomeFolder
+from odf_node.records.errors import HomeCorruptError, ObjectCorruptError
 
 
 class TestObjectFolder(ObjectStoreSuite):
     @pytest.fixture(autouse=True)
     def _home(self, tmp_path: Path) -> None:
-        self.home = Home(tmp_path / "home")
+        self.home = HomeFolder(tmp_path / "home")
 
     def make_store(self) -> ObjectFolder:
         return ObjectFolder(self.home)

@@ -1,21 +1,19 @@
-"""What every ``ObjectNames`` must do; ``store`` is each adapter in turn."""
+"""Names of objects in the store of a home."""
 
 from dataclasses import replace
 
 import pytest
 
-from odf_node.ports import (
-    DatasetNotFoundError,
-)
+from odf_node.records.errors import DatasetNotFoundError
+from odf_node.store import MetadataStore
 from support.store_values import (
     creation,
     dataset_id,
     object_hash,
 )
-from support.stores import Store
 
 
-def test_dataset_has_what_was_brought_for_it_and_nothing_else(store: Store) -> None:
+def test_dataset_has_what_was_brought_for_it_and_nothing_else(store: MetadataStore) -> None:
     first = creation()
     named = object_hash(1), object_hash(2), object_hash(3)
     absent = frozenset(named[1:])
@@ -31,7 +29,7 @@ def test_dataset_has_what_was_brought_for_it_and_nothing_else(store: Store) -> N
     assert store.list_incomplete_datasets() == frozenset()
 
 
-def test_object_that_is_here_for_this_node_alone_is_none_that_the_dataset_has(store: Store) -> None:
+def test_object_that_is_here_for_this_node_alone_is_none_that_the_dataset_has(store: MetadataStore) -> None:
     named = (object_hash(1),)
     both = frozenset(named)
     store.commit(replace(creation(), objects=named, absent=both, not_brought=both))
@@ -43,7 +41,7 @@ def test_object_that_is_here_for_this_node_alone_is_none_that_the_dataset_has(st
     assert store.has_dataset_object(dataset_id(), named[0])
 
 
-def test_expected_objects_are_all_but_the_absent_ones(store: Store) -> None:
+def test_expected_objects_are_all_but_the_absent_ones(store: MetadataStore) -> None:
     """PART-4."""
     named = object_hash(1), object_hash(2)
     absent = frozenset(named[1:])

@@ -1,13 +1,13 @@
-"""What every ``QuarantineStore`` must do; ``store`` is each adapter in turn (QUAR-3)."""
+"""Rows in quarantine in the store of a home (QUAR-3)."""
 
 from dataclasses import replace
 
 import pytest
 
-from odf_node.ports.quarantine import Fate, RowId, RowNote, SettledError, Settlement, WaitingBatch
+from odf_node.records.quarantine import Fate, RowId, RowNote, SettledError, Settlement, WaitingBatch
+from odf_node.store import MetadataStore
 from odf_protocol.events import SourceState
 from support.store_values import LATER, creation, dataset_id, growth, object_hash, quarantine_file
-from support.stores import Store
 
 BATCH = WaitingBatch(
     file=object_hash(9),
@@ -18,13 +18,13 @@ BATCH = WaitingBatch(
 )
 
 
-def put(store: Store, **changes: object) -> int:
+def put(store: MetadataStore, **changes: object) -> int:
     """Add an entry to the one dataset; give its number."""
     store.put_quarantine(replace(quarantine_file(None), **changes))
     return list(store.iter_quarantine(dataset_id()))[-1].id
 
 
-def test_entry_comes_back_as_it_was_given(store: Store) -> None:
+def test_entry_comes_back_as_it_was_given(store: MetadataStore) -> None:
     store.commit(creation())
     given = replace(quarantine_file(None), push_source="default", resent_from=(RowId(1, 2), RowId(1, 30)), batch=BATCH)
     store.put_quarantine(given)
@@ -35,7 +35,7 @@ def test_entry_comes_back_as_it_was_given(store: Store) -> None:
     assert [store.is_referenced_object(object_hash(n)) for n in (7, 8, 9)] == [True, False, True]
 
 
-def test_row_is_mended_until_it_is_settled_and_never_again(store: Store) -> None:
+def test_row_is_mended_until_it_is_settled_and_never_again(store: MetadataStore) -> None:
     store.commit(creation())
     entry = put(store)
     rows = RowId(entry, 1), RowId(entry, 3)
@@ -56,7 +56,7 @@ def test_row_is_mended_until_it_is_settled_and_never_again(store: Store) -> None
 
 
 @pytest.mark.parametrize("row", [RowId(1, 0), RowId(1, 4), RowId(77, 1)], ids=["before", "behind", "elsewhere"])
-def test_row_that_is_not_there_is_not_settled(store: Store, row: RowId) -> None:
+def test_row_that_is_not_there_is_not_settled(store: MetadataStore, row: RowId) -> None:
     store.commit(creation())
     entry = put(store)
     with pytest.raises(SettledError):
@@ -64,7 +64,7 @@ def test_row_that_is_not_there_is_not_settled(store: Store, row: RowId) -> None:
     assert store.list_row_notes(entry) == {}
 
 
-def test_row_of_another_dataset_is_not_settled(store: Store) -> None:
+def test_row_of_another_dataset_is_not_settled(store: MetadataStore) -> None:
     store.commit(creation())
     store.commit(replace(creation(2), dataset_id=dataset_id(2)))
     entry = put(store)
@@ -73,7 +73,7 @@ def test_row_of_another_dataset_is_not_settled(store: Store) -> None:
     assert store.list_row_notes(entry) == {}
 
 
-def test_rows_are_settled_with_the_block_that_takes_them_or_not_at_all(store: Store) -> None:
+def test_rows_are_settled_with_the_block_that_takes_them_or_not_at_all(store: MetadataStore) -> None:
     first = creation()
     store.commit(first)
     entry = put(store)
@@ -89,7 +89,7 @@ def test_rows_are_settled_with_the_block_that_takes_them_or_not_at_all(store: St
     assert list(store.iter_quarantine(dataset_id())) == before
 
 
-def test_batch_waits_once_and_is_settled_once(store: Store) -> None:
+def test_batch_waits_once_and_is_settled_once(store: MetadataStore) -> None:
     store.commit(creation())
     first = put(store, batch=BATCH)
     second = put(store, batch=replace(BATCH, why="another limit"))

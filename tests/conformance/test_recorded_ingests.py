@@ -13,7 +13,7 @@ from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_protocol.events import AddData, AddPushSource, SetDataSchema, SetPollingSource, SetVocab
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import is_same
@@ -61,7 +61,7 @@ def test_recorded_inputs_give_the_recorded_slices(name: str, tmp_path: Path) -> 
     source = next(event for event in events if isinstance(event, AddPushSource | SetPollingSource))
     vocab = next((event for event in events if isinstance(event, SetVocab)), None)
     vocabulary = Vocabulary() if vocab is None else Vocabulary.of(vocab)
-    host = WarmHost(EngineWorkspace(tmp_path), RowsFolder(Home(tmp_path)), roles=Engines(ingest_first=""))
+    host = WarmHost(EngineWorkspace(tmp_path), RowsFolder(HomeFolder(tmp_path)), roles=Engines(ingest_first=""))
     dataset = RootDataset(source.read, source.merge, source.preprocess, vocabulary, session=host)
     added = [block for block in read_chain(name) if isinstance(block.event, AddData)]
     assert len(added) == len(INPUTS[name])

@@ -1,18 +1,14 @@
-"""What every ``RemoteStore`` must do; ``store`` is each adapter in turn."""
+"""Remotes and repositories in the store of a home."""
 
-from odf_node.ports import (
-    Remote,
-    RemoteDirection,
-    Repository,
-)
+from odf_node.records.datasets import Remote, RemoteDirection, Repository
+from odf_node.store import MetadataStore
 from support.store_values import (
     creation,
     dataset_id,
 )
-from support.stores import Store
 
 
-def test_remotes_are_kept_once_and_in_order(store: Store) -> None:
+def test_remotes_are_kept_once_and_in_order(store: MetadataStore) -> None:
     store.commit(creation())
     remotes = tuple(Remote(dataset_id(), RemoteDirection.PULL, url) for url in ("https://b", "https://a"))
     for remote in (*remotes, remotes[0]):
@@ -23,7 +19,7 @@ def test_remotes_are_kept_once_and_in_order(store: Store) -> None:
     assert store.list_remotes(dataset_id(), RemoteDirection.PULL) == remotes[1:]
 
 
-def test_repository_is_found_without_regard_to_case_and_replaced(store: Store) -> None:
+def test_repository_is_found_without_regard_to_case_and_replaced(store: MetadataStore) -> None:
     store.put_repository(Repository("Acme", "https://a"))
     store.put_repository(Repository("acme", "https://b"))
     store.put_repository(Repository("aaa", "https://c"))

@@ -97,8 +97,7 @@ async def push(
     return await push_dataset(
         f"{server.smart}/{chain.name}",
         PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None, replaces_history=force),
-        chains=node.store,
-        evidence=node.store,
+        store=node.store,
         objects=node.objects,
         settings=ClientSettings(attempts=1, token=server.token if token == "owner's" else token),
     )

@@ -8,23 +8,23 @@ from unittest.mock import ANY
 
 import pytest
 
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.adapters.sqlite_store.database import Database
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
+from odf_node.store import MetadataStore
+from odf_node.store.database import Database
 from support.store_values import creation
 
 
 def test_reopened_store_shows_what_was_committed(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    with closing(SqliteMetadataStore(home)) as store:
+    home = HomeFolder(tmp_path / "home")
+    with closing(MetadataStore(home)) as store:
         record = store.commit(creation())
-        with closing(SqliteMetadataStore(home)) as again:
+        with closing(MetadataStore(home)) as again:
             assert again.list_datasets() == (record,)
 
 
 def test_empty_home_finds_nothing_and_stays_as_it_is(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    with closing(SqliteMetadataStore(home)) as store:
+    home = HomeFolder(tmp_path / "home")
+    with closing(MetadataStore(home)) as store:
         assert store.list_datasets() == ()
         assert store.list_referenced_objects() == frozenset()
         assert list(store.iter_audit(limit=9)) == []
@@ -32,9 +32,9 @@ def test_empty_home_finds_nothing_and_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_connection_that_is_lent_while_the_store_closes_is_closed_when_it_comes_back(tmp_path: Path) -> None:
-    for home in (Home(tmp_path / "nothing"), Home(tmp_path / "home")):
+    for home in (HomeFolder(tmp_path / "nothing"), HomeFolder(tmp_path / "home")):
         if home.path.name == "home":
-            with closing(SqliteMetadataStore(home)) as store:
+            with closing(MetadataStore(home)) as store:
                 store.commit(creation())
         database = Database(home)
         with database.reading() as connection:
@@ -45,8 +45,8 @@ def test_connection_that_is_lent_while_the_store_closes_is_closed_when_it_comes_
 
 
 def test_change_is_told_of_every_commit_by_whomever_and_of_nothing_else(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    with closing(SqliteMetadataStore(home)) as store, closing(SqliteMetadataStore(home)) as other:
+    home = HomeFolder(tmp_path / "home")
+    with closing(MetadataStore(home)) as store, closing(MetadataStore(home)) as other:
         assert store.read_change() != store.read_change()  # nobody can say yet
         record = store.commit(creation())
         seen = [store.read_change()]
@@ -68,11 +68,11 @@ def test_reader_without_write_access_sees_what_somebody_else_commits_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, still_writes: bool
 ) -> None:
     """HOME-4; as where the owner of a home works in it while another user, or a read-only mount, reads."""
-    home = Home(tmp_path / "home")
-    with closing(SqliteMetadataStore(home)) as first:
+    home = HomeFolder(tmp_path / "home")
+    with closing(MetadataStore(home)) as first:
         record = first.commit(creation())
     changed = replace(record, published=not record.published)
-    with closing(SqliteMetadataStore(home)) as reader:
+    with closing(MetadataStore(home)) as reader:
 
         def read() -> tuple[object, object]:
             with monkeypatch.context() as without_access:
@@ -81,7 +81,7 @@ def test_reader_without_write_access_sees_what_somebody_else_commits_meanwhile(
 
         before = read()
         assert before == read() == ((record,), before[1])
-        with closing(SqliteMetadataStore(home)) as writer:
+        with closing(MetadataStore(home)) as writer:
             writer.set_published(record.id, changed.published)
             if still_writes:
                 assert read() == ((changed,), ANY)

@@ -1,15 +1,15 @@
-"""What every ``StageStore`` must do; ``store`` is each adapter in turn (STAGE-4, STAGE-5)."""
+"""Metrics of stages in the store of a home (STAGE-4, STAGE-5)."""
 
 from odf_engines.stage_figures import StageFigures
-from odf_node.ports.ingests import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS
+from odf_node.records.ingests import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS
+from odf_node.store import MetadataStore
 from support.store_values import creation, dataset_id, growth
-from support.stores import Store
 
 READ = StageFigures(stage="read", seconds=0.5, rows_in=10, rows_out=9, bad_rows=1)
 CSV = StageFigures(stage="read", plug_in="Csv", seconds=0.25, rows_in=10)
 
 
-def test_figures_of_a_block_are_kept(store: Store) -> None:
+def test_figures_of_a_block_are_kept(store: MetadataStore) -> None:
     store.commit(creation())
     assert store.find_stages(dataset_id(), 0) == ()
     store.note_stages(dataset_id(), 0, [READ, CSV])
@@ -17,7 +17,7 @@ def test_figures_of_a_block_are_kept(store: Store) -> None:
     assert store.find_stages(dataset_id(), 1) == ()
 
 
-def test_figures_are_summed_over_batches_with_and_without_a_block(store: Store) -> None:
+def test_figures_are_summed_over_batches_with_and_without_a_block(store: MetadataStore) -> None:
     store.commit(creation())
     store.note_stages(dataset_id(), 0, [READ, CSV])
     store.note_stages(dataset_id(), None, [READ, CSV, CSV])
@@ -27,7 +27,7 @@ def test_figures_are_summed_over_batches_with_and_without_a_block(store: Store) 
     assert (plug_in.plug_in, plug_in.batches, plug_in.seconds, plug_in.rows_in) == ("Csv", 2, 0.75, 30)
 
 
-def test_plug_ins_beyond_the_bound_are_summed_together(store: Store) -> None:
+def test_plug_ins_beyond_the_bound_are_summed_together(store: MetadataStore) -> None:
     store.commit(creation())
     names = [f"plug-in {number}" for number in range(MAX_PLUG_INS + 3)]
     store.note_stages(dataset_id(), None, [StageFigures(stage="validate", plug_in=name, seconds=1) for name in names])
@@ -37,7 +37,7 @@ def test_plug_ins_beyond_the_bound_are_summed_together(store: Store) -> None:
     assert (others.batches, others.seconds) == (3, 3.0)
 
 
-def test_only_the_newest_blocks_keep_their_figures(store: Store) -> None:
+def test_only_the_newest_blocks_keep_their_figures(store: MetadataStore) -> None:
     commit = creation()
     store.commit(commit)
     for number in range(KEPT_INGESTS + 2):

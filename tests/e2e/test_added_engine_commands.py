@@ -7,7 +7,7 @@ import pytest
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError
 from odf_node.adapters.engine_folder import EngineFolder
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.engines import ShelvedEngine
 from support.city_datasets import add_cities, ingest_cities, write_derivative
 from support.contract_engine import write_engine
@@ -260,7 +260,7 @@ def test_question_is_not_asked_of_an_engine_that_answers_none(shelved: tuple[Rea
 
 def test_change_of_files_is_noticed_before_each_start(shelved: tuple[RealNode, Path], tmp_path: Path) -> None:
     """ADDED-5: also by a process that has started it before."""
-    shelf = EngineFolder(Home(shelved[0].home))
+    shelf = EngineFolder(HomeFolder(shelved[0].home))
     (found,) = shelf.find("other-one")
     assert isinstance(found, ShelvedEngine)
     (again,) = shelf.find("Other-One")

@@ -21,7 +21,7 @@ from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError
 from odf_engines.host.session import HostSession
 from odf_node.adapters.engine_folder import EngineFolder
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.engines import WantedStart
 from odf_protocol.did import DatasetId
 from odf_protocol.vocabulary import Vocabulary
@@ -216,7 +216,7 @@ def root_engine(folder: Path, behaviour: str) -> AddedEngine:
     ).read_bytes()
     layer = tar_of([program("app/engine", text), Entry("usr/data"), link("lib", "usr")])
     start = {"Entrypoint": ["/app/engine"], "Env": [f"LD_LIBRARY_PATH={options[-1]}", "OWN=1"], "WorkingDir": "/app"}
-    shelf = EngineFolder(Home(folder / "home"))
+    shelf = EngineFolder(HomeFolder(folder / "home"))
     file = write(folder / "image.tar", docker_archive([layer], start))
     engine = shelf.add("other", file, WantedStart(), now=SYSTEM_TIME, examine=lambda _engine: None).engine
     assert isinstance(engine, AddedEngine)

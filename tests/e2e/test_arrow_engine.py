@@ -15,13 +15,13 @@ from odf_engines.contract import IngestRequest, Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError, UnsuitableSourceError
 from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.kept_session import find_warm_session
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.adapters.warm_engines import Keeper
 from odf_node.daemon.gauges import add_stage_figures
 from odf_node.engine_workspace import EngineWorkspace
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.metrics import Metrics
 from odf_node.program_files import build_of_program
+from odf_node.store import MetadataStore
 from odf_protocol.events import (
     DataTypeBool,
     DataTypeDate,
@@ -329,7 +329,7 @@ def _check_that_stages_are_shown(node: RealNode) -> None:
     logged = json.loads(node.must("log", "rows", "-o", "json", "-n", "1").out)
     assert logged["stages"] == newest["stages"]
     assert "NdJson" in node.must("inspect", "plan", "rows").out
-    with closing(SqliteMetadataStore(Home(node.home))) as store:
+    with closing(MetadataStore(HomeFolder(node.home))) as store:
         metrics = Metrics()
         add_stage_figures(metrics, store)
     lines = metrics.render().splitlines()
@@ -354,5 +354,5 @@ def _check_that_a_failure_leaves_figures(node: RealNode, manifest, rows) -> None
 
 
 def _batches_of_stages(node: RealNode) -> dict[tuple[str, str], int]:
-    with closing(SqliteMetadataStore(Home(node.home))) as store:
+    with closing(MetadataStore(HomeFolder(node.home))) as store:
         return {(each.stage, each.plug_in): each.batches for each in store.list_stage_totals()}

@@ -9,9 +9,9 @@ import pytest
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.datasets.referencing import References
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ingest.correcting import Correcting
-from odf_node.ports import HeadMovedError
+from odf_node.records.errors import HeadMovedError
 from support.command_line import list_kept
 from support.nodes import RealNode
 from support.warm_engine import lent_engine, lent_to_strangers
@@ -271,14 +271,15 @@ def test_correction_is_not_made_where_somebody_wrote_since_it_was_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = make_node(tmp_path)
-    with closing(Node(Home(node.home), SystemClock())) as opened:
+    with closing(Node(HomeFolder(node.home), SystemClock())) as opened:
         with lent_engine(node.home) as lent:
             for name, value in lent.items():
                 monkeypatch.setenv(name, value)
-            (record,) = (each for each in opened.chains.list_datasets() if each.name == "cities")
-            ports = opened.chains, opened.commits, opened.documents, opened.objects, opened.keys
-            references = References(opened.chains, opened.object_names, opened.objects, opened.queries.engines.rows)
-            correcting = Correcting(*ports, opened.queries, references, opened.home.staging)
+            (record,) = (each for each in opened.store.list_datasets() if each.name == "cities")
+            references = References(opened.store, opened.objects, opened.queries.engines.rows)
+            correcting = Correcting(
+                opened.store, opened.objects, opened.keys, opened.queries, references, opened.home.staging
+            )
             planned = correcting.plan_retraction(record, "city = 'Oslo'", WHY)
         ingest(node, OSLO)
         kept = list_kept(node.home)

@@ -21,10 +21,10 @@ from odf_node.errors import NodeBusyError, ObjectsAbsentError, UsageError
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import PullWishes
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.http.server import create_app
-from odf_node.ports import DatasetRecord, Remote, RemoteDirection
 from odf_node.ports.progress import Silence
+from odf_node.records.datasets import DatasetRecord, Remote, RemoteDirection
 from odf_protocol.events import DatasetKind, ExecuteTransform, Seed
 from odf_protocol.exchange.routes import ObjectKind, object_path
 from odf_protocol.policy import Trust
@@ -49,7 +49,7 @@ class LentEngine(SharedEngine):
 class Place:
     """A node of its own that writes ``cities``, ``doubled`` from it, and ``tripled`` from that."""
 
-    home: Home
+    home: HomeFolder
     engine: SharedEngine
     publisher: PublisherHome
     root: PeerChain

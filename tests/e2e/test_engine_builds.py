@@ -11,7 +11,7 @@ from odf_engines.errors import EngineMissingError
 from odf_engines.registry import get_engine
 from odf_node.adapters.engine_folder import EngineFolder
 from odf_node.engines.finding import choose_build, get_engine_here
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.engines import WantedStart
 from odf_protocol.events import TransformSql
 from odf_protocol.multihash import Multihash
@@ -30,7 +30,7 @@ def add_engine(node: RealNode, file: Path, name: str = "other-one") -> str:
 
 def shelve(node: RealNode, file: Path, name: str = "other-one") -> str:
     """Add an engine that nobody will ask, without starting it."""
-    shelf, now = EngineFolder(Home(node.home)), Timestamp.from_unix_ms(time.time_ns() // 1_000_000)
+    shelf, now = EngineFolder(HomeFolder(node.home)), Timestamp.from_unix_ms(time.time_ns() // 1_000_000)
     return shelf.add(name, file, WantedStart(), now=now, examine=lambda _engine: None).digest
 
 
@@ -140,7 +140,7 @@ def test_several_of_one_name_are_not_removed_or_exported_by_the_name_alone(tmp_p
     assert [path.name for path in folder.iterdir() if path.is_dir()] == [f"other-one@{digests[1]}"]
 
     # ADDED-19: a version that a query states says which, where no record does; a digest is no part of a name.
-    shelf = EngineFolder(Home(node.home))
+    shelf = EngineFolder(HomeFolder(node.home))
     shelve(node, files[0])
     (last, before) = shelf.find("other-one")
     stated = TransformSql(engine="Other-One", version=before.engine.version)  # type: ignore[union-attr]
@@ -155,7 +155,7 @@ def test_transform_cannot_name_a_digest(tmp_path: Path, name: str) -> None:
     node = RealNode(tmp_path / "home")
     name = name.replace("DIGEST", str(get_engine("datafusion").digest()))
     with pytest.raises(EngineMissingError):
-        choose_build(TransformSql(engine=name), None, EngineFolder(Home(node.home)))
+        choose_build(TransformSql(engine=name), None, EngineFolder(HomeFolder(node.home)))
 
 
 def test_engine_that_is_removed_while_it_is_looked_at_is_not_damaged_but_gone(
@@ -163,12 +163,12 @@ def test_engine_that_is_removed_while_it_is_looked_at_is_not_damaged_but_gone(
 ) -> None:
     node = RealNode(tmp_path / "home")
     shelve(node, write_engine(tmp_path / "added", "fewer-rows"))
-    shelf, really_open = EngineFolder(Home(node.home)), Path.open
+    shelf, really_open = EngineFolder(HomeFolder(node.home)), Path.open
     (engine,) = shelf.list()
 
     def remove_first(path: Path, *arguments: Any, **options: Any) -> Any:
         monkeypatch.undo()
-        EngineFolder(Home(node.home)).remove(engine)
+        EngineFolder(HomeFolder(node.home)).remove(engine)
         return really_open(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "open", remove_first)
@@ -180,6 +180,6 @@ def test_record_of_another_engine_chooses_no_build(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home")
     elsewhere = shelve(node, write_engine(tmp_path / "elsewhere", "another-result"), "elsewhere")
     shelve(node, write_engine(tmp_path / "added", "fewer-rows"), "datafusion")
-    shelf = EngineFolder(Home(node.home))
+    shelf = EngineFolder(HomeFolder(node.home))
     for said in (Multihash.parse(elsewhere), Multihash.of_sha3_256(b"nothing")):
         assert choose_build(TransformSql(engine="datafusion"), said, shelf) == "datafusion"

@@ -170,7 +170,7 @@ def test_follower_is_due_after_what_it_follows(node: RealNode) -> None:
     node.must("add", write(node, FOLLOWER.replace("dataset:OTHER", "https://example.org/x"), "cities"))
     node.must("add", write(node, FOLLOWER, "copy", "cities"))
     with closing(open_node(node.home)) as opened:
-        found = CandidateReader(opened.chains).list_candidates()
+        found = CandidateReader(opened.store).list_candidates()
     plan = Timetable({})
     plan.renew((Schedule(datasets="cities", every="1d"),), found, NOW)
     for name in ("cities", "copy"):

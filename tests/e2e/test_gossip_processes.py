@@ -10,8 +10,8 @@ import pytest
 from odf_node.adapters.clocks import SystemClock
 from odf_node.adapters.gossip_client import GossipClient
 from odf_node.adapters.key_files import KeyFiles
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.gossip import Item, ItemKind, PeerAddress, read_item
 from odf_protocol.gossip.messages import ItemMessage, Push
@@ -46,8 +46,8 @@ def add_dataset(daemon: Daemon, name: str) -> str:
 def contrary_head(daemon: Daemon, dataset: str) -> Item:
     """Sign another head of the number that an own dataset of a home has now."""
     dataset_id = DatasetId.parse(dataset)
-    home = Home(daemon.home)
-    with closing(SqliteMetadataStore(home)) as store:
+    home = HomeFolder(daemon.home)
+    with closing(MetadataStore(home)) as store:
         number = store.get_head(dataset_id).sequence_number
     raw = sign_head(
         KeyFiles(home).get_dataset_key(dataset_id).seed,

@@ -7,7 +7,7 @@ import pytest
 
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_protocol.multihash import Multihash
 from support.nodes import FIRST_ROWS, make_publisher
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 def test_ingest_removes_the_merge_state_that_it_supersedes_and_nothing_else(tmp_path: Path) -> None:
     publisher = make_publisher(tmp_path, has_engine=True)
-    home = Home(publisher.node.home)
+    home = HomeFolder(publisher.node.home)
     with closing(Node(home, SystemClock())) as node:
         (record,) = [record for record in node.store.list_datasets() if record.name == "cities"]
         before = node.store.find_newest_merge_state(record.id)

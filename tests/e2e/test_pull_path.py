@@ -11,7 +11,7 @@ from odf_node.adapters.clocks import SystemClock
 from odf_node.adapters.exchange_peer import ExchangePeer
 from odf_node.composition import Node
 from odf_node.exchange.pulling import PullWishes
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
 from support.city_datasets import add_cities, derivative_manifest
 from support.daemons import daemon
@@ -50,7 +50,7 @@ def test_peer_of_a_pull_goes_straight(tmp_path: Path) -> None:
     add_derivative(publisher, tmp_path)
     publisher.must("pull", "all.cities")
     publisher.must("publish", "cities", "all.cities")
-    with daemon(publisher.home) as served, closing(Node(Home(tmp_path / "home"), SystemClock())) as node:
+    with daemon(publisher.home) as served, closing(Node(HomeFolder(tmp_path / "home"), SystemClock())) as node:
         pull(node, f"{served.url}/cities")
         visits = pull(node, f"{served.url}/all.cities")
     assert len(set(visits.modules)) <= MOST_MODULES, visits.modules
@@ -61,7 +61,7 @@ def test_request_of_a_step_goes_straight(tmp_path: Path) -> None:
     publisher = RealNode(tmp_path / "publisher")
     add_derivative(publisher, tmp_path)
     clock = SystemClock()
-    with closing(Node(Home(publisher.home), clock)) as node:
+    with closing(Node(HomeFolder(publisher.home), clock)) as node:
         (record,) = (each for each in node.store.list_datasets() if each.name == "all.cities")
         with visits_of(TransformRequest, "odf_node", "odf_engines") as visits:
             report = node.transformer.run_next(record, system_time=clock.now())

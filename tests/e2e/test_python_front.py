@@ -14,7 +14,7 @@ import odf_node
 from odf_engines.errors import InvalidQueryError
 from odf_node.errors import RefusedError, UnknownDatasetError, UsageError
 from odf_node.front import OpenNode
-from odf_node.ports.ingests import KeyReusedError
+from odf_node.records.ingests import KeyReusedError
 from support.daemons import daemon
 from support.nodes import RealNode
 
@@ -138,7 +138,7 @@ def test_datasets_of_another_node_are_verified_before_they_are_seen_python_1(hom
                 far.sql("SELECT * FROM nowhere")
             # A name that is a part of some word is none that is asked for.
             assert len(far.sql("SELECT city AS enlarged FROM cities")) == 3
-            assert [each.name for each in far.inner.chains.list_datasets()] == ["cities"]
+            assert [each.name for each in far.inner.store.list_datasets()] == ["cities"]
             assert far.table("cities").to_polars()["people"].to_list() == [1, 3, 2]
             kept = far.inner.home.path
             assert kept.is_dir()

@@ -21,11 +21,11 @@ from msgspec import structs
 from odf_engines.contract import Limits
 from odf_engines.errors import LimitExceededError
 from odf_engines.reading.slices import logical_hash_of, read_slice
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.cli.main import main
 from odf_node.composition import open_node
-from odf_node.ports.access import READS_EVERYTHING
 from odf_node.ports.progress import Count, Silence
+from odf_node.records.access import READS_EVERYTHING
+from odf_node.store import MetadataStore
 from odf_node.trust.verifying import Finding, Verifier
 from odf_pages.dataset_pages import show_version
 from odf_pages.rendering import render
@@ -104,8 +104,8 @@ def with_cells(published: Published, number: int, column: str, values: list[Any]
     return chain.replacing_slice(number, table.set_column(index, field, pa.array(values, field.type)))
 
 
-def verifier_of(judge: Judge, store: SqliteMetadataStore) -> Verifier:
-    return Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON)
+def verifier_of(judge: Judge, store: MetadataStore) -> Verifier:
+    return Verifier(store, judge.objects, judge.engines, lambda: NOON)
 
 
 def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judge: Judge, published: Published) -> None:
@@ -121,7 +121,7 @@ def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judg
     with judge.opened() as store:
         statements = list(_replays_attested(store, chain))
         said: list[tuple[str, Count | None]] = []
-        finding = Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
+        finding = Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(
             record, replay=True, say=lambda text, count=None: said.append((text, count))
         )
         records = [store.find_replay_record(chain.id, block.hash) for block in chain.blocks]
@@ -132,7 +132,7 @@ def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judg
     assert [None if item is None else item.raw for item in records] == chain.replay_records
 
 
-def _replays_attested(store: SqliteMetadataStore, chain: PeerChain) -> Iterator[Attestation]:
+def _replays_attested(store: MetadataStore, chain: PeerChain) -> Iterator[Attestation]:
     for item in store.iter_attestations(chain.id):
         with suppress(MalformedError):  # statements of other kinds are kept beside them
             yield decode_attestation(item.raw)
@@ -471,7 +471,7 @@ def _verify(judge: Judge, *, replay: bool = True) -> Finding:
     record = judge.record("doubled")
     assert record is not None
     with judge.opened() as store:
-        return Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
+        return Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(
             record, replay=replay, say=Silence().say
         )
 
@@ -643,7 +643,7 @@ def test_acceptance_without_re_execution_is_never_forgotten(judge: Judge, publis
     assert record is not None
     assert record.trust is Trust.SIGNED
     with judge.opened() as store:
-        finding = Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
+        finding = Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(
             record, replay=True, say=Silence().say
         )
     assert (finding.is_valid, finding.rule) == (False, "PLAN-7 step-is-reproduced")

@@ -59,7 +59,7 @@ url = "http://{}/hook"
 def blocks(home: Path, name: str) -> int:
     node = open_node(home)
     try:
-        return next(record.head.sequence_number for record in node.chains.list_datasets() if record.name == name)
+        return next(record.head.sequence_number for record in node.store.list_datasets() if record.name == name)
     finally:
         node.close()
 

@@ -11,7 +11,7 @@ import pytest
 
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from support.city_datasets import derivative_manifest, root_manifest
 from support.nodes import RealNode
 
@@ -47,7 +47,7 @@ def ingest(node: RealNode, folder: Path, text: str):  # type: ignore[no-untyped-
 
 def damage_merge_state(node: RealNode, name: str) -> None:
     """Let the state before the next ingest have another value of Oslo than the chain has."""
-    with closing(Node(Home(node.home), SystemClock())) as opened:
+    with closing(Node(HomeFolder(node.home), SystemClock())) as opened:
         (record,) = [each for each in opened.store.list_datasets() if each.name == name]
         path = opened.objects.get_path(opened.store.find_newest_merge_state(record.id))
     with pq.ParquetFile(path) as file:

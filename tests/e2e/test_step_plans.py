@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.daemon.gauges import add_step_figures
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.metrics import Metrics
+from odf_node.store import MetadataStore
 from support.nodes import RealNode, make_publisher
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -106,8 +106,8 @@ def test_plan_of_a_view_reads_whole_inputs_again(tmp_path: Path) -> None:
     assert f"  read {after}, gave +" in node.must("log", "totals", "-o", "oneline", "-n", "1").out
     assert f"read {after}, gave +" in node.must("log", "totals", "-o", "yaml", "-n", "1").out.splitlines()[0]
     metrics = Metrics()
-    with closing(SqliteMetadataStore(Home(node.home))) as store:
-        add_step_figures(metrics, store, store)
+    with closing(MetadataStore(HomeFolder(node.home))) as store:
+        add_step_figures(metrics, store)
         lines = metrics.render().splitlines()
         assert metrics.render().splitlines() == lines  # nothing grew
     assert f'odf_node_step_rows{{dataset="totals",rows="known"}} {after}' in lines

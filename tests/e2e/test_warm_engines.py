@@ -16,7 +16,7 @@ import pytest
 
 from odf_engines.sandbox.resources import usage_of
 from odf_node.engine_workspace import sweep_workspaces
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from support.command_line import hear_ctrl_c
 from support.nodes import Publisher, RealNode, make_publisher
 
@@ -71,7 +71,7 @@ def sessions(publisher: Publisher) -> set[str]:
 def find_listener(publisher: Publisher) -> int | None:
     """Tell keepers apart by what they listen at."""
     try:
-        return (Home(publisher.node.home).engines / "spark.sock").stat().st_ino
+        return (HomeFolder(publisher.node.home).engines / "spark.sock").stat().st_ino
     except FileNotFoundError:
         return None
 
@@ -159,7 +159,9 @@ def test_command_that_is_interrupted_takes_its_request_along(publisher: Publishe
         stderr=subprocess.DEVNULL,
     )
     # The folder of a request's inputs is there while the engine works on it.
-    wait_until(lambda: [*Home(publisher.node.home).engines.glob("process-*/*/in/*")] or command.poll() is not None)
+    wait_until(
+        lambda: [*HomeFolder(publisher.node.home).engines.glob("process-*/*/in/*")] or command.poll() is not None
+    )
     command.send_signal(signal.SIGINT)
 
     assert command.wait(timeout=240) == 130
@@ -187,7 +189,7 @@ def test_killed_keeper_is_replaced_and_one_ends_by_itself_when_nobody_comes(publ
     (keeper,) = keepers(publisher)
     os.kill(keeper, signal.SIGKILL)
     wait_until(lambda: not engines(publisher))  # the sandbox ends with whoever started it
-    folder = Home(publisher.node.home).engines
+    folder = HomeFolder(publisher.node.home).engines
     killed = set(folder.glob("process-*"))
 
     assert publisher.node.must(*QUESTION, environment={**IDLE, "ODF_NODE_ENGINE_IDLE_S": "1"}).out == ANSWER

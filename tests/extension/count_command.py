@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show a row for each dataset."""
-    records = [get_dataset(context.node.chains, name) for name in arguments.datasets]
+    records = [get_dataset(context.node.store, name) for name in arguments.datasets]
     rows = [{"dataset": each.name, "blocks": each.head.sequence_number + 1} for each in records]
     context.console.result(rows, {"dataset": "DATASET", "blocks": ">BLOCKS"}, as_json=arguments.output_format == "json")
     return 0

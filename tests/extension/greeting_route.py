@@ -17,7 +17,7 @@ def prepare(app: web.Application, node: Node) -> None:
 
 async def greet(request: web.Request) -> web.Response:
     """Answer with a count."""
-    records = await asyncio.to_thread(request.app[NODE].chains.list_datasets)
+    records = await asyncio.to_thread(request.app[NODE].store.list_datasets)
     return web.json_response({"datasets": len(records)})
 
 

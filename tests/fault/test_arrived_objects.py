@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from odf_node.adapters.object_folder import KEEP_DOWNLOADS_S
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_protocol.multihash import Multihash
 from support.http_server import serving
 from support.nodes import RanCommand, RealNode
@@ -76,7 +76,7 @@ def stored(node: RealNode) -> set[str]:
 
 
 def arrived(node: RealNode) -> set[str]:
-    return {path.name for path in Home(node.home).downloads.glob("*/*") if path.suffix != ".part"}
+    return {path.name for path in HomeFolder(node.home).downloads.glob("*/*") if path.suffix != ".part"}
 
 
 def test_pull_that_was_killed_goes_on_without_what_had_arrived(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_pull_that_was_killed_goes_on_without_what_had_arrived(tmp_path: Path) -
     assert not any(server.asked[name] for name in first)
     assert server.asked[str(server.held_back)] == 1
     assert stored(node) == {str(item) for item in chain.files}
-    assert not list(Home(node.home).downloads.iterdir())
+    assert not list(HomeFolder(node.home).downloads.iterdir())
 
 
 @pytest.mark.parametrize("how", ["time", "command"])
@@ -122,11 +122,11 @@ def test_what_nobody_comes_back_for_goes_in_the_end(tmp_path: Path, how: str) ->
     assert len(arrived(node)) == 1
     if how == "time":
         long_ago = time.time() - KEEP_DOWNLOADS_S - 60
-        for path in Home(node.home).downloads.iterdir():
+        for path in HomeFolder(node.home).downloads.iterdir():
             os.utime(path, (long_ago, long_ago))
         (tmp_path / "other.yaml").write_text(MANIFEST)
         node.must("add", str(tmp_path / "other.yaml"))
     else:
         assert "1 object" in node.must("cache", "clear").out
     assert arrived(node) == set()
-    assert not list(Home(node.home).downloads.iterdir())
+    assert not list(HomeFolder(node.home).downloads.iterdir())

@@ -75,7 +75,7 @@ def test_daemon_whose_clock_was_wrong_for_a_while_is_right_afterwards(tmp_path: 
     home.keep(Chain("open.data").add(b"other"))
     home.put_token(scopes=("read",), expires_at=Timestamp(int(time.time()) + DAY_S // 2))
     friend = PrivateKey(b"\7" * 32)
-    Tokens(home.store, home.store, SystemClock()).create(
+    Tokens(home.store, SystemClock()).create(
         "friend", datasets=(), expires_at=None, reads_all=True, node=DidKey(friend.public_key())
     )
     home.store.close()

@@ -14,12 +14,13 @@ import pytest
 
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.commit_point import commit_with_objects, sweep_leftovers
-from odf_node.home import Home
-from odf_node.ports import Commit, PrivateKey, QuarantineFile
-from odf_node.ports.ingests import IngestKey, KeptAnswer
-from odf_node.ports.quarantine import Fate, RowId, Settlement, WaitingBatch
+from odf_node.home_folder import HomeFolder
+from odf_node.ports.keys import PrivateKey
+from odf_node.records.commits import Commit
+from odf_node.records.ingests import IngestKey, KeptAnswer
+from odf_node.records.quarantine import Fate, QuarantineFile, RowId, Settlement, WaitingBatch
+from odf_node.store import MetadataStore
 from odf_protocol.multihash import Multihash
 from support.store_values import LATER, NOON, acceptance, blocks, creation, dataset_id, growth, pulled_creation
 from support.syscall_steps import SUPPORTED, Step, run_step_by_step, run_until_step
@@ -48,9 +49,9 @@ class Scenario:
     downloads: bool = False
     key: PrivateKey | None = None
 
-    def write(self, home: Home) -> None:
+    def write(self, home: HomeFolder) -> None:
         """Do what a service does."""
-        objects, metadata = ObjectFolder(home), SqliteMetadataStore(home)
+        objects, metadata = ObjectFolder(home), MetadataStore(home)
         with closing(metadata), ExitStack() as stack:
             stack.enter_context(objects.writing())
             if self.key is not None:
@@ -118,14 +119,14 @@ def _pull() -> Scenario:
     )
 
 
-def _write_base(home: Home) -> None:
+def _write_base(home: HomeFolder) -> None:
     Scenario(BASE, (b"base slice",)).write(home)
     Scenario(PULLED).write(home)
 
 
-def _write_what_waits(home: Home) -> None:
+def _write_what_waits(home: HomeFolder) -> None:
     _write_base(home)
-    objects, metadata = ObjectFolder(home), SqliteMetadataStore(home)
+    objects, metadata = ObjectFolder(home), MetadataStore(home)
     payloads = (b"rows that wait", b"no rows")
     hashes = _hashes(payloads)
     with closing(metadata), ExitStack() as stack:
@@ -148,11 +149,11 @@ def _write_what_waits(home: Home) -> None:
         metadata.mend_rows(BASE.dataset_id, {RowId(1, 2): {"a": "1"}})
 
 
-def _write_nothing(home: Home) -> None:
+def _write_nothing(home: HomeFolder) -> None:
     assert not home.path.exists()
 
 
-SCENARIOS: dict[str, tuple[Callable[[], Scenario], Callable[[Home], None]]] = {
+SCENARIOS: dict[str, tuple[Callable[[], Scenario], Callable[[HomeFolder], None]]] = {
     "first-dataset-of-a-new-home": (_create_dataset, _write_nothing),
     "create-dataset": (_create_dataset, _write_base),
     "ingest": (_ingest, _write_base),
@@ -161,8 +162,8 @@ SCENARIOS: dict[str, tuple[Callable[[], Scenario], Callable[[Home], None]]] = {
 }
 
 
-def _read_everything(home: Home) -> object:
-    with closing(SqliteMetadataStore(home)) as store:
+def _read_everything(home: HomeFolder) -> object:
+    with closing(MetadataStore(home)) as store:
         return [
             (
                 record,
@@ -180,13 +181,13 @@ def _read_everything(home: Home) -> object:
         ]
 
 
-def _assert_sound(home: Home) -> None:
+def _assert_sound(home: HomeFolder) -> None:
     if home.database.exists():
         with closing(sqlite3.connect(home.database)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     objects = ObjectFolder(home)
-    with closing(SqliteMetadataStore(home)) as store:
+    with closing(MetadataStore(home)) as store:
         referenced = store.list_referenced_objects()
         for object_hash in referenced:
             objects.check(object_hash)
@@ -204,7 +205,7 @@ def _assert_sound(home: Home) -> None:
 def test_writer_killed_before_any_step_leaves_the_old_state_or_the_new_one(name: str, tmp_path: Path) -> None:
     make_scenario, write_before = SCENARIOS[name]
     scenario = make_scenario()
-    template = Home(tmp_path / "template")
+    template = HomeFolder(tmp_path / "template")
     write_before(template)
     old = _read_everything(template)
     complete = _copy(template, tmp_path / "complete")
@@ -213,7 +214,7 @@ def test_writer_killed_before_any_step_leaves_the_old_state_or_the_new_one(name:
     assert old != new
 
     seen = []
-    home = Home(tmp_path / "home")
+    home = HomeFolder(tmp_path / "home")
 
     def judge(number: int) -> bool:
         found = _read_everything(home)
@@ -252,7 +253,7 @@ def test_writer_killed_before_any_step_leaves_the_old_state_or_the_new_one(name:
 def test_objects_are_durable_before_the_database_is_touched(name: str, tmp_path: Path) -> None:
     make_scenario, write_before = SCENARIOS[name]
     scenario = make_scenario()
-    home = Home(tmp_path / "home")
+    home = HomeFolder(tmp_path / "home")
     write_before(home)
     steps = run_until_step(lambda: scenario.write(home), None).steps
     log = home.database.with_name(f"{home.database.name}-wal")
@@ -270,7 +271,7 @@ def test_objects_are_durable_before_the_database_is_touched(name: str, tmp_path:
     assert synced[-1] > log_writes[-1]
 
 
-def _copy(template: Home, path: Path) -> Home:
+def _copy(template: HomeFolder, path: Path) -> HomeFolder:
     if template.path.exists():
         shutil.copytree(template.path, path)
-    return Home(path)
+    return HomeFolder(path)

@@ -9,7 +9,7 @@ import pytest
 from odf_node.adapters.clocks import FixedClock
 from odf_node.cli.main import main
 from odf_node.composition import Node
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from support.offers import NOW, Judge, PublisherHome, root_chain
 
 
@@ -23,7 +23,7 @@ def test_links_folders_and_pipes_in_the_staging_folder_stop_no_command_and_lead_
     (outside / "folder").mkdir(parents=True)
     (outside / "folder" / "kept.txt").write_text("kept")
     (outside / "kept.txt").write_text("kept")
-    home = Home(tmp_path / "home")
+    home = HomeFolder(tmp_path / "home")
     for folder in (home.staging, home.downloads):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "a-link").symlink_to(outside / "kept.txt")

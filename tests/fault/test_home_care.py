@@ -20,8 +20,8 @@ from odf_node.adapters.key_backup import back_up_keys, restore_keys
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.composition import open_node
 from odf_node.errors import UsageError
-from odf_node.home import Home
-from odf_node.ports.errors import HomeVersionError, ObjectCorruptError, ObjectMismatchError
+from odf_node.home_folder import HomeFolder
+from odf_node.records.errors import HomeVersionError, ObjectCorruptError, ObjectMismatchError
 from odf_node.upkeep.scrubbing import Scrubber, read_scrub_state
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
@@ -65,7 +65,7 @@ def test_backup_is_restored_to_the_same_node_without_its_keys(tmp_path: Path, na
     KeyFiles(node.home).get_or_create_node_key()
     report = back_up(node.home, tmp_path / name, nobody_hears)
     assert (report.datasets, report.objects, report.copied) == (1, 6, 6)
-    restored = restore(Home(tmp_path / "other"), tmp_path / name, nobody_hears)
+    restored = restore(HomeFolder(tmp_path / "other"), tmp_path / name, nobody_hears)
     assert (restored.datasets, restored.objects) == (1, 6)
     other = TestNode.create(tmp_path / "other")
     assert_same(other, chain)
@@ -93,10 +93,10 @@ def test_backup_into_a_folder_goes_on_after_what_stopped_it_was_mended(tmp_path:
     with pytest.raises(ObjectCorruptError):
         back_up(node.home, tmp_path / "backup", nobody_hears)
     with pytest.raises(MalformedError):
-        restore(Home(tmp_path / "early"), tmp_path / "backup", nobody_hears)
+        restore(HomeFolder(tmp_path / "early"), tmp_path / "backup", nobody_hears)
     decayed.write_bytes(b"slice 3" * 1000)
     assert back_up(node.home, tmp_path / "backup", nobody_hears).objects == 6
-    restore(Home(tmp_path / "other"), tmp_path / "backup", nobody_hears)
+    restore(HomeFolder(tmp_path / "other"), tmp_path / "backup", nobody_hears)
     assert_same(TestNode.create(tmp_path / "other"), chain)
     left = [path.name for path in (tmp_path / "backup").iterdir() if path.name.startswith(".")]
     assert left == []
@@ -106,7 +106,7 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from odf_node.adapters.home_backup import back_up
-from odf_node.home import Home
+from odf_node.home_folder import Home
 back_up(Home(Path(sys.argv[1])), Path(sys.argv[2]), lambda _: os.kill(os.getpid(), signal.SIGKILL))
 """
 
@@ -132,7 +132,7 @@ def test_backup_into_a_file_removes_what_a_killed_one_left_and_nothing_of_one_th
     back_up(node.home, target, meet)
     assert (len(met[0]), left in met[0]) == (1, False)
     assert {*tmp_path.glob(".b*")} == {*others}
-    restore(Home(tmp_path / "other"), target, nobody_hears)
+    restore(HomeFolder(tmp_path / "other"), target, nobody_hears)
     assert_same(TestNode.create(tmp_path / "other"), chain)
 
 
@@ -152,7 +152,7 @@ def test_second_backup_into_a_folder_waits_for_the_first_and_changes_nothing(tmp
     met: list[dict[Path, bytes]] = []
     assert back_up(node.home, target, meet).copied == 1
     assert met[0] == before
-    restore(Home(tmp_path / "other"), target, nobody_hears)
+    restore(HomeFolder(tmp_path / "other"), target, nobody_hears)
     assert_same(TestNode.create(tmp_path / "other"), chain)
 
 
@@ -176,7 +176,7 @@ def test_folder_has_a_whole_backup_before_each_step_of_the_next_one(tmp_path: Pa
         seen.append(there)
         copy, home = tmp_path / f"copy-{step}", tmp_path / f"home-{step}"
         shutil.copytree(target, copy)
-        restore(Home(home), copy, nobody_hears)
+        restore(HomeFolder(home), copy, nobody_hears)
         other = TestNode.create(home)
         found.add(other.store.get_head(chain.id))
         for object_hash in other.store.list_referenced_objects():
@@ -207,7 +207,7 @@ def test_backup_beside_a_writer_is_one_consistent_state(tmp_path: Path) -> None:
         stop.set()
         writer.join()
     for number in range(4):
-        restore(Home(tmp_path / f"home-{number}"), tmp_path / f"{number}.tar", nobody_hears)
+        restore(HomeFolder(tmp_path / f"home-{number}"), tmp_path / f"{number}.tar", nobody_hears)
         other = TestNode.create(tmp_path / f"home-{number}")
         head = other.store.get_head(chain.id)
         assert chain.blocks[head.sequence_number].hash == head.hash
@@ -239,8 +239,8 @@ def test_backup_that_is_not_whole_leaves_no_node_behind(tmp_path: Path, spoil: s
         case _:
             (source / "backup.json").unlink()
     with pytest.raises((MalformedError, ObjectMismatchError)):
-        restore(Home(tmp_path / "other"), source, nobody_hears)
-    assert not Home(tmp_path / "other").exists()
+        restore(HomeFolder(tmp_path / "other"), source, nobody_hears)
+    assert not HomeFolder(tmp_path / "other").exists()
 
 
 def test_backup_of_another_build_is_refused_by_its_name(tmp_path: Path) -> None:
@@ -249,8 +249,8 @@ def test_backup_of_another_build_is_refused_by_its_name(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "backup/odf-node.sqlite")) as connection:
         connection.execute("PRAGMA user_version = 1")
     with pytest.raises(HomeVersionError, match=r"backup: expected a home of version .* found version 0-00001"):
-        restore(Home(tmp_path / "other"), tmp_path / "backup", nobody_hears)
-    assert not Home(tmp_path / "other").exists()
+        restore(HomeFolder(tmp_path / "other"), tmp_path / "backup", nobody_hears)
+    assert not HomeFolder(tmp_path / "other").exists()
 
 
 def test_places_that_hold_something_else_are_left_alone(tmp_path: Path) -> None:
@@ -265,21 +265,21 @@ def test_places_that_hold_something_else_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_keys_travel_in_a_file_of_their_own_and_never_replace_others(tmp_path: Path) -> None:
-    keys = KeyFiles(Home(tmp_path / "home"))
+    keys = KeyFiles(HomeFolder(tmp_path / "home"))
     node_key = keys.get_or_create_node_key()
     dataset_key = keys.generate()
     dataset = keys.put_dataset_key(dataset_key)
-    assert back_up_keys(Home(tmp_path / "home"), tmp_path / "keys.tar") == 2
+    assert back_up_keys(HomeFolder(tmp_path / "home"), tmp_path / "keys.tar") == 2
     assert (tmp_path / "keys.tar").stat().st_mode & 0o777 == 0o600
     with pytest.raises(UsageError, match="exists already"):
-        back_up_keys(Home(tmp_path / "home"), tmp_path / "keys.tar")
-    assert restore_keys(Home(tmp_path / "other"), tmp_path / "keys.tar") == 2
-    other = KeyFiles(Home(tmp_path / "other"))
+        back_up_keys(HomeFolder(tmp_path / "home"), tmp_path / "keys.tar")
+    assert restore_keys(HomeFolder(tmp_path / "other"), tmp_path / "keys.tar") == 2
+    other = KeyFiles(HomeFolder(tmp_path / "other"))
     assert other.get_or_create_node_key() == node_key
     assert other.get_dataset_key(dataset) == dataset_key
-    third = KeyFiles(Home(tmp_path / "third"))
+    third = KeyFiles(HomeFolder(tmp_path / "third"))
     own = third.get_or_create_node_key()
-    assert restore_keys(Home(tmp_path / "third"), tmp_path / "keys.tar") == 1
+    assert restore_keys(HomeFolder(tmp_path / "third"), tmp_path / "keys.tar") == 1
     assert third.get_or_create_node_key() == own
 
 
@@ -289,7 +289,7 @@ def test_file_of_keys_cannot_write_anywhere_else(tmp_path: Path) -> None:
         with tarfile.open(tmp_path / "keys.tar", "w") as archive:
             archive.add(tmp_path / "evil", name)
         with pytest.raises(MalformedError):
-            restore_keys(Home(tmp_path / "home"), tmp_path / "keys.tar")
+            restore_keys(HomeFolder(tmp_path / "home"), tmp_path / "keys.tar")
     assert not (tmp_path / "evil.pem").exists()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_node.ports.progress import Silence
 from odf_protocol.events import SetInfo
@@ -47,7 +47,7 @@ def test_no_honest_increment_is_refused_over_a_line_that_breaks(tmp_path: Path) 
     publisher = PublisherHome(Judge.create(tmp_path / "publisher"))
     publisher.keep(chain)
     served = TestNode.create(tmp_path / "publisher")
-    readers = [Node(Home(tmp_path / f"reader{n}"), FixedClock(NOW)) for n in range(2)]
+    readers = [Node(HomeFolder(tmp_path / f"reader{n}"), FixedClock(NOW)) for n in range(2)]
 
     async def exchange() -> int:
         async with served.serving() as address, bad_line(address, lambda: cuts_of.randint(*CUT_BYTES)) as (line, url):

@@ -13,7 +13,6 @@ import pytest
 
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
-from odf_node.ports import Head
 from odf_node.ports.peer_client import PeerDataset, PeerSpeaks
 from odf_node.ports.peer_errors import PeerForbidsError, PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -21,6 +20,7 @@ from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
 from odf_protocol.exchange.limits import MAX_BLOCK_SIZE_BYTES, MAX_JSON_BYTES
 from odf_protocol.exchange.messages import HeadAnswer, HeadMessage, NodeInfo, encode_message
 from odf_protocol.exchange.packs import PackedBlock, encode_pack
+from odf_protocol.head import Head
 from support.event_loop import in_loop
 from support.exchange_nodes import NOON, Chain, TestNode, read_kamu_chain
 from support.hostile_peer import (

@@ -19,9 +19,9 @@ import pytest
 from odf_engines.sandbox.resources import _tree
 from odf_node.adapters.keeper_place import IDLE_VARIABLE
 from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.home import Home
-from odf_node.ports import Head
+from odf_node.home_folder import HomeFolder
+from odf_node.store import MetadataStore
+from odf_protocol.head import Head
 from support.command_line import are_gone
 from support.nodes import SECOND_ROWS, Publisher, RealNode, make_publisher
 from support.warm_engine import lent_engine, lent_to_strangers
@@ -53,11 +53,11 @@ content:
 # the engine that all tests share.
 COLD = {IDLE_VARIABLE: "0"}
 
-Sign = Callable[[Home], bool]
+Sign = Callable[[HomeFolder], bool]
 Heads = dict[str, Head]
 
 
-def request_in_engine(home: Home) -> bool:
+def request_in_engine(home: HomeFolder) -> bool:
     """An engine has been given a request."""
     return any(home.engines.glob("process-*/*/in/*"))
 
@@ -70,16 +70,16 @@ def objects_more_than(count: int) -> Sign:
 def heads_other_than(old: Heads) -> Sign:
     """A first dataset is committed; the next one takes longer than the pause."""
 
-    def are_other(home: Home) -> bool:
+    def are_other(home: HomeFolder) -> bool:
         time.sleep(0.02)  # opening a database over and over takes a processor
         return heads(home) != old
 
     return are_other
 
 
-def heads(home: Home) -> Heads:
+def heads(home: HomeFolder) -> Heads:
     """Read the heads as any other process would."""
-    with closing(SqliteMetadataStore(home)) as store:
+    with closing(MetadataStore(home)) as store:
         return {record.name: record.head for record in store.list_datasets()}
 
 
@@ -118,12 +118,12 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     (folder / "readings.ndjson").write_text('{"event_time": "2024-01-01T00:00:00Z", "value": 1}\n', encoding="utf-8")
     node.must("add", str(folder / "push.yaml"), "--system-time", "2024-01-01T12:00:00Z")
     shutil.copytree(node.home, folder / "before", ignore=shutil.ignore_patterns("engines"))
-    old = heads(Home(node.home))
+    old = heads(HomeFolder(node.home))
     publisher.source.write_text(f"event_time,city,people\n{THIRD_ROWS}", encoding="utf-8")
     stage = Stage(folder, publisher, old, {})
     node.must(*stage.pull, environment=stage.environment)
     node.must(*stage.ingest)
-    return Stage(folder, publisher, old, heads(Home(node.home)))
+    return Stage(folder, publisher, old, heads(HomeFolder(node.home)))
 
 
 def kill_at(node: RealNode, words: list[str], sign: Sign, environment: dict[str, str]) -> None:
@@ -134,7 +134,7 @@ def kill_at(node: RealNode, words: list[str], sign: Sign, environment: dict[str,
         stderr=subprocess.PIPE,
         env=os.environ | environment,
     )
-    home = Home(node.home)
+    home = HomeFolder(node.home)
     give_up_at = time.monotonic() + APPEAR_S
     while not sign(home):
         if command.poll() is not None:
@@ -153,9 +153,9 @@ def kill_at(node: RealNode, words: list[str], sign: Sign, environment: dict[str,
 
 def assert_clean(node: RealNode) -> None:
     """Nothing is left of the killed command."""
-    home = Home(node.home)
+    home = HomeFolder(node.home)
     objects = ObjectFolder(home)
-    with closing(SqliteMetadataStore(home)) as store:
+    with closing(MetadataStore(home)) as store:
         assert set(objects.iter_hashes()) == set(store.list_referenced_objects())
     for object_hash in objects.iter_hashes():
         objects.check(object_hash)
@@ -170,15 +170,15 @@ def test_pull_of_root_and_derivative_that_is_killed_twice_is_repeated_to_the_sam
     node = stage.copy(tmp_path / "home")
 
     kill_at(node, stage.pull, request_in_engine, stage.environment | COLD)
-    assert heads(Home(node.home)) == stage.old
+    assert heads(HomeFolder(node.home)) == stage.old
     with lent_engine(node.home) as lent:
         kill_at(node, stage.pull, heads_other_than(stage.old), stage.environment | lent)
 
-    found = heads(Home(node.home))
+    found = heads(HomeFolder(node.home))
     assert found["cities"] == stage.new["cities"]
     assert all(found[name] in (stage.old[name], stage.new[name]) for name in stage.old)
     node.must(*stage.pull, environment=stage.environment)
-    after = heads(Home(node.home))
+    after = heads(HomeFolder(node.home))
     assert {name: after[name] for name in ("cities", "large.cities")} == {
         name: stage.new[name] for name in ("cities", "large.cities")
     }
@@ -187,27 +187,27 @@ def test_pull_of_root_and_derivative_that_is_killed_twice_is_repeated_to_the_sam
 
 def test_killed_ingest_is_repeated_to_the_same_head(stage: Stage, tmp_path: Path) -> None:
     node = stage.copy(tmp_path / "home")
-    before = sum(1 for _ in Home(node.home).objects.glob("*/*"))
+    before = sum(1 for _ in HomeFolder(node.home).objects.glob("*/*"))
 
     with lent_engine(node.home) as lent:
         kill_at(node, stage.ingest, objects_more_than(before), stage.environment | lent)
 
-    assert heads(Home(node.home))["readings"] in (stage.old["readings"], stage.new["readings"])
+    assert heads(HomeFolder(node.home))["readings"] in (stage.old["readings"], stage.new["readings"])
     node.must(*stage.ingest, environment=stage.environment)
-    assert heads(Home(node.home))["readings"] == stage.new["readings"]
+    assert heads(HomeFolder(node.home))["readings"] == stage.new["readings"]
     assert_clean(node)
 
 
 def kill_before_commit(node: RealNode, words: list[str], sign: Sign, whole: Heads) -> None:
     """Kill a command between ``sign`` and its commit; where the commit was quicker, it is whole, and tried again."""
-    before, kept = heads(Home(node.home)), node.home.with_name("kept")
+    before, kept = heads(HomeFolder(node.home)), node.home.with_name("kept")
     for _ in range(5):
         shutil.copytree(node.home, kept)
         kill_at(node, words, sign, COLD)
-        if heads(Home(node.home)) == before:
+        if heads(HomeFolder(node.home)) == before:
             shutil.rmtree(kept)
             return
-        assert heads(Home(node.home)) == whole
+        assert heads(HomeFolder(node.home)) == whole
         shutil.rmtree(node.home)
         kept.rename(node.home)
     raise AssertionError("it was committed each time before it could be killed")
@@ -218,16 +218,16 @@ def test_pull_from_a_peer_that_is_killed_twice_is_repeated_to_an_accepted_copy(s
     whole = {name: stage.new[name] for name in ("cities", "large.cities")}
     with stage.publisher.node.serving() as address:
         reader.must("pull", f"{address}/cities")
-        before = heads(Home(reader.home))
-        count = sum(1 for _ in Home(reader.home).objects.glob("*/*"))
+        before = heads(HomeFolder(reader.home))
+        count = sum(1 for _ in HomeFolder(reader.home).objects.glob("*/*"))
         words = ["pull", f"{address}/large.cities"]
 
         for sign in (objects_more_than(count), request_in_engine):
             kill_before_commit(reader, words, sign, whole)
             # Not a single block is visible before all of it was judged.
-            assert heads(Home(reader.home)) == before
+            assert heads(HomeFolder(reader.home)) == before
         with lent_to_strangers():
             reader.must(*words)
-    assert heads(Home(reader.home)) == whole
+    assert heads(HomeFolder(reader.home)) == whole
     assert reader.must("inspect", "trust", "large.cities", "-o", "json").json()["trust"] == "re-executed"
     assert_clean(reader)

@@ -24,8 +24,8 @@ import pytest
 from yarl import URL
 
 from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
+from odf_node.store import MetadataStore
 from support.command_line import are_gone
 from support.daemons import Daemon, daemon, wait_until
 from support.nodes import RealNode
@@ -132,19 +132,19 @@ def assert_sound(node: RealNode) -> None:
     for words in (("verify", "%"), ("scrub",), ("gc",)):
         node.must(*words)
     assert [each for each in node.must("status", "-o", "json").json() if each["condition"] == "unsound"] == []
-    home = Home(node.home)
-    with closing(SqliteMetadataStore(home)) as store:
+    home = HomeFolder(node.home)
+    with closing(MetadataStore(home)) as store:
         assert set(ObjectFolder(home).iter_hashes()) == set(store.list_referenced_objects())
     assert [path.name for path in home.staging.iterdir() if path not in {home.downloads, home.engines}] == []
     assert list(home.engines.glob("process-*")) == []
 
 
-def journal_grows(home: Home) -> Callable[[], bool]:
+def journal_grows(home: HomeFolder) -> Callable[[], bool]:
     """Something was written, and perhaps committed."""
     return lambda: any(path.stat().st_size > 0 for path in home.path.glob("*-wal"))
 
 
-def objects_appear(home: Home) -> Callable[[], bool]:
+def objects_appear(home: HomeFolder) -> Callable[[], bool]:
     """A file is in place that nothing names yet."""
     before = sum(1 for _ in home.objects.glob("*/*"))
     return lambda: sum(1 for _ in home.objects.glob("*/*")) > before
@@ -174,7 +174,7 @@ def test_command_about_rows_that_is_killed_is_whole_or_nothing_and_works_again_q
     for at_once in (1, 2):
         killed = RealNode(tmp_path / f"killed-{at_once}")
         shutil.copytree(node.home, killed.home, ignore=shutil.ignore_patterns("engines"))
-        kill_at(killed, words, find_sign(Home(killed.home)), at_once)
+        kill_at(killed, words, find_sign(HomeFolder(killed.home)), at_once)
         found = operations(killed)
         assert found in (old, wanted)
         ended = killed.run(*words, environment=ENVIRONMENT)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from odf_engines.sandbox.resources import _tree
 from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.home import Home
-from odf_node.ports import Head
+from odf_node.home_folder import HomeFolder
+from odf_node.store import MetadataStore
+from odf_protocol.head import Head
 from support.command_line import are_gone
 from support.daemons import daemon, wait_until
 from support.nodes import RealNode
@@ -29,15 +29,15 @@ content:
 SETTINGS = '[[schedule]]\ndatasets = "numbers"\nevery = "1h"\n'
 
 
-def head(home: Home) -> Head:
-    with closing(SqliteMetadataStore(home)) as store:
+def head(home: HomeFolder) -> Head:
+    with closing(MetadataStore(home)) as store:
         (record,) = store.list_datasets()
         return record.head
 
 
 def test_daemon_that_was_killed_in_a_scheduled_pull_goes_on_without_a_trace(tmp_path: Path) -> None:
     """SCHED-10."""
-    source, home = tmp_path / "numbers.csv", Home(tmp_path / "home")
+    source, home = tmp_path / "numbers.csv", HomeFolder(tmp_path / "home")
     lines = (f"2024-01-01T00:00:00Z,{number}\n" for number in range(ROWS))
     source.write_text("event_time,number\n" + "".join(lines))
     manifest = tmp_path / "numbers.yaml"
@@ -66,7 +66,7 @@ def test_daemon_that_was_killed_in_a_scheduled_pull_goes_on_without_a_trace(tmp_
     answer = node.must("sql", "-c", "SELECT count(*) AS n, count(DISTINCT number) AS d FROM numbers", "-o", "json")
     assert answer.json() == [{"n": ROWS, "d": ROWS}]
     objects = ObjectFolder(home)
-    with closing(SqliteMetadataStore(home)) as store:
+    with closing(MetadataStore(home)) as store:
         assert set(objects.iter_hashes()) == set(store.list_referenced_objects())
     left = {path.name for path in home.staging.iterdir()} - {home.downloads.name, home.engines.name}
     assert left == set()

@@ -18,7 +18,7 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.key_files import FOLDER_VARIABLE
 from odf_node.cli.main import main
 from odf_node.composition import Node
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from support.offers import NOW, Judge, PublisherHome, root_chain
 from support.syscall_steps import SUPPORTED, run_step_by_step
 
@@ -71,7 +71,7 @@ class Place:
         return main(["--home", str(self.folder / "home"), *(word.format(folder=self.folder) for word in words)])
 
     def open(self) -> Node:
-        return Node(Home(self.folder / "home"), FixedClock(NOW))
+        return Node(HomeFolder(self.folder / "home"), FixedClock(NOW))
 
     @property
     def names(self) -> frozenset[str]:

@@ -7,10 +7,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.datasets.chains import iter_slices, load_view
-from odf_node.home import Home
-from odf_node.ports import Commit, NewBlock, NewDataset, Origin
+from odf_node.home_folder import HomeFolder
+from odf_node.records.commits import Commit, NewBlock, NewDataset
+from odf_node.records.datasets import Origin
+from odf_node.store import MetadataStore
 from odf_protocol.block_traits import traits_of
 from odf_protocol.dataset_view import DatasetView, ViewFold, apply, start_view
 from odf_protocol.events import (
@@ -105,7 +106,7 @@ def _folded(chain: ChainBuilder) -> list[DatasetView]:
 
 @given(chains())
 def test_view_of_few_blocks_is_the_view_of_the_whole_chain_at_every_block(chain: ChainBuilder) -> None:
-    with tempfile.TemporaryDirectory() as folder, closing(SqliteMetadataStore(Home(Path(folder)))) as store:
+    with tempfile.TemporaryDirectory() as folder, closing(MetadataStore(HomeFolder(Path(folder)))) as store:
         kind = chain.blocks[0].event.dataset_kind  # type: ignore[union-attr]
         store.commit(
             Commit(

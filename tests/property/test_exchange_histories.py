@@ -15,10 +15,10 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
-from odf_node.ports.chains import ChainStore
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_node.ports.progress import Silence
+from odf_node.store import MetadataStore
 from odf_protocol.events import SetInfo
 from odf_protocol.multihash import Multihash
 from support.bad_lines import bad_line
@@ -38,7 +38,7 @@ class ExchangeHistories(RuleBasedStateMachine):
         first = root_chain(self._folder, slices=1)
         self._stories = [first]
         self._publishers = [self._keep("publisher0", first)]
-        self._readers = [Node(Home(self._folder / f"reader{n}"), FixedClock(NOW)) for n in range(2)]
+        self._readers = [Node(HomeFolder(self._folder / f"reader{n}"), FixedClock(NOW)) for n in range(2)]
         self._accepted: list[list[Multihash]] = [[], []]
         self._refused = [0, 0]
 
@@ -145,7 +145,7 @@ class ExchangeHistories(RuleBasedStateMachine):
             assert held == max(before, theirs, key=len)
 
 
-def hashes_of(store: ChainStore) -> list[Multihash]:
+def hashes_of(store: MetadataStore) -> list[Multihash]:
     """Return the hashes of all blocks that are held; here they are of one dataset."""
     return [block.hash for record in store.list_datasets() for block in store.iter_blocks(record.id)]
 

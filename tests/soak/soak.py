@@ -26,8 +26,9 @@ sys.path.insert(0, str(TESTS))
 
 from odf_node.adapters.http_client import ClientSettings  # noqa: E402
 from odf_node.adapters.peer_addresses import open_peer  # noqa: E402
-from odf_node.ports import Commit, NewBlock, NewDataset, Origin  # noqa: E402
-from odf_node.ports.errors import HeadMovedError  # noqa: E402
+from odf_node.records.commits import Commit, NewBlock, NewDataset  # noqa: E402
+from odf_node.records.datasets import Origin  # noqa: E402
+from odf_node.records.errors import HeadMovedError  # noqa: E402
 from odf_node.threads import finish_in_thread  # noqa: E402
 from odf_protocol.block import decode_block  # noqa: E402
 from odf_protocol.errors import NotFoundError, UnavailableError  # noqa: E402

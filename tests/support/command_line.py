@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
+from odf_node.store import MetadataStore
 from support.cli_in_process import can_run_here, run_here
 from support.warm_engine import lent_engine
 
@@ -92,7 +92,7 @@ def write_source(path: Path, rows: str) -> dict[str, str]:
 
 def list_kept(home: Path) -> dict[str, Any]:
     """Everything that a node keeps: its datasets with their heads, what was done, its objects."""
-    with closing(SqliteMetadataStore(Home(home))) as store:
+    with closing(MetadataStore(HomeFolder(home))) as store:
         kept = {"datasets": store.list_datasets(), "audit": list(store.iter_audit(limit=1000))}
     return {**kept, "objects": {path.name for path in (home / "objects").rglob("*") if path.is_file()}}
 

@@ -9,25 +9,27 @@ from typing import Any
 from aiohttp import web
 
 from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.datasets.searching import Searching
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.http.callers import secret_hash_of
 from odf_node.http.listening import CONNECTIONS, Connections, listen
 from odf_node.http.served_node import Live, ServedNode
 from odf_node.http.server import create_app, make_runner
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import AccessToken, Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin
-from odf_node.ports.access import ReadGrants
 from odf_node.ports.clock import Clock
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.pushes import UploadedDataset
+from odf_node.records.access import AccessToken, ReadGrants
+from odf_node.records.commits import Commit, NewBlock, NewDataset
+from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.rows.trees import KeptTrees
+from odf_node.store import MetadataStore
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import AddData, Checkpoint, DatasetKind, DataSlice, OffsetInterval, Seed
 from odf_protocol.exchange.block_outlines import iter_wanted
+from odf_protocol.head import Head
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
 from support.chains import schema
@@ -132,15 +134,15 @@ class TestNode:
 
     __test__ = False
 
-    home: Home
-    store: SqliteMetadataStore
+    home: HomeFolder
+    store: MetadataStore
     objects: ObjectFolder
     receiver: "RecordingReceiver"
     clock: Clock = field(default_factory=lambda: StandingClock())
 
     @classmethod
     def create(cls, folder: Path) -> "TestNode":
-        home = Home(folder)
+        home = HomeFolder(folder)
         store, objects = open_store(home), ObjectFolder(home)
         return cls(home, store, objects, RecordingReceiver(store, objects))
 
@@ -149,17 +151,12 @@ class TestNode:
         return ServedNode(
             software="odf-node/test",
             node_id=NODE_ID,
-            chains=self.store,
-            datasets=self.store,
-            search=Searching(self.store, self.store),
-            documents=self.store,
-            evidence=self.store,
-            object_names=self.store,
-            tokens=self.store,
+            store=self.store,
+            search=Searching(self.store),
             objects=self.objects,
             clock=self.clock,
-            disputes=Disputes(self.store, self.store),
-            key_logs=KeyLogs(self.store, self.store),
+            disputes=Disputes(self.store),
+            key_logs=KeyLogs(self.store),
             trees=KeptTrees(self.objects),
             pushes=self.receiver,
         )
@@ -257,7 +254,7 @@ class StandingClock:
 class RecordingReceiver:
     """Takes what is pushed: blocks and objects as they are, without rules. ``refuse_with`` makes it refuse."""
 
-    store: SqliteMetadataStore
+    store: MetadataStore
     objects: ObjectFolder
     refuse_with: Exception | None = None
     refuse_early_with: Exception | None = None

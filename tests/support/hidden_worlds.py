@@ -137,14 +137,13 @@ async def open_world(folder: Path, clock: SharedClock, *, holds_it: bool) -> Asy
         secret = publisher.keep(derived(made.hidden, SECRET_DERIVED_KEY, "secret.derived"))
         made.node.store.set_published(secret.id, False)
     gossip = Gossip(
-        HomeReader(*[made.node.store] * 5),
-        made.node.store,
+        HomeReader(made.node.store),
         made.node.store,
         bytes(range(32)),
         clock,
         NobodyThere(),
         settings=GossipSettings(round_ms=3_600_000),
-        sinks=(Hearsay(*[made.node.store] * 5, clock),),
+        sinks=(Hearsay(made.node.store, clock),),
         log=lambda *_, **__: None,
     )
     stop = asyncio.Event()

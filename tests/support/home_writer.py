@@ -12,10 +12,10 @@ from pathlib import Path
 
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.commit_point import commit_with_objects
-from odf_node.home import Home
-from odf_node.ports.errors import HomeReadOnlyError
+from odf_node.home_folder import HomeFolder
+from odf_node.records.errors import HomeReadOnlyError
+from odf_node.store import MetadataStore
 from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
 from support.store_values import NOON, blocks, creation, growth
@@ -24,9 +24,9 @@ MEGABYTE = 1_000_000
 BASE = creation(objects=(Multihash.of_sha3_256(b"base slice"),))
 
 
-def run_step(home: Home, step: str) -> None:
+def run_step(home: HomeFolder, step: str) -> None:
     """Do one step as services do."""
-    objects, metadata = ObjectFolder(home), SqliteMetadataStore(home)
+    objects, metadata = ObjectFolder(home), MetadataStore(home)
     with closing(metadata):
         match step.split("="):
             case ["base"]:
@@ -49,16 +49,16 @@ def run_step(home: Home, step: str) -> None:
                 raise ValueError(step)
 
 
-def _commit(objects: ObjectFolder, metadata: SqliteMetadataStore, commit: object, payload: bytes) -> None:
+def _commit(objects: ObjectFolder, metadata: MetadataStore, commit: object, payload: bytes) -> None:
     with objects.writing(), objects.stage() as staged:
         staged.write(payload)
         commit_with_objects(metadata, objects, commit, {Multihash.of_sha3_256(payload): staged})  # type: ignore[arg-type]
 
 
-def describe(home: Home) -> dict[str, object]:
+def describe(home: HomeFolder) -> dict[str, object]:
     """Say what is in the home after all was done."""
     objects = ObjectFolder(home)
-    with closing(SqliteMetadataStore(home)) as metadata:
+    with closing(MetadataStore(home)) as metadata:
         referenced = metadata.list_referenced_objects()
         try:
             swept = objects.sweep(metadata.list_referenced_objects, now=NOON).ran
@@ -75,7 +75,7 @@ def describe(home: Home) -> dict[str, object]:
 
 def main() -> None:
     """Run the steps; a step that fails with an error of ours is reported, and the next one is run."""
-    home, errors = Home(Path(sys.argv[1])), []
+    home, errors = HomeFolder(Path(sys.argv[1])), []
     for step in sys.argv[2:]:
         try:
             run_step(home, step)

@@ -9,7 +9,7 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.recovery_key_files import read_recovery_key
 from odf_node.cli.main import main
 from odf_node.composition import Node
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.keys.logs import KeyLogs
 from odf_protocol.did import DidKey
 from odf_protocol.heads import verify_head
@@ -49,13 +49,13 @@ class Place:
 
     def open(self) -> Node:
         """Open the home."""
-        return Node(Home(self.folder / "home"), FixedClock(NOW))
+        return Node(HomeFolder(self.folder / "home"), FixedClock(NOW))
 
     @property
     def history(self) -> KeyHistory:
         """The key log."""
         with closing(self.open()) as node:
-            return KeyLogs(node.store, node.store).get_history(record_of(node).id)
+            return KeyLogs(node.store).get_history(record_of(node).id)
 
     def look_at(self, before: KeyHistory) -> int:
         """Judge what a command left that was ended; say how many events it had made."""

@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from odf_node.ports import Head
-from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError
+from odf_node.records.errors import ObjectMismatchError
 from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.head import Head
 from support.offers import PeerChain
 
 Hook = Callable[[], Awaitable[None]]

@@ -19,17 +19,19 @@ from odf_node.acceptance.refusing import Refuser
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.rows_folder import RowsFolder
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.commit_point import commit_with_objects
 from odf_node.derive.step_figures import TransformReport
 from odf_node.derive.transforms import Transformer
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import RefusedError
-from odf_node.home import Home
-from odf_node.ports import Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin, PrivateKey
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.block_stage import OfferedBlock
-from odf_node.ports.object_names import BY_PULLS, open_arrivals
+from odf_node.ports.keys import PrivateKey
+from odf_node.records.commits import Commit, NewBlock, NewDataset
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.store import MetadataStore
+from odf_node.store.object_names import BY_PULLS, open_arrivals
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.stored_state import encode_state
@@ -54,6 +56,7 @@ from odf_protocol.events import (
     TransformInput,
     TransformSql,
 )
+from odf_protocol.head import Head
 from odf_protocol.heads import sign_head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
@@ -278,7 +281,7 @@ def select(query: str, *inputs: DatasetId, engine: str = "spark") -> SetTransfor
 class SharedEngine(EngineHost):
     """Every session is the one that the test run keeps warm; requests do not see each other there."""
 
-    def __init__(self, workspace: Path, home: Home, session: EngineSession | None = None) -> None:
+    def __init__(self, workspace: Path, home: HomeFolder, session: EngineSession | None = None) -> None:
         super().__init__(EngineWorkspace(workspace), RowsFolder(home))
         self._folder = workspace
         self._shared = session
@@ -302,12 +305,12 @@ class SharedEngine(EngineHost):
 class Judge:
     """A node that is offered things. The database is closed between calls, so that its file is all there is."""
 
-    home: Home
+    home: HomeFolder
     engines: EngineHost
 
     @classmethod
     def create(cls, folder: Path, session: EngineSession | None = None) -> "Judge":
-        judge = cls(Home(folder), SharedEngine(folder.with_suffix(".engines"), Home(folder), session))
+        judge = cls(HomeFolder(folder), SharedEngine(folder.with_suffix(".engines"), HomeFolder(folder), session))
         with judge.objects.writing():
             pass  # makes the folders
         return judge
@@ -326,7 +329,7 @@ class Judge:
 
     @contextmanager
     def opened(self):  # type: ignore[no-untyped-def]
-        with closing(SqliteMetadataStore(self.home)) as store:
+        with closing(MetadataStore(self.home)) as store:
             yield store
 
     def record(self, name: str) -> DatasetRecord | None:
@@ -349,8 +352,8 @@ class Judge:
         """Judge an offer; fetching is putting ``files`` into the object folder."""
         try:
             with self.opened() as store, self.objects.writing():
-                refuser = Refuser(store, store, self.keys, self.engines, self.refusals, now)
-                acceptor = Acceptor(*[store] * 5, self.objects, self.keys, self.engines, refuser)
+                refuser = Refuser(store, self.keys, self.engines, self.refusals, now)
+                acceptor = Acceptor(store, self.objects, self.keys, self.engines, refuser)
                 candidate = acceptor.examine(offer)
                 with open_arrivals(store, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
                     try:
@@ -447,9 +450,7 @@ class PublisherHome:
     def run(self, chain: PeerChain, *, at: Timestamp) -> TransformReport:
         """Run the next step of a derivative, and take its new blocks over into ``chain``."""
         with self.judge.opened() as store:
-            transformer = Transformer(
-                store, store, store, store, self.judge.objects, self.judge.keys, self.judge.engines
-            )
+            transformer = Transformer(store, self.judge.objects, self.judge.keys, self.judge.engines)
             report = transformer.run_next(store.find_dataset(chain.id), system_time=at)
             for stored in store.iter_blocks(chain.id, after=chain.head.sequence_number):
                 block = decode_block(stored.raw, expected_hash=stored.hash)

@@ -13,7 +13,7 @@ from odf_node.configuration import Access, Configuration
 from odf_node.configuration.declaration import Listen
 from odf_node.http.callers import secret_hash_of
 from odf_node.http.served_node import Live
-from odf_node.ports import AccessToken
+from odf_node.records.access import AccessToken
 from support.offers import NOW
 from support.secretive_node import SecretiveNode
 

@@ -12,14 +12,14 @@ from yarl import URL
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.datasets.searching import Searching
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.http.callers import secret_hash_of
 from odf_node.http.route_tables import add_plug_in_routes
 from odf_node.http.served_node import Live, ServedNode
 from odf_node.http.server import create_app
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import AccessToken
+from odf_node.records.access import AccessToken
 from odf_node.rows.trees import KeptTrees
 from odf_protocol.did import DidKey
 from odf_protocol.exchange.packs import PackedBlock, encode_pack
@@ -105,7 +105,7 @@ class SecretiveNode:
         publisher.keep(root_chain(folder, slices=0, name="shown.data", key=SHOWN_KEY).add_rows([("Bern", 3)]))
         if holds_it:
             publisher.keep(hidden)
-        node = Node(Home(folder / "home"), FixedClock(NOW))
+        node = Node(HomeFolder(folder / "home"), FixedClock(NOW))
         if holds_it:
             node.store.set_published(hidden.id, False)
         thief = root_chain(folder, key=OTHER_KEY, name="thief")
@@ -136,17 +136,12 @@ class SecretiveNode:
         served = ServedNode(
             software="odf-node/test",
             node_id=DidKey(bytes(range(32))),
-            chains=node.store,
-            datasets=node.store,
-            search=Searching(node.store, node.store),
-            documents=node.store,
-            evidence=node.store,
-            object_names=node.store,
-            tokens=node.store,
+            store=node.store,
+            search=Searching(node.store),
             objects=node.objects,
             clock=node.clock,
-            disputes=Disputes(node.store, node.store),
-            key_logs=KeyLogs(node.store, node.store),
+            disputes=Disputes(node.store),
+            key_logs=KeyLogs(node.store),
             trees=KeptTrees(node.objects),
             pushes=node.push_judge,
             **options,

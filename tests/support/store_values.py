@@ -2,21 +2,13 @@
 
 from dataclasses import replace
 
-from odf_node.ports import (
-    Acceptance,
-    Attestation,
-    BlockRole,
-    Commit,
-    Head,
-    NewBlock,
-    NewDataset,
-    Origin,
-    QuarantineFile,
-    StoredBlock,
-)
-from odf_node.ports.commits import Grounds
+from odf_node.records.commits import Acceptance, Commit, Grounds, NewBlock, NewDataset
+from odf_node.records.datasets import BlockRole, Origin, StoredBlock
+from odf_node.records.evidence import Attestation
+from odf_node.records.quarantine import QuarantineFile
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import DatasetKind
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp

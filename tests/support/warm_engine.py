@@ -32,7 +32,7 @@ from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.warm_engines import Keeper
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.program_files import build_of_program
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
@@ -99,7 +99,7 @@ def lent_engine(home: Path) -> Iterator[dict[str, str]]:
     lenders = [_lender(name) for name in LENT]
     links = {}
     for name, keeper in zip(LENT, lenders, strict=True):
-        place, lender = KeeperPlace(Home(home).engines, name), keeper.place
+        place, lender = KeeperPlace(HomeFolder(home).engines, name), keeper.place
         for folder in (home, place.folder.parent, place.folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         links |= {place.socket: lender.socket, place.key: lender.key, place.lock: lender.lock}

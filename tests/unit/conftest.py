@@ -24,10 +24,10 @@ def node(judge: "Judge") -> "Iterator[Node]":
     """The node of the judge's home, where time stands still."""
     from odf_node.adapters.clocks import FixedClock
     from odf_node.composition import Node
-    from odf_node.home import Home
+    from odf_node.home_folder import HomeFolder
     from support.offers import NOW
 
-    node = Node(Home(judge.home.path), FixedClock(NOW))
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
     yield node
     node.close()
 

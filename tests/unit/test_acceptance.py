@@ -15,8 +15,9 @@ import pytest
 
 from odf_node.acceptance import acceptor as acceptance
 from odf_node.acceptance.refusing import Refuser
-from odf_node.ports import Head, HeadMovedError, Origin
-from odf_node.ports.object_names import BY_PULLS, open_arrivals
+from odf_node.records.datasets import Origin
+from odf_node.records.errors import HeadMovedError
+from odf_node.store.object_names import BY_PULLS, open_arrivals
 from odf_protocol.equivocation import check_equivocation
 from odf_protocol.events import (
     AddData,
@@ -35,6 +36,7 @@ from odf_protocol.events import (
     SetDataSchema,
     SetInfo,
 )
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.signatures import sign_block
@@ -574,8 +576,8 @@ def test_names_of_two_datasets_that_come_at_once_are_decided_by_the_store(
     """Both were examined while the name was free; the second one is told, and loses nothing of the first."""
     other = root_chain(tmp_path, key=OTHER_KEY)
     with judge.opened() as store, judge.objects.writing():
-        refuser = Refuser(store, store, judge.keys, judge.engines, judge.refusals, NOON)
-        acceptor = acceptance.Acceptor(*[store] * 5, judge.objects, judge.keys, judge.engines, refuser)
+        refuser = Refuser(store, judge.keys, judge.engines, judge.refusals, NOON)
+        acceptor = acceptance.Acceptor(store, judge.objects, judge.keys, judge.engines, refuser)
         second = acceptor.examine(other.offer())
         first = acceptor.examine(chain.offer())
         both = [open_arrivals(store, judge.objects, each.id, BY_PULLS) for each in (chain, other)]

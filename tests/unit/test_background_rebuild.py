@@ -9,7 +9,7 @@ import pytest
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.daemon.background_rebuild import BackgroundRebuild
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_protocol.events import (
     DatasetKind,
     DataSlice,
@@ -40,7 +40,7 @@ from support.stores import find_named
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(tmp_path: Path) -> HomeFolder:
     """A root, and a dropped derivative of a dataset that is not here."""
     publisher = PublisherHome(Judge.create(tmp_path / "home"))
     publisher.keep(root_chain(tmp_path))
@@ -69,7 +69,7 @@ def home(tmp_path: Path) -> Home:
     return publisher.judge.home
 
 
-def test_what_could_not_be_computed_again_is_not_tried_for_everybody_who_asks(home: Home) -> None:
+def test_what_could_not_be_computed_again_is_not_tried_for_everybody_who_asks(home: HomeFolder) -> None:
     def open_node() -> Node:
         return Node(home, FixedClock(NOW))
 

@@ -95,8 +95,7 @@ async def test_push_keeps_to_the_rate_of_either_side(tmp_path: Path, side: str) 
         await push_dataset(
             f"{url}/demo.data",
             PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None),
-            chains=pusher.store,
-            evidence=pusher.store,
+            store=pusher.store,
             objects=pusher.objects,
             settings=ClientSettings(rate=rate, token=TOKEN),
         )

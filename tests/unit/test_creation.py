@@ -10,9 +10,9 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.home import Home
-from odf_node.ports import DatasetRecord, Origin
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
+from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.trust.verifying import Verifier
 from odf_protocol.events import DatasetKind, MergeStrategyLedger, SetInfo, SetTransform, TransformInput
 from odf_protocol.manifest import DatasetSnapshot
@@ -23,7 +23,7 @@ from support.stores import find_named
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
-    node = Node(Home(tmp_path / "home"), FixedClock(NOON))
+    node = Node(HomeFolder(tmp_path / "home"), FixedClock(NOON))
     yield node
     node.close()
 
@@ -77,9 +77,7 @@ def test_new_dataset_is_ours_signed_and_valid(node: Node) -> None:
     assert record.origin is Origin.OWN
     assert node.keys.find_dataset_key(record.id) is not None
     assert [block.system_time for block in iter_decoded(node.store, record.id)] == [NOON, NOON]
-    finding = Verifier(node.store, node.store, node.store, node.store, node.objects, node.engines, node.now).verify(
-        record, replay=True, say=Silence().say
-    )
+    finding = Verifier(node.store, node.objects, node.engines, node.now).verify(record, replay=True, say=Silence().say)
     assert (finding.is_valid, finding.signed, finding.blocks) == (True, True, 2)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.home import Home, name_session, name_sinks, sweep_dataset_folders
+from odf_node.home_folder import HomeFolder, name_session, name_sinks, sweep_dataset_folders
 from odf_protocol.did import DatasetId
 from support.nodes import RealNode
 
@@ -44,4 +44,4 @@ def test_folder_is_deleted_with_its_dataset_and_swept_where_that_was_killed(tmp_
 
 
 def test_home_without_such_folders_is_not_asked_for_its_datasets(tmp_path: Path) -> None:
-    sweep_dataset_folders(Home(tmp_path), lambda: 1 / 0)
+    sweep_dataset_folders(HomeFolder(tmp_path), lambda: 1 / 0)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from odf_node.composition import Node
-from odf_node.ports import DatasetRecord
+from odf_node.records.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
 from odf_protocol.events import DatasetKind, Seed, SetDataSchema
 from support.offers import CITIES, CITY_SCHEMA, Judge, PeerChain, PublisherHome, root_chain, select

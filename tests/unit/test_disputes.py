@@ -15,8 +15,8 @@ from odf_node.errors import FrozenDatasetError, RefusedError, UsageError
 from odf_node.exchange.taking import Errand
 from odf_node.keys.disputes import MAX_PROOFS, Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DocumentKind
 from odf_node.ports.progress import Silence
+from odf_node.records.evidence import DocumentKind
 from odf_node.trust.bundles import Bundles
 from odf_protocol.equivocation import EquivocationKind, EquivocationProof, check_equivocation, prove_equivocation
 from odf_protocol.events import SetInfo
@@ -63,7 +63,7 @@ def test_signed_blocks_of_another_history_freeze_without_a_signed_head(
     with pytest.raises(RefusedError):
         pull(node, OfferingPeer(fork.add_rows([("Atlantis", 2)]) if is_longer else fork, has_signatures=False))
 
-    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
     kind = EquivocationKind.HEAD_AND_BLOCK if is_longer else EquivocationKind.BLOCKS
     assert (dispute.proof.kind, dispute.proof.position) == (kind, chain.head.sequence_number)
 
@@ -94,9 +94,9 @@ def test_lie_behind_a_new_key_is_proved_by_the_blocks_where_the_histories_part_e
         pull(node, AskedPeer(lie, key_events=log.raws))
 
     assert "equivocation" in caught.value.report
-    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
     assert (dispute.proof.kind, dispute.proof.position) == (EquivocationKind.BLOCKS, 3)
-    assert "frozen" in (Disputes(node.store, node.store).find_obstacle(chain.id) or "")
+    assert "frozen" in (Disputes(node.store).find_obstacle(chain.id) or "")
 
 
 def test_proof_that_a_peer_passes_on_freezes_before_anything_else(
@@ -145,7 +145,7 @@ def test_flood_of_proofs_is_bounded(node: Node, chain: PeerChain) -> None:
     heads = [chain.signed_head(block_hash=Multihash.of_sha3_256(bytes([n]))) for n in range(MAX_PROOFS + 10)]
     proofs = [prove_equivocation(EquivocationKind.HEADS, chain.signed_head(), head).raw for head in heads]
 
-    assert Disputes(node.store, node.store).learn(proofs, chain.id, now=NOW) == MAX_PROOFS
+    assert Disputes(node.store).learn(proofs, chain.id, now=NOW) == MAX_PROOFS
 
 
 def _settled_lies(chain: PeerChain) -> tuple[bytes, ...]:
@@ -163,7 +163,7 @@ def test_key_that_settled_as_many_lies_as_are_kept_is_not_free_to_lie_again_equi
 ) -> None:
     truth, lie = (chain.copy().add_rows([(city, 1)]) for city in ("Oslo", "Atlantis"))
     pull(node, OfferingPeer(truth, disputes=_settled_lies(chain)))
-    disputes = Disputes(node.store, node.store)
+    disputes = Disputes(node.store)
     assert (len(disputes.list_disputes(chain.id)), disputes.find_obstacle(chain.id)) == (MAX_PROOFS, None)
 
     if by_refusal:
@@ -196,7 +196,7 @@ def test_thief_who_filled_the_room_for_proofs_does_not_shield_the_next_key_equiv
     """What a stolen key said is void after the recovery; what the owner's new key says twice is not."""
     pull(node, chain)
     *proofs, _ = _settled_lies(chain)
-    disputes, logs = Disputes(node.store, node.store), KeyLogs(node.store, node.store)
+    disputes, logs = Disputes(node.store), KeyLogs(node.store)
     assert disputes.learn(proofs, chain.id, now=NOW) == MAX_PROOFS
     log = KeyLog(chain.key).prepare()
     logs.learn(chain.id, log.recover(NEW_KEY, 4, stolen_from=3, keeps=chain.head.hash).raws, now=NOW)
@@ -218,7 +218,7 @@ def test_settlement_of_the_owner_lets_the_kept_history_go_on(
     documents = (proof.raw, settled(proof, chain))
 
     assert pull(node, OfferingPeer(chain, disputes=documents)).new_blocks == 1
-    assert [d.kept for d in Disputes(node.store, node.store).list_disputes(chain.id)] == [chain.head.hash]
+    assert [d.kept for d in Disputes(node.store).list_disputes(chain.id)] == [chain.head.hash]
 
 
 def test_abandoned_history_is_not_followed_after_a_settlement(
@@ -259,7 +259,7 @@ def test_settlement_counts_for_every_proof_of_the_same_two_histories(
     pull(node, OfferingPeer(chain, disputes=(another.raw, proof.raw, settled(proof, chain))))
 
     assert node.store.get_head(chain.id) == chain.head
-    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
     assert (dispute.proof.raw, dispute.kept) == (another.raw, chain.head.hash)
 
 
@@ -270,14 +270,14 @@ def test_owner_settles_for_the_history_it_holds_and_then_writes_again(
     record = node.store.find_dataset(chain.id)
     assert record is not None
     with pytest.raises(UsageError, match="not frozen"):
-        Disputes(node.store, node.store).settle(record, node.keys, reason="why", now=NOW)
-    Disputes(node.store, node.store).learn([proof.raw], chain.id, now=NOW)
+        Disputes(node.store).settle(record, node.keys, reason="why", now=NOW)
+    Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
     with pytest.raises(FrozenDatasetError):
-        ChainWriter.continue_chain(node.store, node.store, node.store, node.keys, chain.id)
+        ChainWriter.continue_chain(node.store, node.keys, chain.id)
 
-    Disputes(node.store, node.store).settle(record, node.keys, reason="a lost disk", now=NOW)
+    Disputes(node.store).settle(record, node.keys, reason="a lost disk", now=NOW)
 
-    ChainWriter.continue_chain(node.store, node.store, node.store, node.keys, chain.id)
+    ChainWriter.continue_chain(node.store, node.keys, chain.id)
     assert len(list(node.store.iter_documents(chain.id, DocumentKind.EQUIVOCATION))) == 1
 
 
@@ -287,7 +287,7 @@ def test_both_histories_are_laid_side_by_side(node: Node, chain: PeerChain, fork
         pull(node, fork)
     record = node.store.find_dataset(chain.id)
     assert record is not None
-    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
 
     found = lay_side_by_side(node.store, node.refusals, record, dispute)
 
@@ -304,10 +304,10 @@ def test_history_whose_blocks_are_not_here_shares_nothing_that_is_known(
 ) -> None:
     pull(node, chain)
     # A proof that came by gossip: nobody brought the other history's blocks.
-    Disputes(node.store, node.store).learn([proof.raw], chain.id, now=NOW)
+    Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
     record = node.store.find_dataset(chain.id)
     assert record is not None
-    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
 
     found = lay_side_by_side(node.store, node.refusals, record, dispute)
 
@@ -323,7 +323,7 @@ def test_frozen_dataset_is_served_without_a_newest_block_and_with_the_proof(
     served = TestNode.create(tmp_path / "served")
     home = Judge(served.home, Judge.create(tmp_path / "other").engines)
     PublisherHome(home).keep(chain)
-    Disputes(served.store, served.store).learn([proof.raw], chain.id, now=NOW)
+    Disputes(served.store).learn([proof.raw], chain.id, now=NOW)
 
     async def ask() -> tuple[Any, ...]:
         import aiohttp
@@ -358,8 +358,8 @@ def test_bundle_of_a_dataset_proves_guilt_to_whoever_gets_it(node: Node, chain: 
     assert record is not None
     assert caught.value.folder is not None
     for documents in (
-        Bundles(node.store, node.store, node.store).about_dataset(record),
-        Bundles(node.store, node.store, node.store).about_refusal(caught.value.folder),
+        Bundles(node.store).about_dataset(record),
+        Bundles(node.store).about_refusal(caught.value.folder),
     ):
         judgement = judge_bundle(decode_bundle(encode_bundle(documents)))
         assert [(key.public_key, dataset) for key, dataset in judgement.guilty] == [(chain.id.public_key, chain.id)]
@@ -369,7 +369,7 @@ def test_bundle_of_a_dataset_proves_guilt_to_whoever_gets_it(node: Node, chain: 
 
 def test_proof_is_kept_when_the_dataset_is_deleted(node: Node, chain: PeerChain, proof: EquivocationProof) -> None:
     pull(node, chain)
-    Disputes(node.store, node.store).learn([proof.raw], chain.id, now=NOW)
+    Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
     node.store.delete_dataset(chain.id)
 
     with pytest.raises(RefusedError, match="frozen"):

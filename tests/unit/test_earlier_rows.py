@@ -10,7 +10,7 @@ import pytest
 from odf_engines.contract import Lookback, Watermark
 from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.derive.earlier_rows import EarlierRows, InputRows, needed_watermarks
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.rows import EventTimes
 from odf_protocol.events import DataSlice, OffsetInterval
 from odf_protocol.multihash import Multihash
@@ -133,7 +133,7 @@ def test_event_times_are_not_those_of_a_footer(tmp_path: Path) -> None:
 def test_event_times_that_were_found_once_are_remembered_when_a_home_is_opened_again(tmp_path: Path) -> None:
     """A daemon opens its home for each piece of work."""
     name = Multihash.of_sha3_256(str(tmp_path).encode())
-    assert RowsFolder(Home(tmp_path)).find_event_times(name, "t") is None
-    RowsFolder(Home(tmp_path)).remember_event_times(name, "t", EventTimes(1, 2))
-    again = RowsFolder(Home(tmp_path))
+    assert RowsFolder(HomeFolder(tmp_path)).find_event_times(name, "t") is None
+    RowsFolder(HomeFolder(tmp_path)).remember_event_times(name, "t", EventTimes(1, 2))
+    again = RowsFolder(HomeFolder(tmp_path))
     assert (again.find_event_times(name, "t"), again.find_event_times(name, "u")) == (EventTimes(1, 2), None)

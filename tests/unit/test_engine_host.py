@@ -11,12 +11,12 @@ from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 
 
 def test_only_own_work_asks_for_a_warm_engine_and_every_foreign_dataset_gets_its_own(tmp_path: Path) -> None:
     asked: list[str] = []
-    rows = RowsFolder(Home(tmp_path / "home"))
+    rows = RowsFolder(HomeFolder(tmp_path / "home"))
     host = EngineHost(EngineWorkspace(tmp_path), rows, find_warm=lambda name: asked.append(name))
     with host.foreign_session("spark") as first, host.foreign_session("spark") as second:
         assert isinstance(first, HostSession)
@@ -36,7 +36,7 @@ def test_only_steps_of_own_datasets_ask_for_the_cluster(tmp_path: Path) -> None:
     secret.write_text("0" * 64)
     secret.chmod(0o600)
     roles = Engines(spark_master="spark://127.0.0.1:1", spark_shared_folder=shared, spark_secret=secret)
-    rows = RowsFolder(Home(tmp_path / "home"))
+    rows = RowsFolder(HomeFolder(tmp_path / "home"))
     with closing(EngineHost(EngineWorkspace(tmp_path), rows, roles=roles)) as host:
         own, asked = host.own_session("spark"), host.query_session("spark")
         with host.foreign_session("spark") as foreign:
@@ -51,7 +51,7 @@ def test_only_steps_of_own_datasets_ask_for_the_cluster(tmp_path: Path) -> None:
 
 
 def test_without_a_cluster_own_steps_share_the_session_of_own_work(tmp_path: Path) -> None:
-    with closing(EngineHost(EngineWorkspace(tmp_path), RowsFolder(Home(tmp_path / "home")))) as host:
+    with closing(EngineHost(EngineWorkspace(tmp_path), RowsFolder(HomeFolder(tmp_path / "home")))) as host:
         assert host.publishing_session("spark") is host.own_session("spark")
 
 
@@ -61,7 +61,7 @@ def test_file_is_shown_without_a_look_at_those_that_were_shown_before(
     """Ten thousand slices are as many looks, and not fifty million."""
     (tmp_path / "slice.parquet").write_bytes(b"rows")
     looked: list[Path] = []
-    with closing(EngineHost(EngineWorkspace(tmp_path), RowsFolder(Home(tmp_path / "home")))) as host:
+    with closing(EngineHost(EngineWorkspace(tmp_path), RowsFolder(HomeFolder(tmp_path / "home")))) as host:
         session = host.own_session("datafusion")
         assert isinstance(session, HostSession)
         (session.folder / "in" / "0").mkdir()

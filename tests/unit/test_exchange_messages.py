@@ -2,7 +2,6 @@
 
 import pytest
 
-from odf_node.ports import Head
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.limits import MAX_JSON_BYTES
@@ -21,6 +20,7 @@ from odf_protocol.exchange.object_parts import (
     find_range,
     matches_etag,
 )
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 
 HASH = Multihash.of_sha3_256(b"block")

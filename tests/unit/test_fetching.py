@@ -19,7 +19,7 @@ from odf_node.errors import RefusedError
 from odf_node.exchange import fetching
 from odf_node.exchange.pulling import Pulling
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.block_stage import OfferedBlock
 from odf_protocol.block import encode_block
 from odf_protocol.events import AddData, DatasetKind, Event, Seed, SetInfo
@@ -38,7 +38,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def pulling(judge: Judge) -> Iterator[Pulling]:
-    node = Node(Home(judge.home.path), FixedClock(NOW))
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
     yield node.pulling
     node.close()
 
@@ -60,8 +60,8 @@ def test_chain_in_many_batches_is_accepted_as_it_is(pulling: Pulling, tmp_path: 
     second = pull(pulling, chain)
 
     assert (first.new_blocks, second.new_blocks) == (5, len(chain.blocks) - 5)
-    assert [block.raw for block in pulling.chains.iter_blocks(chain.id)] == [block.raw for block in chain.blocks]
-    assert [block.signature for block in pulling.chains.iter_blocks(chain.id)] == chain.signatures
+    assert [block.raw for block in pulling.store.iter_blocks(chain.id)] == [block.raw for block in chain.blocks]
+    assert [block.signature for block in pulling.store.iter_blocks(chain.id)] == chain.signatures
 
 
 def test_evidence_has_also_what_came_after_the_block_at_fault(pulling: Pulling, judge: Judge, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from odf_protocol.policy import Policy
 from odf_protocol.settlements import sign_settlement
@@ -40,12 +40,12 @@ content:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(tmp_path: Path) -> HomeFolder:
     return Judge.create(tmp_path / "home").home
 
 
 @pytest.fixture
-def node(home: Home) -> Iterator[Node]:
+def node(home: HomeFolder) -> Iterator[Node]:
     with closing(Node(home, FixedClock(NOW))) as node:
         yield node
 
@@ -55,14 +55,14 @@ def take(node: Node, peer: OfferingPeer, wishes: Wishes = EVERYTHING, policy: Po
     asyncio.run(node.taking.take(peer, errand))
 
 
-def follow(home: Home, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, int]]:
+def follow(home: HomeFolder, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, int]]:
     """Pull the follower, and give all of its rows."""
     assert run(home, capsys, "pull", "copy")[0] == 0
     lines = run(home, capsys, "tail", "copy", "-n", "100", "-o", "ndjson")[1].splitlines()
     return [(row["city"], row["people"]) for row in map(json.loads, lines)]
 
 
-def refuse(home: Home, capsys: pytest.CaptureFixture[str], code: int, said: str) -> None:
+def refuse(home: HomeFolder, capsys: pytest.CaptureFixture[str], code: int, said: str) -> None:
     """Pull the follower in vain, twice, and see that nothing of the home has changed."""
     before = list_kept(home.path)
     for _ in range(2):
@@ -71,7 +71,7 @@ def refuse(home: Home, capsys: pytest.CaptureFixture[str], code: int, said: str)
     assert list_kept(home.path) == before
 
 
-def run(home: Home, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def run(home: HomeFolder, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     capsys.readouterr()
     code = main(["--home", str(home.path), *words])
     told = capsys.readouterr()
@@ -79,21 +79,23 @@ def run(home: Home, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[in
 
 
 @pytest.fixture
-def begun(home: Home, node: Node, chain: PeerChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> PeerChain:
+def begun(
+    home: HomeFolder, node: Node, chain: PeerChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> PeerChain:
     """Have a follower that has taken what the first slice of a signed copy holds; give the whole of that."""
     take(node, OfferingPeer(chain.up_to(2)))
     begin(home, tmp_path, capsys)
     return chain
 
 
-def begin(home: Home, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def begin(home: HomeFolder, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "copy.yaml").write_text(FOLLOWER)
     assert run(home, capsys, "add", str(folder / "copy.yaml"))[0] == 0
     assert follow(home, capsys) == [*CITIES]
 
 
 def test_copy_that_is_frozen_is_followed_no_further_until_its_owner_has_settled(
-    home: Home, node: Node, begun: PeerChain, capsys: pytest.CaptureFixture[str]
+    home: HomeFolder, node: Node, begun: PeerChain, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fork = begun.up_to(2).add_rows([("Atlantis", 1)])
     proof = prove_equivocation(EquivocationKind.HEADS, begun.signed_head(), fork.signed_head())
@@ -109,7 +111,7 @@ def test_copy_that_is_frozen_is_followed_no_further_until_its_owner_has_settled(
 
 @pytest.mark.parametrize("portion", [Portion.METADATA_ONLY, Portion.ROWS_LATER])
 def test_rows_that_are_not_here_yet_are_waited_for(
-    home: Home, node: Node, begun: PeerChain, portion: Portion, capsys: pytest.CaptureFixture[str]
+    home: HomeFolder, node: Node, begun: PeerChain, portion: Portion, capsys: pytest.CaptureFixture[str]
 ) -> None:
     take(node, OfferingPeer(begun), Wishes(published=True, force=False, portion=portion))
     refuse(home, capsys, 3, "'cities' lacks 1 file in this node; 'odf-node pull cities' brings")
@@ -119,7 +121,7 @@ def test_rows_that_are_not_here_yet_are_waited_for(
 
 
 def test_another_history_is_not_followed_where_the_first_one_was_read(
-    home: Home, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    home: HomeFolder, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "peer").mkdir()
     chain = unsigned(root_chain(tmp_path / "peer"))

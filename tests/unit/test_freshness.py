@@ -72,7 +72,7 @@ def test_rollback_is_noticed_and_changes_nothing(node: Node, chain: PeerChain) -
 
 def test_withheld_suffix_is_noticed_by_what_another_peer_showed(node: Node, chain: PeerChain) -> None:
     pull(node, chain.up_to(2))
-    Freshness(node.store, node.store).learn(chain.signed_head(), chain.id, source="http://witness.example/c", now=NOW)
+    Freshness(node.store).learn(chain.signed_head(), chain.id, source="http://witness.example/c", now=NOW)
 
     doubts = pull(node, chain.up_to(2)).warnings
 
@@ -85,16 +85,16 @@ def test_head_of_a_stranger_is_not_remembered(
 ) -> None:
     if "dataset_id" in changes:
         changes = {"dataset_id": root_chain(tmp_path, key=OTHER_KEY).id}
-    assert not Freshness(node.store, node.store).learn(chain.signed_head(**changes), chain.id, source="x", now=NOW)
+    assert not Freshness(node.store).learn(chain.signed_head(**changes), chain.id, source="x", now=NOW)
     assert node.store.find_seen_head(chain.id) is None
 
 
 def test_two_heads_of_one_number_freeze_without_a_single_block(node: Node, chain: PeerChain) -> None:
-    freshness = Freshness(node.store, node.store)
+    freshness = Freshness(node.store)
     freshness.learn(chain.signed_head(), chain.id, source="one", now=NOW)
     freshness.learn(chain.signed_head(block_hash=Multihash.of_sha3_256(b"other")), chain.id, source="two", now=NOW)
     with pytest.raises(FrozenDatasetError):
-        Disputes(node.store, node.store).require_undisputed(chain.id, "cities")
+        Disputes(node.store).require_undisputed(chain.id, "cities")
 
 
 def test_head_that_contradicts_a_block_below_the_newest_freezes_by_that_blocks_signature(
@@ -104,9 +104,9 @@ def test_head_that_contradicts_a_block_below_the_newest_freezes_by_that_blocks_s
     number = chain.head.sequence_number - 1
     other = chain.signed_head(sequence_number=number, block_hash=Multihash.of_sha3_256(b"other"))
 
-    Freshness(node.store, node.store).learn(other, chain.id, source="gossip", now=NOW)
+    Freshness(node.store).learn(other, chain.id, source="gossip", now=NOW)
 
-    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
     assert (dispute.proof.kind, dispute.proof.position) == (EquivocationKind.HEAD_AND_BLOCK, number)
     assert chain.blocks[number].hash in {dispute.proof.first, dispute.proof.second}
 
@@ -117,20 +117,20 @@ def test_head_that_was_shown_before_the_blocks_freezes_as_one_that_comes_after_t
     pull(node, chain.up_to(2))
     number = chain.head.sequence_number
     other = chain.signed_head(block_hash=Multihash.of_sha3_256(b"other"))
-    Freshness(node.store, node.store).learn(other, chain.id, source="gossip", now=NOW)
-    assert Disputes(node.store, node.store).list_disputes(chain.id) == []
+    Freshness(node.store).learn(other, chain.id, source="gossip", now=NOW)
+    assert Disputes(node.store).list_disputes(chain.id) == []
 
     pull(node, chain.copy().add_rows([("Atlantis", 1)]))
 
-    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
     assert dispute.proof.position == number
     assert {dispute.proof.first, dispute.proof.second} == {chain.head.hash, Multihash.of_sha3_256(b"other")}
 
 
 def test_older_head_of_the_same_chain_freezes_nothing(node: Node, chain: PeerChain) -> None:
     pull(node, chain)
-    Freshness(node.store, node.store).learn(chain.up_to(2).signed_head(), chain.id, source="gossip", now=NOW)
-    assert Disputes(node.store, node.store).list_disputes(chain.id) == []
+    Freshness(node.store).learn(chain.up_to(2).signed_head(), chain.id, source="gossip", now=NOW)
+    assert Disputes(node.store).list_disputes(chain.id) == []
 
 
 def test_renewed_head_takes_the_place_of_the_older_document(node: Node, chain: PeerChain) -> None:
@@ -151,12 +151,12 @@ def test_restored_backup_learns_of_its_newer_blocks_and_does_not_sign(
     judge: Judge, node: Node, chain: PeerChain
 ) -> None:
     PublisherHome(judge).keep(chain.up_to(2))
-    ChainWriter.continue_chain(node.store, node.store, node.store, node.keys, chain.id)
+    ChainWriter.continue_chain(node.store, node.keys, chain.id)
     with pytest.raises(UsageError, match="this node's own"):
         pull(node, chain)
 
     with pytest.raises(RestoredBackupError, match="evidence recover"):
-        ChainWriter.continue_chain(node.store, node.store, node.store, node.keys, chain.id)
+        ChainWriter.continue_chain(node.store, node.keys, chain.id)
 
 
 def test_restored_backup_is_recognised_by_what_the_machine_remembers(
@@ -164,7 +164,7 @@ def test_restored_backup_is_recognised_by_what_the_machine_remembers(
 ) -> None:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "marks"))
     PublisherHome(judge).keep(chain.up_to(2))
-    writer = ChainWriter.continue_chain(node.store, node.store, node.store, node.keys, chain.id)
+    writer = ChainWriter.continue_chain(node.store, node.keys, chain.id)
     writer.add(SetInfo(description="before the loss"), system_time=NOW)
     writer.commit(signed_at=NOW, objects=node.objects, staged={})
     assert read_mark(chain.id) is not None
@@ -172,8 +172,8 @@ def test_restored_backup_is_recognised_by_what_the_machine_remembers(
     lost = Judge.create(tmp_path / "restored")
     PublisherHome(lost).keep(chain.up_to(2))
     with lost.opened() as store, pytest.raises(RestoredBackupError, match="this machine remembers"):
-        ChainWriter.continue_chain(store, store, store, lost.keys, chain.id)
-    ChainWriter.continue_chain(node.store, node.store, node.store, node.keys, chain.id)
+        ChainWriter.continue_chain(store, lost.keys, chain.id)
+    ChainWriter.continue_chain(node.store, node.keys, chain.id)
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"1 zz", b"\xff", b"1 2 3"])
@@ -191,14 +191,10 @@ def test_publisher_takes_its_own_blocks_back(judge: Judge, node: Node, chain: Pe
     record = node.store.find_dataset(chain.id)
     assert record is not None
 
-    recovered = asyncio.run(
-        Recovery(node.store, node.store, node.store, node.objects, node.keys).recover(
-            record, OfferingPeer(chain), now=NOW
-        )
-    )
+    recovered = asyncio.run(Recovery(node.store, node.objects, node.keys).recover(record, OfferingPeer(chain), now=NOW))
 
     assert recovered.head == chain.head
-    ChainWriter.continue_chain(node.store, node.store, node.store, node.keys, chain.id)
+    ChainWriter.continue_chain(node.store, node.keys, chain.id)
 
 
 def test_recovery_takes_nothing_that_our_key_did_not_sign(judge: Judge, node: Node, chain: PeerChain) -> None:
@@ -210,9 +206,5 @@ def test_recovery_takes_nothing_that_our_key_did_not_sign(judge: Judge, node: No
 
     for offered in (unsigned, forged):
         with pytest.raises(RejectedError):
-            asyncio.run(
-                Recovery(node.store, node.store, node.store, node.objects, node.keys).recover(
-                    record, OfferingPeer(offered), now=NOW
-                )
-            )
+            asyncio.run(Recovery(node.store, node.objects, node.keys).recover(record, OfferingPeer(offered), now=NOW))
     assert node.store.get_head(chain.id) == chain.up_to(2).head

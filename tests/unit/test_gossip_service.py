@@ -16,11 +16,12 @@ from odf_node.gossip.home_reading import HomeReader
 from odf_node.gossip.peering import Peers
 from odf_node.http.server import ListeningAddress
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import Attestation, SignedHead
-from odf_node.ports.datasets import Subscription
-from odf_node.ports.errors import HomeBusyError
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
+from odf_node.records.datasets import SignedHead, Subscription
+from odf_node.records.errors import HomeBusyError
+from odf_node.records.evidence import Attestation
+from odf_node.store import MetadataStore
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
@@ -45,7 +46,7 @@ from odf_protocol.policy import Auditor
 from odf_protocol.timestamp import Timestamp
 from support.event_loop import in_loop
 from support.gossip_items import attestation, head
-from support.memory_store import MemoryStore
+from support.open_stores import open_new_store
 from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of
 from support.store_values import creation
 
@@ -87,15 +88,15 @@ class Ears:
             raise ValueError("not this one")
 
 
-def make_store() -> MemoryStore:
-    return MemoryStore()
+def make_store() -> MetadataStore:
+    return open_new_store()
 
 
-def make_gossip(store: MemoryStore, line: Line | None = None, **more: object) -> Gossip:
+def make_gossip(store: MetadataStore, line: Line | None = None, **more: object) -> Gossip:
     named = {"settings": QUICK, "log": lambda event, **facts: None} | more
     told = {"tells": named.pop("tells")} if "tells" in named else {}
-    reader = HomeReader(store, store, store, store, store, **told)  # type: ignore[arg-type]
-    return Gossip(reader, store, store, NODE_KEY, FixedClock(NOON), line or Line(friendly), **named)  # type: ignore[arg-type]
+    reader = HomeReader(store, **told)  # type: ignore[arg-type]
+    return Gossip(reader, store, NODE_KEY, FixedClock(NOON), line or Line(friendly), **named)  # type: ignore[arg-type]
 
 
 async def run_until(gossip: Gossip, holds: Callable[[], bool]) -> None:
@@ -219,7 +220,7 @@ def test_what_is_no_request_is_refused() -> None:
 
 def test_what_matters_here_is_handed_on_and_the_rest_is_not() -> None:
     store = make_store()
-    sink = Hearsay(*[store] * 5, FixedClock(NOON))
+    sink = Hearsay(store, FixedClock(NOON))
     watched, other = dataset_of(DATASET_KEY), dataset_of(OTHER_KEY)
     store.put_subscription(Subscription(dataset_id=watched, name="d", url=None, since=NOON))
     for key in (DATASET_KEY, OTHER_KEY):
@@ -229,8 +230,8 @@ def test_what_matters_here_is_handed_on_and_the_rest_is_not() -> None:
             sink.accept(item)
     assert [len(list(store.iter_attestations(one))) for one in (watched, other)] == [1, 0]
     assert [store.find_seen_head(one) is not None for one in (watched, other)] == [True, False]
-    assert Disputes(store, store).find_obstacle(watched) is not None
-    assert Disputes(store, store).find_obstacle(other) is None
+    assert Disputes(store).find_obstacle(watched) is not None
+    assert Disputes(store).find_obstacle(other) is None
 
 
 def test_named_peer_is_listed_and_forgotten() -> None:
@@ -256,7 +257,7 @@ async def _nobody(url: str) -> PeerDataset:
 async def test_own_dataset_and_unnamed_one_are_not_subscribed_to() -> None:
     store = make_store()
     own = store.commit(creation(count=2))
-    subscriptions = Subscriptions(store, store, FixedClock(NOON), _nobody)
+    subscriptions = Subscriptions(store, FixedClock(NOON), _nobody)
     for source in (own.name, str(own.id), str(dataset_of(OTHER_KEY))):
         with pytest.raises(UsageError):
             await subscriptions.add(source, local_name=None)
@@ -287,14 +288,14 @@ class News:
 class Watching:
     """A follower that reaches nobody; whom it asked, and how long it waits."""
 
-    store: MemoryStore
+    store: MetadataStore
     asked: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     policies: PolicySet = NO_POLICIES
 
     def follower(self) -> Follower:
         return Follower(
-            *[self.store] * 5,
+            self.store,
             None,  # type: ignore[arg-type] - nothing is ever opened
             self._open,
             lambda: self.policies,
@@ -306,7 +307,7 @@ class Watching:
         raise PeerUnavailableError(url, "nobody answers there")
 
 
-def subscribed(store: MemoryStore, *, url: str | None) -> Subscription:
+def subscribed(store: MetadataStore, *, url: str | None) -> Subscription:
     subscription = Subscription(dataset_id=dataset_of(DATASET_KEY), name="d", url=url, since=NOON)
     store.put_subscription(subscription)
     return subscription
@@ -357,7 +358,7 @@ async def test_subscription_without_an_address_waits_for_news() -> None:
 async def test_what_a_subscription_waits_for_is_what_an_acceptance_depends_on() -> None:
     store, id_ = make_store(), dataset_of(DATASET_KEY)
     watching = Watching(store, policies=replace(NO_POLICIES, auditors=(Auditor("a", did_key_of(NODE_KEY)),)))
-    follower, sink = watching.follower(), Hearsay(*[store] * 5, FixedClock(NOON))
+    follower, sink = watching.follower(), Hearsay(store, FixedClock(NOON))
     subscribed(store, url=None)
     seen = [follower._look_around(id_, None)]
 
@@ -381,7 +382,7 @@ async def test_what_a_subscription_waits_for_is_what_an_acceptance_depends_on() 
 @in_loop
 async def test_findings_that_came_before_the_subscription_count_after_it() -> None:
     store = make_store()
-    gossip = make_gossip(store, sinks=[Hearsay(*[store] * 5, FixedClock(NOON))])
+    gossip = make_gossip(store, sinks=[Hearsay(store, FixedClock(NOON))])
     item = attestation(NODE_KEY, DATASET_KEY)
 
     def kept() -> int:
@@ -440,7 +441,7 @@ def test_home_is_read_only_while_there_may_be_news() -> None:
             return getattr(store, name)
 
     counted = Counted()
-    reader = HomeReader(*[counted] * 5, read_change=lambda: changes[-1])  # type: ignore[arg-type]
+    reader = HomeReader(counted, read_change=lambda: changes[-1])  # type: ignore[arg-type]
 
     def rounds_until_quiet() -> list[bytes]:
         told = []

@@ -12,7 +12,7 @@ from odf_node.adapters.peer_addresses import open_heard_peer
 from odf_node.composition import Node
 from odf_node.exchange.pulling import PullWishes
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
 from odf_protocol.accept_policy_text import parse_policies
 from odf_protocol.errors import OdfError, RejectedError
@@ -36,7 +36,7 @@ INSIDE = [
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
-    node = Node(Home(Judge.create(tmp_path / "home").home.path), FixedClock(NOW))
+    node = Node(HomeFolder(Judge.create(tmp_path / "home").home.path), FixedClock(NOW))
     yield node
     node.close()
 
@@ -78,7 +78,7 @@ def test_operator_may_type_the_same_address_and_may_allow_such(tmp_path: Path, c
     PublisherHome(Judge.create(publisher)).keep(chain)
     with RealNode(publisher).serving() as address:
         url = f"{address}/cities"
-        opened = Node(Home(reader.home), FixedClock(NOW))
+        opened = Node(HomeFolder(reader.home), FixedClock(NOW))
         take(opened, chain.up_to(2), as_heard(url))
         opened.close()
         refused = reader.run("pull", "cities")

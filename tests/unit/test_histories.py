@@ -32,5 +32,5 @@ def test_last_common_block_is_the_one_before_the_first_that_differs(
     hashes = [block.hash for block in held.blocks]
     for parts_at in range(min(theirs, LENGTH) + 1):
         other = dict(enumerate([*hashes[:parts_at], *[OTHER] * (theirs - parts_at)]))
-        assert find_last_common(node.chains, record, other) == parts_at - 1
-    assert find_last_common(node.chains, record, {}) == -1
+        assert find_last_common(node.store, record, other) == parts_at - 1
+    assert find_last_common(node.store, record, {}) == -1

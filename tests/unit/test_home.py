@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.home import Home, find_default_home
+from odf_node.home_folder import HomeFolder, find_default_home
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_default_home_follows_the_environment(environment: dict[str, str], expec
 
 
 def test_home_is_for_the_owner_only(tmp_path: Path) -> None:
-    home = Home(tmp_path / "above" / "home")
+    home = HomeFolder(tmp_path / "above" / "home")
     home.create()
     home.create()
     assert home.exists() is False

@@ -22,7 +22,7 @@ def read(chain: PeerChain, folder: Path) -> tuple[list[int], list[int | None], i
     judge = Judge.create(folder)
     record = PublisherHome(judge).keep(chain)
     with judge.opened() as store:
-        whole = WholeInputs(store, store, EngineRows(store, judge.objects, judge.engines.rows))
+        whole = WholeInputs(store, EngineRows(store, judge.objects, judge.engines.rows))
         history = whole._read_history(chain.id, record.head.sequence_number)
         slices = [data.offset_interval.end for _, data in history.slices]
         return slices, [mark.last_offset for _, mark in history.watermarks], history.upto

@@ -26,14 +26,14 @@ from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RefusedError, RestoredBackupError, UsageError
 from odf_node.exchange.taking import Errand
 from odf_node.gossip.hearsay import Hearsay
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.freshness import Freshness
 from odf_node.keys.logs import KeyLogs
 from odf_node.keys.renewing import renew_head
 from odf_node.keys.reports import KeyReports
-from odf_node.ports import HeadMovedError, KeyLogMovedError, PrivateKey, SigningKeyLostError
-from odf_node.ports.errors import UnsafeKeyFileError
+from odf_node.ports.keys import PrivateKey
+from odf_node.records.errors import HeadMovedError, KeyLogMovedError, SigningKeyLostError, UnsafeKeyFileError
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.events import SetInfo
@@ -60,7 +60,7 @@ def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def owner(tmp_path: Path, chain: PeerChain) -> Iterator[Node]:
     judge = Judge.create(tmp_path / "owner")
     PublisherHome(judge).keep(chain.up_to(2))
-    node = Node(Home(judge.home.path), FixedClock(NOW))
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
     yield node
     node.close()
 
@@ -68,13 +68,13 @@ def owner(tmp_path: Path, chain: PeerChain) -> Iterator[Node]:
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Node]:
     judge = Judge.create(tmp_path / "reader")
-    node = Node(Home(judge.home.path), FixedClock(NOW))
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
     yield node
     node.close()
 
 
 def changing(node: Node) -> KeyChanging:
-    return KeyChanging(node.store, node.store, node.keys)
+    return KeyChanging(node.store, node.keys)
 
 
 @pytest.fixture
@@ -97,9 +97,7 @@ class Publisher(OfferingPeer):
         )
         head = node.store.find_signed_head(record.id)
         assert head is not None
-        peer = cls(
-            shown, key_events=changes.pop("key_events", KeyLogs(node.store, node.store).documents_about(record.id))
-        )
+        peer = cls(shown, key_events=changes.pop("key_events", KeyLogs(node.store).documents_about(record.id)))
         peer.document = changes.pop("document", head.raw)
         return peer
 
@@ -126,11 +124,7 @@ def test_new_key_signs_what_comes_after_and_others_follow(owner: Node, reader: N
 
     assert (report.new_blocks, report.warnings) == (1, ())
     assert record_of(reader).head == record.head
-    assert (
-        record_of(reader).pinned_key
-        == event.new_key
-        == KeyLogs(reader.store, reader.store).get_history(chain.id).current_key
-    )
+    assert record_of(reader).pinned_key == event.new_key == KeyLogs(reader.store).get_history(chain.id).current_key
     assert event.new_key != did_key_of(chain.key)
     assert owner.verifier.verify(record, say=print).problem == ""
     assert reader.verifier.verify(record_of(reader), say=print).problem == ""
@@ -146,12 +140,10 @@ def test_rotated_dataset_is_taken_at_first_contact_with_its_log_and_not_without(
     with pytest.raises(RefusedError, match="HEAD-4"):
         pull(reader, Publisher.of(owner, chain, key_events=()))
     assert reader.store.list_datasets() == ()
-    assert KeyLogs(reader.store, reader.store).read(chain.id).kept == 0
+    assert KeyLogs(reader.store).read(chain.id).kept == 0
     pull(reader, Publisher.of(owner, chain))
 
-    assert KeyLogs(reader.store, reader.store).get_history(chain.id) == KeyLogs(owner.store, owner.store).get_history(
-        chain.id
-    )
+    assert KeyLogs(reader.store).get_history(chain.id) == KeyLogs(owner.store).get_history(chain.id)
 
 
 def test_rotation_alone_is_learned_without_a_new_block(owner: Node, reader: Node, chain: PeerChain) -> None:
@@ -173,17 +165,17 @@ def test_change_of_key_that_reaches_back_over_signed_blocks_is_refused_key_23(re
 
     with pytest.raises(RefusedError, match="KEY-23 change-is-ahead-of-what-is-signed"):
         pull(reader, OfferingPeer(lie, key_events=log.raws))
-    Hearsay(*[reader.store] * 5, reader.clock).accept(read_item(ItemKind.KEY_EVENT, log.raws[0]))
+    Hearsay(reader.store, reader.clock).accept(read_item(ItemKind.KEY_EVENT, log.raws[0]))
 
     assert record_of(reader) == before
-    assert KeyLogs(reader.store, reader.store).read(chain.id).kept == 0
+    assert KeyLogs(reader.store).read(chain.id).kept == 0
     assert reader.verifier.verify(before, say=print).is_valid
     longer = chain.copy().add(SetInfo(description="goes on"))
     assert pull(reader, OfferingPeer(longer)).new_blocks == 1
     # A recovery behind it says what becomes of such blocks.
     rotated = KeyLog(chain.key).prepare().rotate(NEW_KEY, 3)
     taken_back = rotated.recover(OTHER_KEY, 5, stolen_from=3, keeps=longer.head.hash)
-    KeyLogs(reader.store, reader.store).learn(chain.id, taken_back.raws, now=NOW)
+    KeyLogs(reader.store).learn(chain.id, taken_back.raws, now=NOW)
     assert record_of(reader).pinned_key == did_key_of(OTHER_KEY)
 
 
@@ -204,22 +196,22 @@ def test_old_key_signs_nothing_new_and_a_peer_that_hides_the_rotation_is_doubted
 
 def test_change_that_somebody_overtakes_changes_nothing(owner: Node) -> None:
     stale = record_of(owner)
-    writer = ChainWriter.continue_chain(owner.store, owner.store, owner.store, owner.keys, stale.id)
+    writer = ChainWriter.continue_chain(owner.store, owner.keys, stale.id)
     writer.add(SetInfo(description="with the old key"), system_time=NOW)
     changing(owner).rotate(stale, now=NOW)
     with pytest.raises(KeyLogMovedError):
         writer.commit(signed_at=NOW, objects=owner.objects, staged={})
     assert record_of(owner).head == stale.head
     write(owner, "one block more")
-    known = KeyLogs(owner.store, owner.store).read(stale.id)
-    late = KeyLogs(owner.store, owner.store).change_of(known.history, (b"event",), known.kept, NOW)
+    known = KeyLogs(owner.store).read(stale.id)
+    late = KeyLogs(owner.store).change_of(known.history, (b"event",), known.kept, NOW)
 
     with pytest.raises(HeadMovedError):
         owner.store.add_key_events(replace(late, expected_head=stale.head.hash))
     with pytest.raises(KeyLogMovedError):
         owner.store.add_key_events(replace(late, known=0))
 
-    assert KeyLogs(owner.store, owner.store).read(stale.id) == known
+    assert KeyLogs(owner.store).read(stale.id) == known
     assert changing(owner).rotate(stale, now=NOW).first_sequence_number == record_of(owner).head.sequence_number + 1
     write(owner, "and it goes on")
 
@@ -237,7 +229,7 @@ def test_crash_before_the_event_is_kept_leaves_the_old_key_in_force(
         with pytest.raises(KeyboardInterrupt):
             changing(owner).rotate(record, now=NOW)
 
-    assert KeyLogs(owner.store, owner.store).get_history(record.id).events == ()
+    assert KeyLogs(owner.store).get_history(record.id).events == ()
     assert owner.keys.find_last_key_event(record.id) is None
     assert write(owner, "with the old key").head.sequence_number == record.head.sequence_number + 1
     assert changing(owner).rotate(record, now=NOW).index == 0
@@ -254,7 +246,7 @@ def test_crash_after_the_event_is_kept_leaves_the_new_key_in_force(
         with pytest.raises(KeyboardInterrupt):
             changing(owner).rotate(record_of(owner), now=NOW)
 
-    history = KeyLogs(owner.store, owner.store).get_history(record_of(owner).id)
+    history = KeyLogs(owner.store).get_history(record_of(owner).id)
     assert len(history.events) == 1
     signed = owner.store.find_signed_head(record_of(owner).id)
     assert signed is not None
@@ -268,7 +260,7 @@ def test_home_without_the_newest_key_event_does_not_sign(owner: Node, chain: Pee
     restored = Judge.create(tmp_path / "restored")
     PublisherHome(restored).keep(chain.up_to(2))
     with restored.opened() as store, pytest.raises(RestoredBackupError, match="key event 0"):
-        ChainWriter.continue_chain(store, store, store, restored.keys, chain.id)
+        ChainWriter.continue_chain(store, restored.keys, chain.id)
 
 
 def test_home_without_the_key_in_force_says_what_to_do(owner: Node) -> None:
@@ -290,14 +282,14 @@ def test_forged_rotation_is_refused_and_names_its_rule(owner: Node, reader: Node
         assert rule in caught.value.rule
         assert isinstance(caught.value, RefusedError)
         assert caught.value.report["source"] == "http://peer.example/c"
-    assert KeyLogs(reader.store, reader.store).read(chain.id).kept == 0
+    assert KeyLogs(reader.store).read(chain.id).kept == 0
 
 
 def test_contradicting_rotations_freeze_until_the_recovery_key_speaks(
     prepared: Node, reader: Node, chain: PeerChain
 ) -> None:
     pull(reader, Publisher.of(prepared, chain))
-    log = KeyLog(chain.key, raws=KeyLogs(prepared.store, prepared.store).documents_about(chain.id))
+    log = KeyLog(chain.key, raws=KeyLogs(prepared.store).documents_about(chain.id))
     pull(reader, Publisher.of(prepared, chain, key_events=log.rotate(OTHER_KEY, 3).raws))
     changing(prepared).rotate(record_of(prepared), now=NOW)
     with pytest.raises(FrozenDatasetError, match="recovery key"):
@@ -309,9 +301,7 @@ def test_contradicting_rotations_freeze_until_the_recovery_key_speaks(
     write(prepared, "after the theft")
 
     assert pull(reader, Publisher.of(prepared, chain)).new_blocks == 1
-    assert KeyLogs(reader.store, reader.store).get_history(chain.id) == KeyLogs(
-        prepared.store, prepared.store
-    ).get_history(chain.id)
+    assert KeyLogs(reader.store).get_history(chain.id) == KeyLogs(prepared.store).get_history(chain.id)
 
 
 def thieves_chain(chain: PeerChain) -> PeerChain:
@@ -321,7 +311,7 @@ def thieves_chain(chain: PeerChain) -> PeerChain:
 def test_blocks_of_a_thief_are_given_up_and_replaced_where_the_user_says_so(
     prepared: Node, reader: Node, chain: PeerChain
 ) -> None:
-    log = KeyLogs(prepared.store, prepared.store).documents_about(chain.id)
+    log = KeyLogs(prepared.store).documents_about(chain.id)
     stolen = thieves_chain(chain)
     pull(reader, OfferingPeer(stolen, key_events=log))
     assert record_of(reader).head == stolen.head
@@ -332,7 +322,7 @@ def test_blocks_of_a_thief_are_given_up_and_replaced_where_the_user_says_so(
 
     with pytest.raises(RefusedError):
         pull(reader, Publisher.of(prepared, chain))
-    shown = KeyReports(reader.store, reader.store).describe(record_of(reader))
+    shown = KeyReports(reader.store).describe(record_of(reader))
     assert (shown["disownedFrom"], shown["recoveryKey"]) == (3, str(did_key_of(NEW_KEY)))
     assert [block["block"] for block in shown["stolen"][0]["blocks"]] == [2]
     with pytest.raises(RefusedError):
@@ -340,9 +330,9 @@ def test_blocks_of_a_thief_are_given_up_and_replaced_where_the_user_says_so(
     assert pull(reader, Publisher.of(prepared, chain), force=True).new_blocks == 1
 
     assert record_of(reader).head == record.head
-    assert KeyReports(reader.store, reader.store).describe(record_of(reader))["disownedFrom"] is None
+    assert KeyReports(reader.store).describe(record_of(reader))["disownedFrom"] is None
     assert len(reader.store.list_replaced_histories(chain.id)) == 1
-    (doubt,) = KeyReports(reader.store, reader.store).list_doubts(record_of(reader))
+    (doubt,) = KeyReports(reader.store).list_doubts(record_of(reader))
     assert "blocks 2 to 2" in doubt
 
 
@@ -350,9 +340,7 @@ def test_honest_readers_of_the_kept_history_follow_the_recovery_without_help(
     prepared: Node, reader: Node, chain: PeerChain
 ) -> None:
     pull(reader, Publisher.of(prepared, chain))
-    thief = KeyLog(chain.key, raws=KeyLogs(prepared.store, prepared.store).documents_about(chain.id)).rotate(
-        OTHER_KEY, 3
-    )
+    thief = KeyLog(chain.key, raws=KeyLogs(prepared.store).documents_about(chain.id)).rotate(OTHER_KEY, 3)
     pull(reader, Publisher.of(prepared, chain, key_events=thief.raws))
     assert record_of(reader).pinned_key == did_key_of(OTHER_KEY)
     event = changing(prepared).recover(
@@ -362,9 +350,7 @@ def test_honest_readers_of_the_kept_history_follow_the_recovery_without_help(
 
     assert pull(reader, Publisher.of(prepared, chain)).new_blocks == 1
     assert record_of(reader).pinned_key == event.new_key
-    assert [each.new_key for each in KeyLogs(reader.store, reader.store).list_outranked(chain.id)] == [
-        did_key_of(OTHER_KEY)
-    ]
+    assert [each.new_key for each in KeyLogs(reader.store).list_outranked(chain.id)] == [did_key_of(OTHER_KEY)]
     assert any(
         "KEY-15" in doubt for doubt in pull(reader, OfferingPeer(chain.up_to(2), key_events=thief.raws)).warnings
     )
@@ -378,7 +364,7 @@ def test_recovery_needs_the_key_that_was_named_and_a_block_of_the_chain(prepared
     with pytest.raises(UsageError, match="already"):
         use.prepare(record, did_key_of(NEW_KEY), signed_with=None, now=NOW)
     use.prepare(record, did_key_of(NEW_KEY), signed_with=PrivateKey(RECOVERY_KEY), now=NOW)
-    assert KeyLogs(prepared.store, prepared.store).get_history(record.id).recovery_key == did_key_of(NEW_KEY)
+    assert KeyLogs(prepared.store).get_history(record.id).recovery_key == did_key_of(NEW_KEY)
 
 
 def test_keys_of_others_are_not_changed(owner: Node, reader: Node, chain: PeerChain) -> None:
@@ -416,7 +402,7 @@ def test_recovery_key_that_was_named_stays_in_its_file_whatever_ends_the_command
         with suppress(KeyboardInterrupt, SystemExit):
             main(["--home", str(prepared.home.path), "key", action, "cities", "--with", str(stick), *words])
 
-    history = KeyLogs(prepared.store, prepared.store).get_history(record_of(prepared).id)
+    history = KeyLogs(prepared.store).get_history(record_of(prepared).id)
     assert len(history.events) == 2
     assert history.recovery_key == did_key_of(read_recovery_key(made).seed)
     event = changing(prepared).recover(
@@ -436,7 +422,7 @@ def test_recovery_key_of_a_command_that_failed_is_named_by_the_same_command_key_
         raise KeyLogMovedError(dataset_id, 0, 1)
 
     with monkeypatch.context() as broken:
-        broken.setattr("odf_node.adapters.sqlite_store.SqliteMetadataStore.add_key_events", fail)
+        broken.setattr("odf_node.store.MetadataStore.add_key_events", fail)
         assert main([*words, "prepare", "cities", "--to", str(made)]) == 5
     key = did_key_of(read_recovery_key(made).seed)
     capsys.readouterr()
@@ -445,7 +431,7 @@ def test_recovery_key_of_a_command_that_failed_is_named_by_the_same_command_key_
 
     assert main([*words, "prepare", "cities", "--to", str(made)]) == 0
 
-    assert KeyLogs(owner.store, owner.store).get_history(dataset_id).recovery_keys == (key,)
+    assert KeyLogs(owner.store).get_history(dataset_id).recovery_keys == (key,)
     assert find_unfinished_key(dataset_id) is None
     capsys.readouterr()
     assert main([*words, "show", "cities"]) == 0
@@ -504,22 +490,22 @@ def test_head_that_the_old_key_signs_while_it_is_changed_does_not_count_key_17(
     def rotate_meanwhile(dataset_id: Any) -> Any:
         with monkeypatch.context() as calm:
             calm.setattr(owner.keys, "find_last_signed", real)
-            if not KeyLogs(owner.store, owner.store).get_history(dataset_id).events:
+            if not KeyLogs(owner.store).get_history(dataset_id).events:
                 changing(owner).rotate(record, now=NOW)
         return real(dataset_id)
 
     with monkeypatch.context() as busy:
         busy.setattr(owner.keys, "find_last_signed", rotate_meanwhile)
         with pytest.raises(KeyLogMovedError):
-            renew_head(owner.store, owner.store, owner.keys, record, now=LATER, valid_s=60)
+            renew_head(owner.store, owner.keys, record, now=LATER, valid_s=60)
 
     def find_signer() -> Any:
         signed = owner.store.find_signed_head(record.id)
         return None if signed is None else decode_signed_head(signed.raw).signer
 
-    current = KeyLogs(owner.store, owner.store).get_history(record.id).current_key
+    current = KeyLogs(owner.store).get_history(record.id).current_key
     assert find_signer() == current
-    renew_head(owner.store, owner.store, owner.keys, record, now=LATER, valid_s=60)
+    renew_head(owner.store, owner.keys, record, now=LATER, valid_s=60)
     assert find_signer() == current
 
 
@@ -536,8 +522,8 @@ def test_old_key_does_not_renew_a_head_that_a_later_key_has_signed_head_10(
     else:
         changing(prepared).rotate(record_of(prepared), now=NOW)
     pull(reader, Publisher.of(prepared, chain))
-    record, freshness = record_of(reader), Freshness(reader.store, reader.store)
-    renew_head(prepared.store, prepared.store, prepared.keys, record_of(prepared), now=SOON, valid_s=60)
+    record, freshness = record_of(reader), Freshness(reader.store)
+    renew_head(prepared.store, prepared.keys, record_of(prepared), now=SOON, valid_s=60)
     honest = prepared.store.find_signed_head(record.id)
     assert honest is not None
     freshness.learn(honest.raw, record.id, source="owner", now=SOON)
@@ -557,10 +543,10 @@ def test_head_of_a_clock_that_was_far_ahead_gives_way_to_one_by_the_right_clock_
 ) -> None:
     """HEAD-10: the head of ten years ahead stayed the newest word, and nobody would have missed newer blocks."""
     pull(reader, Publisher.of(owner, chain))
-    record, freshness = record_of(reader), Freshness(reader.store, reader.store)
+    record, freshness = record_of(reader), Freshness(reader.store)
 
     def hear(time: Timestamp, *, now: Timestamp) -> Timestamp:
-        renew_head(owner.store, owner.store, owner.keys, record_of(owner), now=time, valid_s=60)
+        renew_head(owner.store, owner.keys, record_of(owner), now=time, valid_s=60)
         told = owner.store.find_signed_head(record.id)
         assert told is not None
         freshness.learn(told.raw, record.id, source="owner", now=now)

@@ -66,7 +66,7 @@ def test_keys_are_changed_lost_and_taken_back(tmp_path: Path, capsys: pytest.Cap
 def _made(folder: Path) -> Path:
     """A key file of the right form that nobody ever named."""
     from odf_node.adapters.key_files import encode_pem
-    from odf_node.ports import PrivateKey
+    from odf_node.ports.keys import PrivateKey
 
     path = folder / "unnamed.pem"
     path.write_bytes(encode_pem(PrivateKey(b"\x09" * 32)))

@@ -21,14 +21,15 @@ from odf_node.errors import ForeignKeyError, RefusedError
 from odf_node.exchange.taking import Errand
 from odf_node.gossip.gossiping import HomeReader
 from odf_node.gossip.hearsay import Hearsay
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import PrivateKey, SigningKeyLostError
-from odf_node.ports.datasets import Subscription
+from odf_node.ports.keys import PrivateKey
 from odf_node.ports.progress import Silence
 from odf_node.ports.pushes import PushedHead
+from odf_node.records.datasets import Subscription
+from odf_node.records.errors import SigningKeyLostError
 from odf_node.trust.recovery import Recovery
 from odf_protocol.gossip.item import ItemKind, read_item
 from support.exchange_nodes import TOKEN, TestNode
@@ -48,8 +49,8 @@ def owner(tmp_path: Path, chain: PeerChain) -> Iterator[Node]:
     """Has a recovery key, rotated once, and one block by the new key."""
     judge = Judge.create(tmp_path / "owner")
     PublisherHome(judge).keep(chain)
-    node = Node(Home(judge.home.path), FixedClock(NOW))
-    use = KeyChanging(node.store, node.store, node.keys)
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
+    use = KeyChanging(node.store, node.keys)
     use.prepare(record_of(node), did_key_of(RECOVERY_KEY), signed_with=None, now=NOW)
     use.rotate(record_of(node), now=NOW)
     write(node, "by the new key")
@@ -60,7 +61,7 @@ def owner(tmp_path: Path, chain: PeerChain) -> Iterator[Node]:
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Node]:
     judge = Judge.create(tmp_path / "reader")
-    node = Node(Home(judge.home.path), FixedClock(NOW))
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
     yield node
     node.close()
 
@@ -83,13 +84,13 @@ def pull_from(source: Node, reader: Node) -> Any:
 
 
 def keys_of(node: Node, chain: PeerChain) -> Any:
-    return KeyLogs(node.store, node.store).get_history(chain.id)
+    return KeyLogs(node.store).get_history(chain.id)
 
 
 def test_rotated_dataset_is_pulled_over_http_and_served_on(
     owner: Node, reader: Node, chain: PeerChain, tmp_path: Path
 ) -> None:
-    third = Node(Home(Judge.create(tmp_path / "third").home.path), FixedClock(NOW))
+    third = Node(HomeFolder(Judge.create(tmp_path / "third").home.path), FixedClock(NOW))
 
     async def run() -> None:
         async with served(owner).serving() as address:
@@ -113,7 +114,7 @@ def test_push_brings_the_log(owner: Node, reader: Node, chain: PeerChain) -> Non
         dataset_id=record.id,
         head=record.head,
         signed_head=signed.raw,
-        key_events=KeyLogs(owner.store, owner.store).documents_about(record.id),
+        key_events=KeyLogs(owner.store).documents_about(record.id),
     )
 
     async def run() -> None:
@@ -121,8 +122,7 @@ def test_push_brings_the_log(owner: Node, reader: Node, chain: PeerChain) -> Non
             await push_dataset(
                 f"{address}/cities",
                 offered,
-                chains=owner.store,
-                evidence=owner.store,
+                store=owner.store,
                 objects=owner.objects,
                 settings=ClientSettings(token=TOKEN),
             )
@@ -139,7 +139,7 @@ def test_export_holds_the_log_and_follows_a_key_that_changes_without_a_block(
     asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), Silence()))
     asyncio.run(pull(reader, place.as_uri()))
     assert keys_of(reader, chain) == keys_of(owner, chain)
-    KeyChanging(owner.store, owner.store, owner.keys).rotate(record_of(owner), now=NOW)
+    KeyChanging(owner.store, owner.keys).rotate(record_of(owner), now=NOW)
 
     asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), Silence()))
     before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
@@ -154,7 +154,7 @@ def test_export_holds_the_log_and_follows_a_key_that_changes_without_a_block(
 def test_dataset_that_never_changed_its_key_is_exported_without_a_log(tmp_path: Path, chain: PeerChain) -> None:
     judge = Judge.create(tmp_path / "plain")
     PublisherHome(judge).keep(chain)
-    node = Node(Home(judge.home.path), FixedClock(NOW))
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
     asyncio.run(node.exporting.export(record_of(node), LayoutFolder(tmp_path / "c"), Silence()))
     assert not (tmp_path / "c" / "key-log").exists()
     node.close()
@@ -178,7 +178,7 @@ def restored(tmp_path: Path, chain: PeerChain) -> Iterator[Node]:
     """A backup of the owner's home and keys from before the rotation, on a machine without its memory."""
     old = Judge.create(tmp_path / "restored")
     PublisherHome(old).keep(chain)
-    node = Node(Home(old.home.path), FixedClock(NOW))
+    node = Node(HomeFolder(old.home.path), FixedClock(NOW))
     yield node
     node.close()
 
@@ -189,7 +189,7 @@ def recover_from(owner: Node, node: Node, *, lost_keys: bool = False) -> None:
             served(owner).serving() as address,
             await open_peer(f"{address}/cities", ClientSettings()) as peer,
         ):
-            await Recovery(node.store, node.store, node.store, node.objects, node.keys).recover(
+            await Recovery(node.store, node.objects, node.keys).recover(
                 record_of(node), peer, now=NOW, lost_keys=lost_keys
             )
 
@@ -241,7 +241,7 @@ def test_owner_whose_newer_key_is_lost_goes_on_by_the_recovery_key_key_20(
     recover_from(owner, restored, lost_keys=True)
     with pytest.raises(SigningKeyLostError, match="key recover"):
         write(restored, "without its key")
-    KeyChanging(restored.store, restored.store, restored.keys).recover(
+    KeyChanging(restored.store, restored.keys).recover(
         record_of(restored), PrivateKey(RECOVERY_KEY), stolen_from=3, next_recovery_key=None, now=NOW
     )
     write(restored, "by a new key")
@@ -255,9 +255,9 @@ def test_thief_who_rotated_is_still_outranked_where_no_block_of_his_is_held(
     restored: Node, reader: Node, chain: PeerChain
 ) -> None:
     """KEY-9: the owner's recovery begins where the thief's rotation did, also if the home was made to learn it."""
-    use = KeyChanging(restored.store, restored.store, restored.keys)
+    use = KeyChanging(restored.store, restored.keys)
     use.prepare(record_of(restored), did_key_of(RECOVERY_KEY), signed_with=None, now=NOW)
-    logs = KeyLogs(restored.store, restored.store)
+    logs = KeyLogs(restored.store)
     stolen = KeyLog(chain.key, raws=logs.documents_about(chain.id)).rotate(NEW_KEY, len(chain.blocks))
     logs.learn(chain.id, stolen.raws, now=NOW)
     event = use.recover(record_of(restored), PrivateKey(RECOVERY_KEY), stolen_from=2, next_recovery_key=None, now=NOW)
@@ -278,22 +278,16 @@ def test_old_backup_that_signs_by_a_key_that_was_changed_is_refused_by_readers(
     with pytest.raises(RefusedError, match="KEY-5 head-is-by-the-key-in-force"):
         pull_from(restored, reader)
     assert record_of(reader).head == held
-    assert Disputes(reader.store, reader.store).find_obstacle(chain.id) is None
+    assert Disputes(reader.store).find_obstacle(chain.id) is None
 
 
 def test_gossip_teaches_keys_of_what_matters_here_and_nothing_to_the_owner(
     owner: Node, reader: Node, chain: PeerChain
 ) -> None:
-    items = [read_item(ItemKind.KEY_EVENT, raw) for raw in KeyLogs(owner.store, owner.store).documents_about(chain.id)]
-    told = (
-        HomeReader(
-            owner.store, owner.store, owner.store, owner.store, owner.store, (), frozenset, lambda: True, lambda: None
-        )
-        .read()
-        .news
-    )
+    items = [read_item(ItemKind.KEY_EVENT, raw) for raw in KeyLogs(owner.store).documents_about(chain.id)]
+    told = HomeReader(owner.store, (), frozenset, lambda: True, lambda: None).read().news
     assert [item.raw for item in told if item.kind is ItemKind.KEY_EVENT][: len(items)] == [i.raw for i in items]
-    hearsay = Hearsay(reader.store, reader.store, reader.store, reader.store, reader.store, FixedClock(NOW))
+    hearsay = Hearsay(reader.store, FixedClock(NOW))
     hearsay.accept(items[0])
     assert keys_of(reader, chain).events == ()
     reader.store.put_subscription(Subscription(dataset_id=chain.id, name="cities", url=None, since=NOW))
@@ -301,11 +295,11 @@ def test_gossip_teaches_keys_of_what_matters_here_and_nothing_to_the_owner(
         hearsay.accept(item)
     assert keys_of(reader, chain) == keys_of(owner, chain)
 
-    log = KeyLog(chain.key, raws=KeyLogs(owner.store, owner.store).documents_about(chain.id))
+    log = KeyLog(chain.key, raws=KeyLogs(owner.store).documents_about(chain.id))
     key = owner.keys.find_signing_key(keys_of(owner, chain).current_key)
     assert key is not None
     stolen = replace(log, keys=(key.seed,)).rotate(NEW_KEY, 9)
-    owners = Hearsay(owner.store, owner.store, owner.store, owner.store, owner.store, FixedClock(NOW))
+    owners = Hearsay(owner.store, FixedClock(NOW))
     for raw in stolen.raws:
         owners.accept(read_item(ItemKind.KEY_EVENT, raw))
 

@@ -21,9 +21,9 @@ from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import PullWishes
 from odf_node.exchange.taking import Errand
 from odf_node.front import Table
-from odf_node.home import Home
-from odf_node.ports import DatasetRecord
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
+from odf_node.records.datasets import DatasetRecord
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import DatasetKind, Seed
@@ -40,12 +40,12 @@ URL = "http://127.0.0.1:9/cities"  # nobody answers there
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(tmp_path: Path) -> HomeFolder:
     return Judge.create(tmp_path / "home").home
 
 
 @pytest.fixture
-def node(home: Home) -> Iterator[Node]:
+def node(home: HomeFolder) -> Iterator[Node]:
     with closing(Node(home, FixedClock(NOW))) as node:
         yield node
 
@@ -78,7 +78,7 @@ def grounds(node: Node) -> list[tuple[str, list[int], list[str]]]:
     return found
 
 
-def show(home: Home, capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+def show(home: HomeFolder, capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     assert main(["--home", str(home.path), *words, "-o", "json"]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -290,7 +290,7 @@ def test_file_of_a_held_block_with_other_bytes_is_refused_and_the_copy_stays_as_
 
 
 def test_rows_that_come_later_are_checked_before_anybody_reads_them(
-    home: Home, node: Node, chain: PeerChain, capsys: pytest.CaptureFixture[str]
+    home: HomeFolder, node: Node, chain: PeerChain, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forged = chain.replacing_slice(2, slice_table(CITIES, first_offset=0, at=Timestamp(NOW.seconds)))
     pull(node, forged, ROWS_LATER)
@@ -353,7 +353,7 @@ def test_own_datasets_beside_those_of_others_are_pulled_as_ever(
 
 
 def test_everything_that_shows_trust_says_that_files_are_not_here(
-    home: Home, node: Node, chain: PeerChain, capsys: pytest.CaptureFixture[str]
+    home: HomeFolder, node: Node, chain: PeerChain, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pull(node, chain, METADATA)
 
@@ -373,7 +373,7 @@ def test_everything_that_shows_trust_says_that_files_are_not_here(
 
 
 def test_whoever_needs_the_files_is_told_how_to_get_them(
-    home: Home, node: Node, chain: PeerChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    home: HomeFolder, node: Node, chain: PeerChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pull(node, chain, METADATA)
     for words in (["tail", "cities"], ["verify", "cities"], ["sql", "-c", "SELECT * FROM cities"]):
@@ -388,7 +388,7 @@ def test_whoever_needs_the_files_is_told_how_to_get_them(
     assert not (tmp_path / "there" / "cities" / "refs").exists()
 
 
-def test_absent_files_are_no_damage(home: Home, node: Node, chain: PeerChain, tmp_path: Path) -> None:
+def test_absent_files_are_no_damage(home: HomeFolder, node: Node, chain: PeerChain, tmp_path: Path) -> None:
     pull(node, chain, METADATA)
     damaged: list[str] = []
     state = node.scrubber.run(now=node.now, bytes_per_second=0, wait=lambda _s: False, on_damage=damaged.append)
@@ -398,14 +398,14 @@ def test_absent_files_are_no_damage(home: Home, node: Node, chain: PeerChain, tm
     assert (repaired.is_whole, repaired.absent_objects, repaired.mended_objects) == (True, 2, 0)
 
     back_up(home, tmp_path / "backup", Silence().advance)
-    restored = Home(tmp_path / "restored")
+    restored = HomeFolder(tmp_path / "restored")
     restore(restored, tmp_path / "backup", Silence().advance)
     with closing(Node(restored, FixedClock(NOW))) as other:
         assert held(other).trust is Trust.METADATA
         assert pull(other, chain).record.trust is Trust.SIGNED
 
 
-def test_backup_takes_unread_files_along(node: Node, home: Home, chain: PeerChain, tmp_path: Path) -> None:
+def test_backup_takes_unread_files_along(node: Node, home: HomeFolder, chain: PeerChain, tmp_path: Path) -> None:
     pull(node, chain, ROWS_LATER)
     back_up(home, tmp_path / "backup", Silence().advance)
     gone, kept = chain.files
@@ -413,7 +413,7 @@ def test_backup_takes_unread_files_along(node: Node, home: Home, chain: PeerChai
     back_up(home, tmp_path / "later", Silence().advance)
 
     for folder, files in (("backup", {gone, kept}), ("later", {kept})):
-        restored = Home(tmp_path / f"restored-{folder}")
+        restored = HomeFolder(tmp_path / f"restored-{folder}")
         restore(restored, tmp_path / folder, Silence().advance)
         with closing(Node(restored, FixedClock(NOW))) as other:
             assert set(other.objects.iter_hashes()) == files
@@ -465,7 +465,7 @@ def source(tmp_path: Path, chain: PeerChain) -> str:
 
 
 def test_tail_fetches_the_last_slice_alone_and_pull_the_rest(
-    home: Home, node: Node, chain: PeerChain, source: str, capsys: pytest.CaptureFixture[str]
+    home: HomeFolder, node: Node, chain: PeerChain, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (pulled,) = show(home, capsys, "pull", source, "--metadata-only")
     assert (pulled["portion"], pulled["trust"], pulled["newRows"]) == ("metadata-only", "metadata-only", 6)
@@ -494,7 +494,9 @@ def test_query_needs_the_slices_of_what_it_names_up_to_its_time(node: Node, chai
     assert needed("SELECT 1") == []
 
 
-def test_verify_fetches_what_it_reads(home: Home, node: Node, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_fetches_what_it_reads(
+    home: HomeFolder, node: Node, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     show(home, capsys, "pull", source, "--metadata-only")
     (finding,) = show(home, capsys, "verify", "cities")
     assert (finding["valid"], finding["rows"]) == (True, 6)
@@ -523,7 +525,7 @@ def test_rows_that_nobody_checked_for_this_dataset_reach_no_program(node: Node, 
 
 @pytest.mark.parametrize("portion", ["--metadata-only", "--rows-later"])
 def test_program_reads_a_copy_that_came_without_files_or_rows(
-    portion: str, home: Home, node: Node, source: str, capsys: pytest.CaptureFixture[str]
+    portion: str, home: HomeFolder, node: Node, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show(home, capsys, "pull", source, portion)
     assert Table(node, held(node)).changes(after=3).to_arrow().num_rows == 2
@@ -533,7 +535,7 @@ def test_program_reads_a_copy_that_came_without_files_or_rows(
 
 
 def test_slice_whose_rows_are_not_what_the_block_says_does_not_stay(
-    home: Home, node: Node, chain: PeerChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    home: HomeFolder, node: Node, chain: PeerChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forged = chain.replacing_slice(2, slice_table(CITIES, first_offset=0, at=Timestamp(NOW.seconds)))
     publisher = PublisherHome(Judge.create(tmp_path / "publisher"))
@@ -549,13 +551,13 @@ def test_slice_whose_rows_are_not_what_the_block_says_does_not_stay(
     assert not node.objects.has(bad)
 
 
-def test_files_of_a_root_are_not_dropped(home: Home, node: Node, chain: PeerChain) -> None:
+def test_files_of_a_root_are_not_dropped(home: HomeFolder, node: Node, chain: PeerChain) -> None:
     pull(node, chain)
     assert main(["--home", str(home.path), "cache", "drop", "cities"]) == 2
     assert set(node.objects.iter_hashes()) == set(chain.files)
 
 
-def test_cache_list_says_what_is_here(home: Home, node: Node, chain: PeerChain, capsys: Any) -> None:
+def test_cache_list_says_what_is_here(home: HomeFolder, node: Node, chain: PeerChain, capsys: Any) -> None:
     pull(node, chain.up_to(2))
     pull(node, chain, METADATA)
     (row,) = show(home, capsys, "cache", "list")
@@ -565,7 +567,7 @@ def test_cache_list_says_what_is_here(home: Home, node: Node, chain: PeerChain, 
 
 
 def test_file_that_came_for_another_dataset_is_not_taken_for_this_one(
-    home: Home, node: Node, chain: PeerChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    home: HomeFolder, node: Node, chain: PeerChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pull(node, chain)
     first, last = chain.files
@@ -583,7 +585,7 @@ def test_file_that_came_for_another_dataset_is_not_taken_for_this_one(
 
 @pytest.mark.parametrize("portion", ["--metadata-only", "--rows-later"])
 def test_what_is_taken_back_is_checked_when_the_last_rows_come(
-    portion: str, home: Home, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    portion: str, home: HomeFolder, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forged = root_chain(tmp_path, slices=1).add_rows([("Lima", 1)], op=[1])
     publisher = PublisherHome(Judge.create(tmp_path / "publisher"))

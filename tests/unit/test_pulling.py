@@ -19,10 +19,10 @@ from odf_node.exchange.following import Follower
 from odf_node.exchange.pulling import name_in_url
 from odf_node.exchange.receiving import PushJudge
 from odf_node.exchange.taking import Errand
-from odf_node.ports.access import READS_EVERYTHING
-from odf_node.ports.datasets import Subscription
-from odf_node.ports.object_names import open_arrivals
 from odf_node.ports.peer_client import PeerHead
+from odf_node.records.access import READS_EVERYTHING
+from odf_node.records.datasets import Subscription
+from odf_node.store.object_names import open_arrivals
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import DatasetKind, Seed, SetInfo
@@ -327,7 +327,7 @@ def test_address_without_a_name_asks_for_one(url: str) -> None:
 
 def consider(node: Node, chain: PeerChain, *, name: str, says_identity: bool = True) -> None:
     offered = PeerHead(head=chain.head, name=name, dataset_id=chain.id if says_identity else None)
-    judge = PushJudge(node.store, node.store, node.store, node.taking)
+    judge = PushJudge(node.store, node.taking)
     asyncio.run(judge.consider(offered, actor="token", reads=READS_EVERYTHING))
 
 
@@ -373,7 +373,7 @@ def test_refused_pull_leaves_no_line_in_the_audit_log(node: Node, judge: Judge, 
 
 
 def test_push_is_told_to_the_audit_log_with_who_pushed(node: Node, chain: PeerChain) -> None:
-    judge = PushJudge(node.store, node.store, node.store, node.taking)
+    judge = PushJudge(node.store, node.taking)
 
     async def push() -> None:
         peer = OfferingPeer(chain)
@@ -405,9 +405,8 @@ def test_subscription_is_told_to_the_audit_log(node: Node, chain: PeerChain) -> 
         return OfferingPeer(chain)
 
     async def follow() -> None:
-        ports = [node.store] * 5
         said = node.read_policies
-        follower = Follower(*ports, lambda: node.taking, open_peer, said, lambda *_, **__: None)  # type: ignore[arg-type]
+        follower = Follower(node.store, lambda: node.taking, open_peer, said, lambda *_, **__: None)  # type: ignore[arg-type]
         await follower.look(News(), asyncio.Event())
 
     asyncio.run(follow())

@@ -7,7 +7,7 @@ import pytest
 
 from odf_node.composition import Node
 from odf_node.datasets.chains import iter_decoded
-from odf_node.ports import DatasetRecord
+from odf_node.records.datasets import DatasetRecord
 from odf_protocol.events import AddData
 from odf_protocol.multihash import Multihash
 from support.offers import Judge, PublisherHome, root_chain

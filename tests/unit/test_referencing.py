@@ -19,7 +19,7 @@ from support.offers import CITIES, MORE_CITIES, NOON, Judge, parquet_bytes, root
 @contextmanager
 def references(judge: Judge):
     with judge.opened() as store:
-        yield References(store, store, judge.objects, RowsFolder(judge.home))
+        yield References(store, judge.objects, RowsFolder(judge.home))
 
 
 def name_of(judge: Judge) -> str:
@@ -77,7 +77,7 @@ def test_what_comes_while_rows_are_read_is_neither_read_nor_said_to_be(tmp_path:
     judge.accept(chain)
     with judge.opened() as store:
         growing = Growing(store, chain.head.sequence_number)
-        known = References(growing, store, judge.objects, RowsFolder(judge.home))
+        known = References(growing, judge.objects, RowsFolder(judge.home))
         late = Timestamp(chain.blocks[-1].system_time.seconds + 1000)
         rows, seen = known.get(str(chain.id), late)
         assert (cities(rows), seen.head) == ({*CITIES}, chain.blocks[-2].hash)

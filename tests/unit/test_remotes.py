@@ -17,10 +17,9 @@ from odf_node.composition import Node
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.pulling import PullWishes
 from odf_node.exchange.remotes import UnknownRepositoryError
-from odf_node.home import Home
-from odf_node.ports import RemoteDirection
-from odf_node.ports.datasets import ADDRESS_SCHEMES
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
+from odf_node.records.datasets import ADDRESS_SCHEMES, RemoteDirection
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import DatasetKind, Seed
@@ -35,7 +34,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
-    with closing(Node(Home(tmp_path / "reader"), FixedClock(NOW))) as node:
+    with closing(Node(HomeFolder(tmp_path / "reader"), FixedClock(NOW))) as node:
         yield node
 
 

@@ -8,8 +8,8 @@ from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.datasets.naming import Renaming
 from odf_node.errors import UsageError
-from odf_node.ports.datasets import Subscription
-from odf_node.ports.errors import NameTakenError
+from odf_node.records.datasets import Subscription
+from odf_node.records.errors import NameTakenError
 from odf_protocol.errors import MalformedError
 from support.offers import NOW, Judge, PublisherHome, root_chain
 from support.signing import OTHER_KEY

@@ -9,7 +9,7 @@ import pytest
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.key_files import FOLDER_VARIABLE, write_mark
 from odf_node.composition import Node
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.renewing import AFTER_FAILURE_S, HeadRenewal
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
@@ -50,8 +50,8 @@ def publishing(tmp_path: Path) -> Iterator[Publishing]:
     chain = root_chain(tmp_path)
     judge = Judge.create(tmp_path / "home")
     PublisherHome(judge).keep(chain)
-    node = Node(Home(judge.home.path), FixedClock(NOW))
-    yield Publishing(node, chain, HeadRenewal(node.store, node.store, node.objects, node.keys))
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
+    yield Publishing(node, chain, HeadRenewal(node.store, node.objects, node.keys))
     node.close()
 
 
@@ -74,7 +74,7 @@ def test_shorter_interval_counts_at_once(publishing: Publishing) -> None:
 def test_restarted_daemon_does_not_sign_what_is_fresh(publishing: Publishing) -> None:
     publishing.names_renewed(60)
     node = publishing.node
-    assert HeadRenewal(node.store, node.store, node.objects, node.keys).renew_due(RULE, later(120)) == []
+    assert HeadRenewal(node.store, node.objects, node.keys).renew_due(RULE, later(120)) == []
 
 
 def test_head_that_is_dated_ahead_a_little_is_left_alone(publishing: Publishing) -> None:
@@ -132,7 +132,7 @@ def test_frozen_dataset_gets_no_newer_head(publishing: Publishing) -> None:
     chain, node = publishing.chain, publishing.node
     other = chain.signed_head(block_hash=Multihash.of_sha3_256(b"other"))
     proof = prove_equivocation(EquivocationKind.HEADS, chain.signed_head(), other)
-    Disputes(node.store, node.store).learn([proof.raw], chain.id, now=NOW)
+    Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
 
     (done,) = publishing.renewal.renew_due(RULE, later(60))
 

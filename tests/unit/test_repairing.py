@@ -12,9 +12,9 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.cli.main import main
 from odf_node.composition import Node
-from odf_node.home import Home
-from odf_node.ports import Remote, RemoteDirection
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
+from odf_node.records.datasets import Remote, RemoteDirection
 from odf_node.upkeep.repairing import RepairReport
 from support.offers import NOW, Judge, PeerChain, PublisherHome
 
@@ -22,14 +22,14 @@ NOWHERE = "http://127.0.0.1:9/cities"
 
 
 @pytest.fixture
-def home(tmp_path: Path, chain: PeerChain) -> Home:
+def home(tmp_path: Path, chain: PeerChain) -> HomeFolder:
     publisher = PublisherHome(Judge.create(tmp_path / "home"))
     publisher.keep(chain)
     return publisher.judge.home
 
 
 @pytest.fixture
-def source(tmp_path: Path, home: Home) -> str:
+def source(tmp_path: Path, home: HomeFolder) -> str:
     """The same dataset, whole, in a folder."""
     with closing(Node(home, FixedClock(NOW))) as node:
         (record,) = node.store.list_datasets()
@@ -39,79 +39,79 @@ def source(tmp_path: Path, home: Home) -> str:
         return target.url
 
 
-def repair(home: Home, *sources: str) -> RepairReport:
+def repair(home: HomeFolder, *sources: str) -> RepairReport:
     with closing(Node(home, FixedClock(NOW))) as node:
         (record,) = node.store.list_datasets()
         return asyncio.run(node.repairing.repair(record, sources, Silence()))
 
 
-def audited(home: Home) -> list[tuple[str, str, str]]:
+def audited(home: HomeFolder) -> list[tuple[str, str, str]]:
     with closing(Node(home, FixedClock(NOW))) as node:
         return [(e.command, e.subject, e.detail) for e in node.store.iter_audit(limit=9)]
 
 
-def change(home: Home, statement: str, *values: object) -> None:
+def change(home: HomeFolder, statement: str, *values: object) -> None:
     """Change the database behind its back."""
     with closing(sqlite3.connect(home.database)) as connection, connection:
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute(statement, values)
 
 
-def contents(home: Home, chain: PeerChain) -> tuple[object, ...]:
+def contents(home: HomeFolder, chain: PeerChain) -> tuple[object, ...]:
     """Everything that a repair has to bring back."""
     with closing(Node(home, FixedClock(NOW))) as node:
         blocks = list(node.store.iter_blocks(chain.id))
         return blocks, [node.objects.get_path(item).read_bytes() for item in chain.files]
 
 
-def object_path(home: Home, chain: PeerChain, number: int = 0) -> Path:
+def object_path(home: HomeFolder, chain: PeerChain, number: int = 0) -> Path:
     object_hash = list(chain.files)[number]
     return home.objects / object_hash.digest[:1].hex() / str(object_hash)
 
 
-def flip(home: Home, chain: PeerChain) -> None:
+def flip(home: HomeFolder, chain: PeerChain) -> None:
     path = object_path(home, chain)
     path.write_bytes(b"x" + path.read_bytes()[1:])
 
 
-def remove(home: Home, chain: PeerChain) -> None:
+def remove(home: HomeFolder, chain: PeerChain) -> None:
     object_path(home, chain).unlink()
 
 
-def truncate(home: Home, chain: PeerChain) -> None:
+def truncate(home: HomeFolder, chain: PeerChain) -> None:
     object_path(home, chain).write_bytes(b"")
 
 
-def remove_all(home: Home, chain: PeerChain) -> None:
+def remove_all(home: HomeFolder, chain: PeerChain) -> None:
     for number in range(len(chain.files)):
         object_path(home, chain, number).unlink()
 
 
-def rot_block(home: Home, chain: PeerChain) -> None:
+def rot_block(home: HomeFolder, chain: PeerChain) -> None:
     change(home, "UPDATE blocks SET raw = zeroblob(length(raw)) WHERE sequence_number = 2")
 
 
-def rot_head(home: Home, chain: PeerChain) -> None:
+def rot_head(home: HomeFolder, chain: PeerChain) -> None:
     change(home, "UPDATE blocks SET raw = zeroblob(10) WHERE sequence_number = 3")
 
 
-def rot_hash(home: Home, chain: PeerChain) -> None:
+def rot_hash(home: HomeFolder, chain: PeerChain) -> None:
     change(home, "UPDATE blocks SET hash = zeroblob(3) WHERE sequence_number = 1")
 
 
-def swap_block(home: Home, chain: PeerChain) -> None:
+def swap_block(home: HomeFolder, chain: PeerChain) -> None:
     change(home, "UPDATE blocks SET raw = (SELECT raw FROM blocks WHERE sequence_number = 0) WHERE sequence_number = 1")
 
 
-def lose_block(home: Home, chain: PeerChain) -> None:
+def lose_block(home: HomeFolder, chain: PeerChain) -> None:
     change(home, "DELETE FROM blocks WHERE sequence_number = 1")
 
 
-def rot_blocks(home: Home, chain: PeerChain) -> None:
+def rot_blocks(home: HomeFolder, chain: PeerChain) -> None:
     change(home, "UPDATE blocks SET raw = x'00'")
 
 
-def rot_everything(home: Home, chain: PeerChain) -> None:
+def rot_everything(home: HomeFolder, chain: PeerChain) -> None:
     rot_blocks(home, chain)
     remove_all(home, chain)
 
@@ -133,7 +133,12 @@ LOSSES = {
 
 @pytest.mark.parametrize(("lose", "blocks", "objects"), LOSSES.values(), ids=LOSSES)
 def test_what_was_lost_is_mended_byte_by_byte(
-    lose: Callable[[Home, PeerChain], None], blocks: int, objects: int, home: Home, chain: PeerChain, source: str
+    lose: Callable[[HomeFolder, PeerChain], None],
+    blocks: int,
+    objects: int,
+    home: HomeFolder,
+    chain: PeerChain,
+    source: str,
 ) -> None:
     before = contents(home, chain)
     lose(home, chain)
@@ -147,7 +152,7 @@ def test_what_was_lost_is_mended_byte_by_byte(
     assert audited(home) == [("repair", "cities", f"{blocks} blocks, {objects} objects")]
 
 
-def test_whole_dataset_asks_nobody(home: Home) -> None:
+def test_whole_dataset_asks_nobody(home: HomeFolder) -> None:
     report = repair(home, NOWHERE)
     assert (report.is_whole, report.failures, report.checked_blocks, report.checked_objects) == (True, [], 4, 2)
     assert audited(home) == []
@@ -155,7 +160,7 @@ def test_whole_dataset_asks_nobody(home: Home) -> None:
 
 @pytest.mark.parametrize("lose", [flip, remove, rot_block, lose_block])
 def test_loss_without_a_source_is_named_and_left_as_it_was(
-    lose: Callable[[Home, PeerChain], None], home: Home, chain: PeerChain
+    lose: Callable[[HomeFolder, PeerChain], None], home: HomeFolder, chain: PeerChain
 ) -> None:
     lose(home, chain)
     path = object_path(home, chain)
@@ -168,7 +173,9 @@ def test_loss_without_a_source_is_named_and_left_as_it_was(
     assert (path.read_bytes() if path.exists() else None) == before
 
 
-def test_source_that_has_other_bytes_mends_nothing(home: Home, chain: PeerChain, source: str, tmp_path: Path) -> None:
+def test_source_that_has_other_bytes_mends_nothing(
+    home: HomeFolder, chain: PeerChain, source: str, tmp_path: Path
+) -> None:
     flip(home, chain)
     damaged = object_path(home, chain).read_bytes()
     lie = tmp_path / "backup" / "cities" / "data" / str(next(iter(chain.files)))
@@ -181,7 +188,7 @@ def test_source_that_has_other_bytes_mends_nothing(home: Home, chain: PeerChain,
     assert object_path(home, chain).read_bytes() == damaged
 
 
-def test_block_of_another_hash_is_not_taken(home: Home, chain: PeerChain, source: str, tmp_path: Path) -> None:
+def test_block_of_another_hash_is_not_taken(home: HomeFolder, chain: PeerChain, source: str, tmp_path: Path) -> None:
     rot_block(home, chain)
     lie = tmp_path / "backup" / "cities" / "blocks" / str(chain.blocks[2].hash)
     lie.write_bytes(chain.blocks[1].raw)
@@ -189,7 +196,9 @@ def test_block_of_another_hash_is_not_taken(home: Home, chain: PeerChain, source
     assert "block 2 is damaged" in repair(home, source).left
 
 
-def test_next_source_gives_what_the_first_one_lacks(home: Home, chain: PeerChain, source: str, tmp_path: Path) -> None:
+def test_next_source_gives_what_the_first_one_lacks(
+    home: HomeFolder, chain: PeerChain, source: str, tmp_path: Path
+) -> None:
     remove_all(home, chain)
     first, second = (str(item) for item in chain.files)
     other = tmp_path / "other" / "cities"
@@ -204,7 +213,7 @@ def test_next_source_gives_what_the_first_one_lacks(home: Home, chain: PeerChain
     assert (held / second).exists()
 
 
-def test_own_dataset_is_mended_from_where_it_was_pushed(home: Home, chain: PeerChain, source: str) -> None:
+def test_own_dataset_is_mended_from_where_it_was_pushed(home: HomeFolder, chain: PeerChain, source: str) -> None:
     with closing(Node(home, FixedClock(NOW))) as node:
         node.store.put_remote(Remote(chain.id, RemoteDirection.PUSH, source))
     flip(home, chain)
@@ -212,7 +221,7 @@ def test_own_dataset_is_mended_from_where_it_was_pushed(home: Home, chain: PeerC
 
 
 def test_command_says_what_it_mended_and_what_it_could_not(
-    home: Home, chain: PeerChain, source: str, capsys: pytest.CaptureFixture[str]
+    home: HomeFolder, chain: PeerChain, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flip(home, chain)
     assert main(["repair", "--home", str(home.path)]) == 6

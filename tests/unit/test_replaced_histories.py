@@ -16,10 +16,11 @@ from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.receiving import PushJudge
 from odf_node.exchange.taking import Errand
-from odf_node.home import Home
-from odf_node.ports import DatasetRecord, Head
-from odf_node.ports.access import READS_EVERYTHING
-from odf_node.ports.object_names import open_arrivals
+from odf_node.home_folder import HomeFolder
+from odf_node.records.access import READS_EVERYTHING
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store.object_names import open_arrivals
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
 from support.offering_peer import OfferingPeer
@@ -32,7 +33,7 @@ URL = "http://peer.example/cities"
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
     judge = Judge.create(tmp_path / "home")
-    node = Node(Home(judge.home.path), FixedClock(NOW))
+    node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
     yield node
     node.close()
 
@@ -169,7 +170,7 @@ def test_forced_push_replaces_only_with_leave(node: Node, tmp_path: Path) -> Non
     )
 
     def push(**wishes: Any) -> Head:
-        judge = PushJudge(node.store, node.store, node.store, node.taking)
+        judge = PushJudge(node.store, node.taking)
         peer = OfferingPeer(other, has_signatures=False)
         with node.objects.writing(), open_arrivals(node.store, node.objects, other.id, "push:token") as peer.arrivals:
             return asyncio.run(judge.receive(peer, actor="token", reads=READS_EVERYTHING, **wishes)).head

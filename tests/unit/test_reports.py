@@ -13,9 +13,10 @@ from odf_node.cli.reports import Report, ReportLog, describe_report, report_to_j
 from odf_node.derive.chain_log import describe_event
 from odf_node.derive.step_figures import TransformReport
 from odf_node.ingest.report import IngestReport
-from odf_node.ports import DatasetRecord, Head, Origin
+from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.row_counts import RowCounts
 from odf_protocol.events import AddData, DatasetKind, DataSlice, OffsetInterval
+from odf_protocol.head import Head
 from odf_protocol.policy import Decision, Trust
 from support.store_values import NOON, dataset_id, did_key, object_hash
 

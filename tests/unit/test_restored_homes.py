@@ -12,8 +12,8 @@ from odf_node.adapters.home_backup import back_up
 from odf_node.adapters.key_backup import back_up_keys, restore_keys
 from odf_node.adapters.key_files import FOLDER_VARIABLE
 from odf_node.cli.main import main
-from odf_node.home import Home
-from odf_node.ports import HomeFullError
+from odf_node.home_folder import HomeFolder
+from odf_node.records.errors import HomeFullError
 from support.key_places import Place
 from support.syscall_steps import CAN_REFUSE, run_refused
 
@@ -23,7 +23,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """A publisher with a backup, and a change of key after it."""
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "marks"))
     place = Place.create(tmp_path / "now", tmp_path)
-    home = Home(place.folder / "home")
+    home = HomeFolder(place.folder / "home")
     back_up(home, tmp_path / "backup", lambda _: None)
     back_up_keys(home, tmp_path / "keys.tar")
     assert place.key("rotate", "cities") == 0
@@ -87,7 +87,7 @@ def test_disk_that_fills_up_leaves_no_half_of_a_key_and_the_same_command_goes_on
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """HOME-44: a key that was cut was one that is there, and stayed so for ever."""
-    home = Home(tmp_path / "other")
+    home = HomeFolder(tmp_path / "other")
     real = io.FileIO.write
     left = [200]
 
@@ -113,7 +113,7 @@ def test_disk_that_fills_up_leaves_no_half_of_a_key_and_the_same_command_goes_on
 @pytest.mark.skipif(not CAN_REFUSE, reason="makes system calls of Linux on x86-64 fail")
 def test_file_of_keys_that_finds_no_room_is_not_there(place: Place, tmp_path: Path) -> None:
     """HOME-42: half of the keys would be taken for all of them, and the second try refused."""
-    home, target = Home(place.folder / "home"), tmp_path / "all.tar"
+    home, target = HomeFolder(place.folder / "home"), tmp_path / "all.tar"
 
     def write() -> None:
         with pytest.raises(HomeFullError):

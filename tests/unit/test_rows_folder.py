@@ -9,22 +9,22 @@ import pytest
 
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.rows_folder import IN_USE_S, RowsFolder
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.rows import RowsRoom
 from odf_protocol.multihash import Multihash
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
+def home(tmp_path: Path) -> HomeFolder:
+    return HomeFolder(tmp_path / "home")
 
 
 @pytest.fixture
-def rows(home: Home) -> RowsFolder:
+def rows(home: HomeFolder) -> RowsFolder:
     return RowsFolder(home)
 
 
-def store(home: Home, content: bytes) -> Multihash:
+def store(home: HomeFolder, content: bytes) -> Multihash:
     """Keep an object."""
     name, objects = Multihash.of_sha3_256(content), ObjectFolder(home)
     with objects.writing(), objects.stage() as staged:
@@ -41,7 +41,7 @@ def make(rows: RowsFolder, name: Multihash, content: bytes) -> Path:
     return path
 
 
-def test_rows_are_found_once_they_are_made(home: Home, rows: RowsFolder) -> None:
+def test_rows_are_found_once_they_are_made(home: HomeFolder, rows: RowsFolder) -> None:
     name = store(home, b"object")
     assert rows.find(name) is None
 
@@ -52,7 +52,7 @@ def test_rows_are_found_once_they_are_made(home: Home, rows: RowsFolder) -> None
     assert (rows.measure(), rows.get_size(name)) == (RowsRoom(1, 4), 4)
 
 
-def test_rows_whose_making_fails_leave_nothing(home: Home, rows: RowsFolder) -> None:
+def test_rows_whose_making_fails_leave_nothing(home: HomeFolder, rows: RowsFolder) -> None:
     name = store(home, b"object")
 
     def fail() -> None:
@@ -68,7 +68,7 @@ def test_rows_whose_making_fails_leave_nothing(home: Home, rows: RowsFolder) -> 
 
 
 @pytest.mark.parametrize("damage", [b"rowz", b"ro", b""], ids=["changed", "cut", "empty"])
-def test_damaged_rows_count_as_absent_and_can_be_made_again(home: Home, rows: RowsFolder, damage: bytes) -> None:
+def test_damaged_rows_count_as_absent_and_can_be_made_again(home: HomeFolder, rows: RowsFolder, damage: bytes) -> None:
     name = store(home, b"object")
     make(rows, name, b"rows").write_bytes(damage)
 
@@ -77,7 +77,7 @@ def test_damaged_rows_count_as_absent_and_can_be_made_again(home: Home, rows: Ro
     assert rows.measure().files == 1
 
 
-def test_rows_that_are_made_anew_are_never_absent_for_another_command(home: Home, rows: RowsFolder) -> None:
+def test_rows_that_are_made_anew_are_never_absent_for_another_command(home: HomeFolder, rows: RowsFolder) -> None:
     name = store(home, b"object")
     make(rows, name, b"rows")
     is_made, seen = threading.Event(), []
@@ -100,7 +100,7 @@ def test_rows_that_are_made_anew_are_never_absent_for_another_command(home: Home
     assert all(seen)
 
 
-def test_object_of_our_own_writer_is_taken_without_a_copy(home: Home, rows: RowsFolder) -> None:
+def test_object_of_our_own_writer_is_taken_without_a_copy(home: HomeFolder, rows: RowsFolder) -> None:
     name = store(home, b"object")
     path = ObjectFolder(home).get_path(name)
 
@@ -112,7 +112,7 @@ def test_object_of_our_own_writer_is_taken_without_a_copy(home: Home, rows: Rows
     assert (rows.measure(), rows.get_size(name)) == (RowsRoom(1, 0), 0)
 
 
-def test_decayed_object_that_was_taken_counts_as_absent(home: Home, rows: RowsFolder) -> None:
+def test_decayed_object_that_was_taken_counts_as_absent(home: HomeFolder, rows: RowsFolder) -> None:
     name = store(home, b"object")
     path = ObjectFolder(home).get_path(name)
     rows.adopt(name, path)
@@ -121,7 +121,7 @@ def test_decayed_object_that_was_taken_counts_as_absent(home: Home, rows: RowsFo
     assert rows.find(name) is None
 
 
-def test_clearing_removes_what_takes_room_and_nothing_else(home: Home, rows: RowsFolder) -> None:
+def test_clearing_removes_what_takes_room_and_nothing_else(home: HomeFolder, rows: RowsFolder) -> None:
     own, other = store(home, b"own"), store(home, b"other")
     rows.adopt(own, ObjectFolder(home).get_path(own))
     make(rows, other, b"rows")
@@ -131,7 +131,7 @@ def test_clearing_removes_what_takes_room_and_nothing_else(home: Home, rows: Row
     assert rows.find(own) is not None
 
 
-def test_rows_go_with_their_object(home: Home, rows: RowsFolder) -> None:
+def test_rows_go_with_their_object(home: HomeFolder, rows: RowsFolder) -> None:
     own, other = store(home, b"own"), store(home, b"other")
     rows.adopt(own, ObjectFolder(home).get_path(own))
     make(rows, other, b"rows")
@@ -142,7 +142,7 @@ def test_rows_go_with_their_object(home: Home, rows: RowsFolder) -> None:
     assert rows.measure() == RowsRoom()
 
 
-def test_beyond_the_bound_what_was_used_longest_ago_goes_first(home: Home) -> None:
+def test_beyond_the_bound_what_was_used_longest_ago_goes_first(home: HomeFolder) -> None:
     rows = RowsFolder(home, 25)
     names = [store(home, b"%d" % n) for n in range(4)]
     now = time.time()
@@ -155,7 +155,7 @@ def test_beyond_the_bound_what_was_used_longest_ago_goes_first(home: Home) -> No
     assert [rows.find(name) is not None for name in names] == [True, True, False, False]
 
 
-def test_what_a_request_may_still_read_is_not_trimmed(home: Home) -> None:
+def test_what_a_request_may_still_read_is_not_trimmed(home: HomeFolder) -> None:
     rows = RowsFolder(home, 1)
     name = store(home, b"object")
     make(rows, name, bytes(10))

@@ -59,7 +59,7 @@ def test_own_roots_with_a_source_and_own_derivatives_can_be_named(node: Node, ju
     derivative = PeerChain(tmp_path, name="derived", key=OTHER_KEY)
     derivative.add(Seed(dataset_id=derivative.id, dataset_kind=DatasetKind.DERIVATIVE))
     home.keep(derivative.add(select("SELECT * FROM polled", root.id)))
-    found = {each.name: each for each in CandidateReader(node.chains).list_candidates()}
+    found = {each.name: each for each in CandidateReader(node.store).list_candidates()}
     assert set(found) == {"polled", "derived"}
     assert (found["polled"].scheme, found["polled"].host) == ("https", "data.example")
     assert found["derived"].inputs == (root.id,)
@@ -73,15 +73,15 @@ def test_source_of_a_strange_address_keeps_no_other_from_its_schedule(
     home = PublisherHome(judge)
     home.keep(polled(tmp_path, "strange", url, NEW_KEY))
     home.keep(polled(tmp_path, "plain", "file:///data/a.csv", OTHER_KEY))
-    found = {each.name: each.host for each in CandidateReader(node.chains).list_candidates()}
+    found = {each.name: each.host for each in CandidateReader(node.store).list_candidates()}
     assert set(found) == {"strange", "plain"}
     assert found["plain"] is None
 
 
 def test_datasets_of_others_cannot_be_named(node: Node, judge: Judge, tmp_path: Path) -> None:
     judge.accept(polled(tmp_path, "theirs", "https://data.example/a.csv", DATASET_KEY))
-    assert [record.name for record in node.chains.list_datasets()] == ["theirs"]
-    assert CandidateReader(node.chains).list_candidates() == []
+    assert [record.name for record in node.store.list_datasets()] == ["theirs"]
+    assert CandidateReader(node.store).list_candidates() == []
 
 
 def test_schedule_of_a_manifest_is_read_from_the_chain_and_nothing_of_one_that_cannot_be_followed(
@@ -93,7 +93,7 @@ def test_schedule_of_a_manifest_is_read_from_the_chain_and_nothing_of_one_that_c
         item = AttachmentEmbedded(path=SCHEDULE_PATH, content=text)
         chain = polled(tmp_path, name, "file:///data/a.csv", key)
         home.keep(chain.add(SetAttachments(attachments=AttachmentsEmbedded(items=(item,)))))
-    found = {each.name: each.schedule for each in CandidateReader(node.chains).list_candidates()}
+    found = {each.name: each.schedule for each in CandidateReader(node.store).list_candidates()}
     assert found == {"daily": Schedule(datasets="daily", cron="0 4 * * *", time_zone="Europe/Berlin"), "odd": None}
 
 

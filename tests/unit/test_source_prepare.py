@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
-from odf_node.ports import SourceRefusedError, SourceTooLargeError
-from odf_node.ports.sources import Commands
+from odf_node.ports.sources import Commands, SourceRefusedError, SourceTooLargeError
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import CompressionFormat, PrepStep, PrepStepDecompress, PrepStepPipe
 

@@ -10,8 +10,7 @@ import pytest
 
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.adapters.sources.database import parse_table_url
-from odf_node.ports import Fetched, SourceNotFoundError, SourceUnavailableError, UpToDate
-from odf_node.ports.sources import SourceRefusedError
+from odf_node.ports.sources import Fetched, SourceNotFoundError, SourceRefusedError, SourceUnavailableError, UpToDate
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import FetchStepUrl, SourceState
 from odf_protocol.timestamp import Timestamp

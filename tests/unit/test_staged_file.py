@@ -10,7 +10,7 @@ import pytest
 
 from odf_node.adapters.staged_file import StagedFile
 from odf_node.adapters.staged_stream import StagedStream
-from odf_node.ports.errors import HomeFullError
+from odf_node.records.errors import HomeFullError
 from odf_protocol.multihash import Multihash
 from support.event_loop import in_loop
 

@@ -9,8 +9,8 @@ import pytest
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.derive.engine_usage import EngineUsage
-from odf_node.ports import QuarantineFile, SeenHead
-from odf_node.ports.quarantine import Fate, RowId, Settlement, WaitingBatch
+from odf_node.records.evidence import SeenHead
+from odf_node.records.quarantine import Fate, QuarantineFile, RowId, Settlement, WaitingBatch
 from odf_node.upkeep.status import Condition, NodeStatus
 from odf_protocol.events import AddPushSource, DatasetKind, Seed, SetPollingSource
 from odf_protocol.multihash import Multihash
@@ -20,13 +20,8 @@ from support.signing import NEW_KEY, OTHER_KEY
 
 
 def found(node: Node) -> list[tuple[Condition, str | None, str, str]]:
-    usage = EngineUsage(node.store, node.store, node.engine_shelf)
+    usage = EngineUsage(node.store, node.engine_shelf)
     report = NodeStatus(
-        node.store,
-        node.store,
-        node.store,
-        node.store,
-        node.store,
         node.store,
         node.objects,
         node.refusals,

@@ -9,7 +9,7 @@ import pytest
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.daemon.stoppable_work import StoppableWork
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 
 
 class NodeWithoutEngines(Node):
@@ -27,11 +27,11 @@ class NodeWithoutEngines(Node):
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
+def home(tmp_path: Path) -> HomeFolder:
+    return HomeFolder(tmp_path / "home")
 
 
-def open_node(home: Home) -> Node:
+def open_node(home: HomeFolder) -> Node:
     return Node(home, clock=SystemClock())
 
 
@@ -39,21 +39,21 @@ async def wait_for_ever(node: Node) -> None:
     await asyncio.Event().wait()
 
 
-def test_work_that_ends_by_itself_gives_its_result(home: Home) -> None:
-    async def tell(node: Node) -> Home:
+def test_work_that_ends_by_itself_gives_its_result(home: HomeFolder) -> None:
+    async def tell(node: Node) -> HomeFolder:
         return node.home
 
     assert StoppableWork(lambda: open_node(home)).run(tell) == home
 
 
-def test_work_that_was_stopped_before_it_began_ends_at_once(home: Home) -> None:
+def test_work_that_was_stopped_before_it_began_ends_at_once(home: HomeFolder) -> None:
     work = StoppableWork(lambda: open_node(home))
     work.stop()
     with pytest.raises(asyncio.CancelledError):
         work.run(wait_for_ever)
 
 
-def test_work_that_is_stopped_while_it_runs_ends(home: Home) -> None:
+def test_work_that_is_stopped_while_it_runs_ends(home: HomeFolder) -> None:
     work = StoppableWork(lambda: open_node(home))
     has_begun, ended = threading.Event(), threading.Event()
 
@@ -75,7 +75,7 @@ def test_work_that_is_stopped_while_it_runs_ends(home: Home) -> None:
     assert ended.is_set()
 
 
-def test_stop_after_the_end_does_nothing(home: Home) -> None:
+def test_stop_after_the_end_does_nothing(home: HomeFolder) -> None:
     async def nothing(node: Node) -> None: ...
 
     work = StoppableWork(lambda: open_node(home))
@@ -83,7 +83,7 @@ def test_stop_after_the_end_does_nothing(home: Home) -> None:
     work.stop()
 
 
-def test_node_is_closed_though_its_engines_cannot_be_made(home: Home) -> None:
+def test_node_is_closed_though_its_engines_cannot_be_made(home: HomeFolder) -> None:
     node = NodeWithoutEngines(home, clock=SystemClock())
     with pytest.raises(OSError, match="no engine"):
         StoppableWork(lambda: node).run(wait_for_ever)

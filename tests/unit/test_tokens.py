@@ -11,7 +11,7 @@ from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.tokens import PREFIX
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.http.callers import secret_hash_of
 from odf_protocol.timestamp import Timestamp
 from support.signing import NOON
@@ -20,7 +20,7 @@ from support.store_values import creation, dataset_id
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
-    node = Node(Home(tmp_path / "home"), FixedClock(NOON))
+    node = Node(HomeFolder(tmp_path / "home"), FixedClock(NOON))
     node.store.commit(creation(1, name="cities"))
     yield node
     node.close()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from odf_engines.errors import LimitExceededError
-from odf_node.ports.errors import TooManyWaitingError
+from odf_node.records.errors import TooManyWaitingError
 from odf_node.turns import FairTurns, ShortTurnsFirst, TurnLimits
 
 SHORT, LONG = TurnLimits(at_once=2, waiting=8), TurnLimits(at_once=2, waiting=8, own=1)

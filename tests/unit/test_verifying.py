@@ -16,13 +16,14 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.audits import list_tasks
 from odf_node.cli.audit_page import render_audit
 from odf_node.composition import Node
-from odf_node.home import Home
-from odf_node.ports import DatasetRecord, Head
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Count, Silence
+from odf_node.records.datasets import DatasetRecord
 from odf_node.trust import verifying
 from odf_node.trust.auditing import publish_finding, run_tasks
 from odf_node.trust.verifying import Finding, VerifyOptions
 from odf_protocol.events import DatasetKind, Seed
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
 from odf_protocol.signatures import sign_block
@@ -41,7 +42,7 @@ def record(judge: Judge, chain: PeerChain) -> DatasetRecord:
 
 
 def node_of(judge: Judge) -> Node:
-    return Node(Home(judge.home.path), FixedClock(NOW))
+    return Node(HomeFolder(judge.home.path), FixedClock(NOW))
 
 
 @pytest.fixture
@@ -284,14 +285,14 @@ def test_finding_is_signed_and_kept_good_or_bad(
     if is_damaged:
         finding = replace(finding, problem="rows differ", rule="ROWS-5 logical-hash", problem_block=3)
 
-    raw = publish_finding(finding, node.store, node.store, node.keys, now=NOW)
+    raw = publish_finding(finding, node.store, node.keys, now=NOW)
 
     assert raw is not None
     said = decode_verification(raw)
     assert (said.verdict.value, said.checked.is_complete) == (("divergence" if is_damaged else "success"), True)
     assert [item.raw for item in node.store.iter_attestations(record.id)][-1] == raw
     if not is_damaged:
-        assert publish_finding(verify_with(judge), node.store, node.store, node.keys, now=NOW) is None
+        assert publish_finding(verify_with(judge), node.store, node.keys, now=NOW) is None
 
 
 def test_what_was_verified_before_it_was_attested_is_attested_with_the_rest(judge: Judge, chain: PeerChain) -> None:
@@ -301,20 +302,20 @@ def test_what_was_verified_before_it_was_attested_is_attested_with_the_rest(judg
     judge.accept(chain, base=early.head)
     node = node_of(judge)
 
-    raw = publish_finding(verify_with(judge), node.store, node.store, node.keys, now=NOW)
+    raw = publish_finding(verify_with(judge), node.store, node.keys, now=NOW)
 
     assert raw is not None
     said = decode_verification(raw)
     assert (said.first.sequence_number, said.last.hash) == (0, chain.head.hash)
     assert said.checked == Checked(blocks=4, slices=2, slices_in_range=2, rows=6, steps=0, steps_in_range=0)
-    assert publish_finding(verify_with(judge), node.store, node.store, node.keys, now=NOW) is None
+    assert publish_finding(verify_with(judge), node.store, node.keys, now=NOW) is None
     node.close()
 
 
 def test_all_of_it_is_attested_from_memory(judge: Judge, record: DatasetRecord, node: Node) -> None:
     verify_with(judge)
 
-    raw = publish_finding(verify_with(judge), node.store, node.store, node.keys, now=NOW)
+    raw = publish_finding(verify_with(judge), node.store, node.keys, now=NOW)
 
     assert raw is not None
     assert decode_verification(raw).checked.blocks == record.head.sequence_number + 1
@@ -326,7 +327,7 @@ def test_memory_of_an_address_is_not_stated_about_what_is_held(judge: Judge, rec
 
     for remembered in (None, elsewhere):
         finding = replace(other, remembered_head=remembered)
-        assert publish_finding(finding, node.store, node.store, node.keys, now=NOW) is None
+        assert publish_finding(finding, node.store, node.keys, now=NOW) is None
 
 
 def test_several_are_verified_at_once_and_reported_in_order(judge: Judge, record: DatasetRecord, node: Node) -> None:

@@ -6,7 +6,8 @@ from itertools import islice
 
 from odf_engines.engine import Engine
 from odf_node.derive.replay_records import identity_of
-from odf_node.ports import Attestation, Head, KeyStore, PrivateKey
+from odf_node.ports.keys import KeyStore, PrivateKey
+from odf_node.records.evidence import Attestation
 from odf_protocol.acceptance_statements import AcceptanceStatement, sign_acceptance
 from odf_protocol.attestations import Attestation as ReplayAttestation
 from odf_protocol.attestations import StepResult, sign_attestation
@@ -15,6 +16,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Divergence
 from odf_protocol.errors import OdfError
 from odf_protocol.events import ExecuteTransform
+from odf_protocol.head import Head
 from odf_protocol.in_toto import BlockRef
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Decision, Policy

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Final, overload
 
 from odf_node.derive.replay_records import check_record
-from odf_node.ports import Head, NewBlock
 from odf_node.ports.block_stage import BlockStage, OfferedBlock, StagedBlock
-from odf_node.ports.commits import role_of_traits
+from odf_node.records.commits import NewBlock, role_of_traits
 from odf_protocol import block_traits as traits
 from odf_protocol.block import Block, decode_block
 from odf_protocol.chain import ChainState, Strictness
@@ -16,6 +15,7 @@ from odf_protocol.dataset_view import DatasetView, ViewFold
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import CorruptError, RejectedError
 from odf_protocol.events import AddData, ExecuteTransform, SetTransform
+from odf_protocol.head import Head
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.replay import ReplayRecord

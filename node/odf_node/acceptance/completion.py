@@ -9,12 +9,11 @@ from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.acceptance.verification import check_stored
 from odf_node.datasets.presence import Presence
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, Head, StoredObjects
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
-from odf_node.ports.evidence import DocumentStore, EvidenceStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import StoredObjects
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_protocol.chain import ChainState
+from odf_protocol.head import Head
 
 _PIECE_BLOCKS: Final = 256
 """Blocks that are in memory at once while the state of the rules is found.  # guess"""
@@ -24,11 +23,7 @@ _PIECE_BLOCKS: Final = 256
 class Completion:
     """Finds what a pull adds to a dataset that is held in a smaller portion than is wanted."""
 
-    chains: ChainStore
-    commits: CommitStore
-    documents: DocumentStore
-    evidence: EvidenceStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: StoredObjects
 
     def find(
@@ -39,13 +34,13 @@ class Completion:
         Raises:
             RejectedError, MalformedError: What is held is damaged.
         """
-        unchecked = find_unchecked(self.commits, record)
+        unchecked = find_unchecked(self.store, record)
         if unchecked is None or not portion.has_files:
             return None
         if portion.has_rows or not unchecked.has_files:
             return self._read_held(record, unchecked.after, portion, url, statements)
         # They were here. Those that went since are wanted as well, unless their blocks rest on more than metadata.
-        lost = Presence(self.object_names, self.objects).find_absent(record)
+        lost = Presence(self.store, self.objects).find_absent(record)
         if not lost:
             return None
         held = self._read_held(record, unchecked.after, portion, url, statements)
@@ -55,13 +50,13 @@ class Completion:
         self, record: DatasetRecord, after: int, portion: Portion, url: str, statements: tuple[bytes, ...]
     ) -> Candidate:
         signed = record.pinned_key is not None
-        keys = KeyLogs(self.chains, self.documents).compare(record.id, ())
-        check = partial(check_stored, self.chains, self.evidence, record, keys=keys.history, signed=signed)
+        keys = KeyLogs(self.store).compare(record.id, ())
+        check = partial(check_stored, self.store, record, keys=keys.history, signed=signed)
         state: ChainState | None = None
         for first in range(-1, after, _PIECE_BLOCKS):
             state = check(state=state, upto=min(first + _PIECE_BLOCKS, after)).state
         chain = check(state=state)
-        signed_head = self.documents.find_signed_head(record.id)
+        signed_head = self.store.find_signed_head(record.id)
         offer = Offer(
             name=record.name,
             source_url=url,

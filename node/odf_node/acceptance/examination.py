@@ -15,10 +15,10 @@ from odf_node.acceptance.refusing import Refuser
 from odf_node.datasets.chains import load_view
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs, OfferedKeys
-from odf_node.ports import DatasetRecord, HeadMovedError, Origin
 from odf_node.ports.block_stage import BlockStage, OfferedBlock
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.records.errors import HeadMovedError
+from odf_node.store import MetadataStore
 from odf_protocol.block import decode_block
 from odf_protocol.chain.stored_state import decode_state
 from odf_protocol.did import DatasetId
@@ -36,8 +36,7 @@ class Examination:
 
     def __init__(
         self,
-        chains: ChainStore,
-        documents: DocumentStore,
+        store: MetadataStore,
         offer: Offer,
         stage: BlockStage,
         refuser: Refuser,
@@ -47,15 +46,13 @@ class Examination:
         """Begin.
 
         Args:
-            chains: What is held here.
-            documents: Who vouches for it.
+            store: What the home keeps.
             offer: What is offered, but for the blocks that are still to come.
             stage: Where blocks wait; empty, and closed by the caller when the candidate is judged.
             refuser: Keeps the evidence and gives the error to raise.
             last: The last block of the offer, where all are here already.
         """
-        self._chains = chains
-        self._documents = documents
+        self._store = store
         self._offer = offer
         self._stage = stage
         self._refuser = refuser
@@ -114,18 +111,18 @@ class Examination:
     def _begin(self, first: OfferedBlock) -> ChainCheck:
         offer = self._offer
         dataset_id = self._dataset_id = self._identify(first)  # (1)
-        record = self._record = self._chains.find_dataset(dataset_id)
+        record = self._record = self._store.find_dataset(dataset_id)
         if record is not None and record.origin is Origin.OWN:
             raise RejectedError(f"ACCEPT-8 own-datasets-are-written-here-only ('{record.name}')")
-        self._keys = KeyLogs(self._chains, self._documents).compare(dataset_id, offer.key_events)
+        self._keys = KeyLogs(self._store).compare(dataset_id, offer.key_events)
         self._read_signed_head(self._keys.history, record)  # (2)
         before = state = None
         if record is not None and offer.base is not None:
-            held, state_bytes = self._chains.get_chain_state(dataset_id)
+            held, state_bytes = self._store.get_chain_state(dataset_id)
             if held != offer.base:
                 # Not the peer's doing: somebody of ours wrote since the offer was asked for.
                 raise HeadMovedError(dataset_id, offer.base.hash, held.hash)
-            before = load_view(self._chains, dataset_id, upto=offer.base.sequence_number)
+            before = load_view(self._store, dataset_id, upto=offer.base.sequence_number)
             state = decode_state(state_bytes)
         return ChainCheck(  # (3)
             self._stage,
@@ -138,7 +135,7 @@ class Examination:
     def _identify(self, first: OfferedBlock) -> DatasetId:
         """Say whose dataset the offer is: that of the copy it continues, or that of its Seed (ACCEPT-8)."""
         offer = self._offer
-        named = next((r for r in self._chains.list_datasets() if r.name.lower() == offer.local_name.lower()), None)
+        named = next((r for r in self._store.list_datasets() if r.name.lower() == offer.local_name.lower()), None)
         if offer.base is not None:
             if named is None:
                 raise ValueError(f"there is no copy of {offer.name} to continue")
@@ -181,12 +178,12 @@ class Examination:
     def _conclude(self, chain: CheckedChain) -> Candidate:
         offer, record, dataset_id = self._offer, self._record, chain.dataset_id
         self._require_last(self._stage[-1])  # (2)
-        Disputes(self._chains, self._documents).require_undisputed(dataset_id, offer.name, chain.hashes)
+        Disputes(self._store).require_undisputed(dataset_id, offer.name, chain.hashes)
         fork: int | None = None
         if record is not None and offer.base is None and offer.replaces_history:
-            fork = find_fork(self._chains, self._documents, record, chain.hashes, offer.signed_head)
+            fork = find_fork(self._store, record, chain.hashes, offer.signed_head)
         elif record is not None and offer.base is None:
-            self.note_fork(find_last_common(self._chains, record, chain.hashes))
+            self.note_fork(find_last_common(self._store, record, chain.hashes))
             raise RejectedError(
                 "ACCEPT-9 offer-continues-the-history-held-here",
                 expected=f"block {record.head.sequence_number} {record.head.hash}",

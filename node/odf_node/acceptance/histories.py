@@ -9,11 +9,10 @@ from typing import Any, Final
 from odf_node.acceptance.refusals import Refusals
 from odf_node.keys.disputes import Dispute
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, Head
 from odf_node.ports.block_stage import OfferedBlock
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.peer_client import SearchableHistory
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DatasetId
@@ -33,6 +32,7 @@ from odf_protocol.errors import (
     UnsupportedError,
 )
 from odf_protocol.events import Seed
+from odf_protocol.head import Head
 from odf_protocol.heads import decode_signed_head
 from odf_protocol.history_search import HistorySearch
 from odf_protocol.key_events import decode_key_event
@@ -43,8 +43,7 @@ LIGHT_BYTES: Final = 256 * 1024
 
 
 def find_equivocation(
-    chains: ChainStore,
-    documents: DocumentStore,
+    store: MetadataStore,
     signed_head: bytes | None,
     blocks: Sequence[OfferedBlock],
     *,
@@ -54,84 +53,78 @@ def find_equivocation(
     """Prove that what is offered contradicts what is held here, where it does and one key signed both.
 
     Args:
-        chains: The history held here.
-        documents: Who vouches for it.
+        store: What the home keeps.
         signed_head: As offered, untrusted.
         blocks: As offered, up to that head, oldest first.
         name: What the dataset is called here, for blocks without a head that continue it.
         parting: The first offered block that differs, where it is not among those.
     """
-    proof = _compare_heads(chains, documents, signed_head, blocks) or _compare_signatures(
-        chains, documents, blocks, name
-    )
+    proof = _compare_heads(store, signed_head, blocks) or _compare_signatures(store, blocks, name)
     if proof is not None and len(proof.raw) <= LIGHT_BYTES:
         return proof
     # A new key behind the fork, or heavy blocks, hide nothing: where two histories part, one key signed in both.
-    return _compare_parting(chains, documents, blocks, name, parting) or proof
+    return _compare_parting(store, blocks, name, parting) or proof
 
 
 def _compare_heads(
-    chains: ChainStore, documents: DocumentStore, signed_head: bytes | None, blocks: Sequence[OfferedBlock]
+    store: MetadataStore, signed_head: bytes | None, blocks: Sequence[OfferedBlock]
 ) -> EquivocationProof | None:
     if signed_head is None:
         return None
     try:
         offered = decode_signed_head(signed_head)
-        held = documents.find_signed_head(offered.dataset_id)
-        if held is None or not KeyLogs(chains, documents).get_history(offered.dataset_id).speaks(
+        held = store.find_signed_head(offered.dataset_id)
+        if held is None or not KeyLogs(store).get_history(offered.dataset_id).speaks(
             offered.signer, offered.sequence_number
         ):
             return None
-        path = _path_between(chains, offered.dataset_id, offered.sequence_number, held.head.sequence_number, blocks)
+        path = _path_between(store, offered.dataset_id, offered.sequence_number, held.head.sequence_number, blocks)
         return prove_equivocation(EquivocationKind.HEADS, offered.raw, held.raw, path=path)
     except (MalformedError, RejectedError):
         return None  # the two heads can both be true, or one of them is none
 
 
-def _compare_signatures(
-    chains: ChainStore, documents: DocumentStore, blocks: Sequence[OfferedBlock], name: str
-) -> EquivocationProof | None:
+def _compare_signatures(store: MetadataStore, blocks: Sequence[OfferedBlock], name: str) -> EquivocationProof | None:
     """Hold the signature of the newest offered block against what is signed here: it is there without a head too."""
     try:
         offered = decode_block(blocks[-1].raw, expected_hash=None) if blocks else None
-        record = _find_offered(chains, blocks, name)
+        record = _find_offered(store, blocks, name)
         if offered is None or record is None or blocks[-1].signature is None:
             return None
-        signer = KeyLogs(chains, documents).get_history(record.id).key_at(offered.sequence_number)
+        signer = KeyLogs(store).get_history(record.id).key_at(offered.sequence_number)
         said = block_statement(record.id, offered.sequence_number, offered.hash, signer, blocks[-1].signature)
-        held = chains.find_block_by_number(record.id, offered.sequence_number)
+        held = store.find_block_by_number(record.id, offered.sequence_number)
         if held is not None and held.signature is not None:
             other = block_statement(record.id, held.sequence_number, held.hash, signer, held.signature)
             return prove_equivocation(EquivocationKind.BLOCKS, said, other)
-        head = documents.find_signed_head(record.id)
+        head = store.find_signed_head(record.id)
         if head is None:
             return None
-        path = _path_between(chains, record.id, offered.sequence_number, head.head.sequence_number, blocks)
+        path = _path_between(store, record.id, offered.sequence_number, head.head.sequence_number, blocks)
         return prove_equivocation(EquivocationKind.HEAD_AND_BLOCK, said, head.raw, path=path)
     except (MalformedError, RejectedError, UnsupportedError):
         return None
 
 
 def _compare_parting(
-    chains: ChainStore,
-    documents: DocumentStore,
+    store: MetadataStore,
     blocks: Sequence[OfferedBlock],
     name: str,
     parting: OfferedBlock | None,
 ) -> EquivocationProof | None:
     """Hold the signatures of the first block that differs against each other."""
     try:
-        record = _find_offered(chains, blocks, name)
+        record = _find_offered(store, blocks, name)
         if record is None:
             return None
-        offered = parting or _find_parting(chains, record, blocks)
+        offered = parting or _find_parting(store, record, blocks)
         if offered is None or offered.signature is None:
             return None
         block = decode_block(offered.raw, expected_hash=None)
-        held = chains.find_block_by_number(record.id, block.sequence_number)
+        held = store.find_block_by_number(record.id, block.sequence_number)
         if held is None or held.signature is None:
             return None
-        keys = KeyLogs(chains, documents).get_history(record.id)
+        keys = KeyLogs(store).get_history(record.id)
         signer = keys.find_signer(held.signature, held.sequence_number, held.hash)
         if signer is None:
             return None
@@ -144,29 +137,28 @@ def _compare_parting(
         return None  # signed by two keys, or not at all
 
 
-def _find_parting(chains: ChainStore, record: DatasetRecord, blocks: Sequence[OfferedBlock]) -> OfferedBlock | None:
+def _find_parting(store: MetadataStore, record: DatasetRecord, blocks: Sequence[OfferedBlock]) -> OfferedBlock | None:
     """Find the first block that differs, where a history is offered from its Seed on."""
     if not blocks or not isinstance(decode_block(blocks[0].raw, expected_hash=None).event, Seed):
         return None
 
     def differs(number: int) -> bool:
-        held = chains.find_block_by_number(record.id, number)
+        held = store.find_block_by_number(record.id, number)
         return held is None or held.hash != Multihash.of_sha3_256(blocks[number].raw)
 
     number = bisect_left(range(len(blocks)), True, key=differs)
     return blocks[number] if number < len(blocks) else None
 
 
-def _find_offered(chains: ChainStore, blocks: Sequence[OfferedBlock], name: str) -> DatasetRecord | None:
+def _find_offered(store: MetadataStore, blocks: Sequence[OfferedBlock], name: str) -> DatasetRecord | None:
     event = decode_block(blocks[0].raw, expected_hash=None).event if blocks else None
     if isinstance(event, Seed):
-        return chains.find_dataset(event.dataset_id)
-    return next((record for record in chains.list_datasets() if record.name.lower() == name.lower()), None)
+        return store.find_dataset(event.dataset_id)
+    return next((record for record in store.list_datasets() if record.name.lower() == name.lower()), None)
 
 
 def find_fork(
-    chains: ChainStore,
-    documents: DocumentStore,
+    store: MetadataStore,
     record: DatasetRecord,
     hashes: Mapping[int, Multihash],
     signed_head: bytes | None,
@@ -174,8 +166,7 @@ def find_fork(
     """Find the last block that an offered history, from its Seed, has in common with the one held here.
 
     Args:
-        chains: The history held here.
-        documents: Who vouches for it.
+        store: What the home keeps.
         record: Whose.
         hashes: Of the offered blocks, by number.
         signed_head: As offered.
@@ -183,33 +174,33 @@ def find_fork(
     Raises:
         RejectedError: ACCEPT-9, ACCEPT-10: it may not take the place of the one held here.
     """
-    is_disowned = KeyLogs(chains, documents).find_disowned(record) is not None
+    is_disowned = KeyLogs(store).find_disowned(record) is not None
     if not is_disowned and (signed_head is not None or record.pinned_key is not None):
         # What a key has signed it has signed for ever: another history is evidence against it, not a newer state.
         raise RejectedError("ACCEPT-10 signed-histories-are-not-replaced", expected=record.head, found="another one")
-    common = find_last_common(chains, record, hashes)
+    common = find_last_common(store, record, hashes)
     if common < 0:
         raise RejectedError("ACCEPT-10 first-block-stays", sequence_number=0)
     return common
 
 
-def find_last_common(chains: ChainStore, record: DatasetRecord, hashes: Mapping[int, Multihash]) -> int:
+def find_last_common(store: MetadataStore, record: DatasetRecord, hashes: Mapping[int, Multihash]) -> int:
     """Find the number of the last block that another history has in common with the one held here; -1: none.
 
     Args:
-        chains: The history held here.
+        store: What the home keeps.
         record: Whose.
         hashes: Of the other one, by number, from its Seed on; each block links to the one before.
     """
     search = HistorySearch(our_head=record.head.sequence_number, their_head=len(hashes) - 1)
     while (number := search.question) is not None:
-        held = chains.find_block_by_number(record.id, number)
+        held = store.find_block_by_number(record.id, number)
         search.answer(is_same=held is not None and held.hash == hashes[number])
     return search.last_common
 
 
 async def ask_last_common(
-    chains: ChainStore, record: DatasetRecord, peer: SearchableHistory, offered: Head
+    store: MetadataStore, record: DatasetRecord, peer: SearchableHistory, offered: Head
 ) -> int | None:
     """Ask a peer for the last block that its history has in common with the one held here (EX-60).
 
@@ -220,7 +211,7 @@ async def ask_last_common(
     try:
         while (number := search.question) is not None:
             theirs = await peer.find_hash(number)
-            held = await finish_in_thread(partial(chains.find_block_by_number, record.id, number))
+            held = await finish_in_thread(partial(store.find_block_by_number, record.id, number))
             search.answer(is_same=held is not None and held.hash == theirs)
     except (RejectedError, MalformedError, NotFoundError, UnavailableError):
         return None
@@ -228,7 +219,7 @@ async def ask_last_common(
 
 
 def _path_between(
-    chains: ChainStore,
+    store: MetadataStore,
     dataset_id: DatasetId,
     offered_number: int,
     held_number: int,
@@ -240,11 +231,13 @@ def _path_between(
         return []
     if distance > 0:
         return [block.raw for block in reversed(blocks[-distance:])]
-    between = chains.iter_blocks(dataset_id, after=offered_number, upto=held_number)
+    between = store.iter_blocks(dataset_id, after=offered_number, upto=held_number)
     return [block.raw for block in between][::-1]
 
 
-def lay_side_by_side(chains: ChainStore, refusals: Refusals, record: DatasetRecord, dispute: Dispute) -> dict[str, Any]:
+def lay_side_by_side(
+    store: MetadataStore, refusals: Refusals, record: DatasetRecord, dispute: Dispute
+) -> dict[str, Any]:
     """Lay the two histories of a dispute beside each other from where they part, as far as their blocks are known here.
 
     Blocks of the one are held; those of the other were offered once and refused. ``shared`` is the last block that both
@@ -254,7 +247,7 @@ def lay_side_by_side(chains: ChainStore, refusals: Refusals, record: DatasetReco
     if proof.kind is EquivocationKind.KEY_EVENTS:
         return _lay_key_events(dispute)
     known = {block.hash: block for block in _iter_refused(refusals)}
-    stored = chains.iter_blocks(record.id)
+    stored = store.iter_blocks(record.id)
     known.update({each.hash: decode_block(each.raw, expected_hash=each.hash) for each in stored})
     sides = [_walk_back(known, proof.first), _walk_back(known, proof.second)]
     numbers = sorted({number for side in sides for number in side} | {proof.position})

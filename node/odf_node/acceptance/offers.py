@@ -8,13 +8,13 @@ from typing import Final
 from odf_node.acceptance.checked_chain import CheckedChain, NeededObject
 from odf_node.acceptance.unchecked import list_unchecked
 from odf_node.keys.logs import OfferedKeys
-from odf_node.ports import Acceptance, Head, NewDataset, Origin
-from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.block_stage import OfferedBlock
-from odf_node.ports.commits import Grounds
-from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.peer_client import PeerHead
+from odf_node.records.access import READS_EVERYTHING, ReadGrants
+from odf_node.records.commits import Acceptance, Grounds, NewDataset
+from odf_node.records.datasets import DatasetRecord, Origin
 from odf_protocol.did import DatasetId
+from odf_protocol.head import Head
 from odf_protocol.policy import AcceptRule, Decision
 from odf_protocol.timestamp import Timestamp
 

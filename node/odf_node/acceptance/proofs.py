@@ -8,9 +8,8 @@ from odf_engines.errors import EngineMissingError
 from odf_node.acceptance.checked_chain import ChainStep, CheckedChain
 from odf_node.acceptance.verification import find_missing_inputs
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports.access import READS_EVERYTHING, ReadGrants
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.records.access import READS_EVERYTHING, ReadGrants
+from odf_node.store import MetadataStore
 from odf_protocol import block_traits as traits
 from odf_protocol.block import Block
 from odf_protocol.enums import DatasetKind
@@ -23,8 +22,7 @@ _MOST_DIGESTS: Final = 5  # guess: as many as people read
 
 def gather_proof(
     chain: CheckedChain,
-    chains: ChainStore,
-    object_names: ObjectNames,
+    store: MetadataStore,
     engines: EngineHost,
     *,
     signed: bool,
@@ -36,8 +34,7 @@ def gather_proof(
 
     Args:
         chain: The blocks in question.
-        chains: The inputs that are accepted here.
-        object_names: Which files they have.
+        store: What the home keeps.
         engines: Knows the engines of this machine.
         signed: Whether the dataset's key signed the blocks.
         witnesses: Who attests them.
@@ -59,7 +56,7 @@ def gather_proof(
     if chain.view.kind is DatasetKind.ROOT or chain.view.transform is None:
         return proof
     engines_missing = describe_missing_engines(chain, engines)
-    inputs_missing = find_missing_inputs(chain, chains, object_names, reads)
+    inputs_missing = find_missing_inputs(chain, store, reads)
     return replace(
         proof,
         engine_available=not engines_missing,

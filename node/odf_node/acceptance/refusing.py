@@ -12,9 +12,8 @@ from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.verification import ReplayMismatchError
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import RefusedError
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.keys import KeyStore
+from odf_node.store import MetadataStore
 from odf_protocol.errors import OdfError, RejectedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -32,8 +31,7 @@ class InsufficientProofError(RejectedError):
 class Refuser:
     """Refuses what is offered at ``now``."""
 
-    chains: ChainStore
-    documents: DocumentStore
+    store: MetadataStore
     keys: KeyStore
     engines: EngineHost
     refusals: Refusals
@@ -64,8 +62,7 @@ class Refuser:
             if error.mismatch.recomputed:
                 files["recomputed.parquet"] = error.mismatch.recomputed
         if proof := find_equivocation(
-            self.chains,
-            self.documents,
+            self.store,
             offer.signed_head,
             offer.blocks,
             name=offer.local_name,

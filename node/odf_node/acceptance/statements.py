@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from odf_node.acceptance.checked_chain import CheckedChain
-from odf_node.ports import Attestation
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import BlockRole
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.records.datasets import BlockRole
+from odf_node.records.evidence import Attestation
+from odf_node.store import MetadataStore
 from odf_protocol import block_traits as traits
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.did import DatasetId, DidKey
@@ -32,8 +31,7 @@ MAX_STRANGERS: Final = 100
 class Statements:
     """What others say, over one store; ``own_key`` is this node's, None while it has none."""
 
-    chains: ChainStore
-    evidence: EvidenceStore
+    store: MetadataStore
     policies: PolicySet
     own_key: DidKey | None
 
@@ -51,7 +49,7 @@ class Statements:
 
     def kept_about(self, dataset_id: DatasetId) -> list[Statement]:
         """Read the statements that are kept; they are verified again."""
-        return self.read_about(dataset_id, (item.raw for item in self.evidence.iter_attestations(dataset_id)))
+        return self.read_about(dataset_id, (item.raw for item in self.store.iter_attestations(dataset_id)))
 
     def witnesses(self, chain: CheckedChain, offered: Sequence[Statement]) -> tuple[Witness, ...]:
         """Say who attests the new blocks, by what was offered and what is kept (POLICY-6)."""
@@ -60,7 +58,7 @@ class Statements:
         # This node's own word is no second opinion.
         others = [said for said in statements if said.node != own]
         return list_witnesses(
-            chain.dataset_id, chain.iter_blocks(traits.DATA), _KnownChain.of(chain, self.chains), others
+            chain.dataset_id, chain.iter_blocks(traits.DATA), _KnownChain.of(chain, self.store), others
         )
 
     def select_new(
@@ -74,8 +72,8 @@ class Statements:
             hashes: Of the new blocks, by number; others are looked up.
             now: When they arrived.
         """
-        known = {item.id for item in self.evidence.iter_attestations(dataset_id)}
-        strangers = sum(self._is_stranger(item.attester) for item in self.evidence.iter_attestations(dataset_id))
+        known = {item.id for item in self.store.iter_attestations(dataset_id)}
+        strangers = sum(self._is_stranger(item.attester) for item in self.store.iter_attestations(dataset_id))
         chosen = []
         for said in offered:
             identity = Multihash.of_sha3_256(said.raw)
@@ -96,7 +94,7 @@ class Statements:
         number, block_hash = said.last.sequence_number, said.last.hash
         if number in hashes:
             return hashes[number] == block_hash
-        return self.chains.find_block(dataset_id, block_hash) is not None
+        return self.store.find_block(dataset_id, block_hash) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +102,22 @@ class _KnownChain:
     """The blocks in question, and those before them that are held here."""
 
     chain: CheckedChain
-    chains: ChainStore
+    store: MetadataStore
     slices: Sequence[int]
     steps: Sequence[int]
     """Numbers of new blocks."""
 
     @classmethod
-    def of(cls, chain: CheckedChain, chains: ChainStore) -> Self:
+    def of(cls, chain: CheckedChain, store: MetadataStore) -> Self:
         first = chain.first.sequence_number
         found = [(number, staged.traits) for number, staged in enumerate(chain.stage.iter_staged(), start=first)]
         slices, steps = ([n for n, its in found if its & wanted] for wanted in (traits.ROWS, traits.STEP))
-        return cls(chain, chains, slices, steps)
+        return cls(chain, store, slices, steps)
 
     def find_hash(self, sequence_number: int) -> Multihash | None:
         if sequence_number >= self.chain.first.sequence_number:
             return self.chain.hashes.get(sequence_number)
-        stored = self.chains.find_block_by_number(self.chain.dataset_id, sequence_number)
+        stored = self.store.find_block_by_number(self.chain.dataset_id, sequence_number)
         return None if stored is None else stored.hash
 
     def count(self, first: int, last: int) -> RangeCount:
@@ -128,7 +126,7 @@ class _KnownChain:
         if first > before:
             return RangeCount(slices, steps)
         held = {
-            role: self.chains.count_blocks(self.chain.dataset_id, role, first=first, last=before)
+            role: self.store.count_blocks(self.chain.dataset_id, role, first=first, last=before)
             for role in BlockRole
             if role > BlockRole.DEFINITION
         }

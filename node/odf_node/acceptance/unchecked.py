@@ -6,8 +6,8 @@ Source: clauses PART-2, PART-12 and PART-14 in ``spec/extensions/partial-clones.
 from dataclasses import dataclass
 from typing import Final
 
-from odf_node.ports import DatasetRecord
-from odf_node.ports.commits import CommitStore
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_protocol.enums import DatasetKind
 from odf_protocol.policy import Trust
 
@@ -29,12 +29,12 @@ class Unchecked:
         return FILES not in self.what
 
 
-def find_unchecked(commits: CommitStore, record: DatasetRecord) -> Unchecked | None:
+def find_unchecked(store: MetadataStore, record: DatasetRecord) -> Unchecked | None:
     """Say what no acceptance of a dataset has looked at; None: nothing was left out."""
     if record.trust is not Trust.METADATA:
         return None
     after: dict[str, int] = {}
-    for acceptance in commits.iter_acceptances(record.id):
+    for acceptance in store.iter_acceptances(record.id):
         before = acceptance.grounds.first - 1
         for what in (FILES, ROWS, STEPS):
             if what in acceptance.grounds.not_checked:

@@ -16,15 +16,13 @@ from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.derive.replay_records import check_record_engine
 from odf_node.derive.replaying import Replayer, StepMismatch
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports import DatasetRecord
-from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.block_stage import MemoryStage, OfferedBlock
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import EvidenceStore
-from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.observing import DatasetVersion, Run, RunKind
 from odf_node.ports.progress import Count, Say
 from odf_node.readable_inputs import find_input
+from odf_node.records.access import READS_EVERYTHING, ReadGrants
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol import block_traits as traits
 from odf_protocol.block import Block, decode_block
@@ -80,8 +78,7 @@ def check_chain(
 
 
 def check_stored(
-    chains: ChainStore,
-    evidence: EvidenceStore,
+    store: MetadataStore,
     record: DatasetRecord,
     *,
     keys: KeyHistory,
@@ -92,8 +89,7 @@ def check_stored(
     """Check blocks of this node as ``check_chain`` does, with their replay records, as if somebody had sent them.
 
     Args:
-        chains: Has them.
-        evidence: Has the records.
+        store: What the home keeps.
         record: Whose they are.
         keys: Who speaks for the dataset.
         signed: Every block has to be signed.
@@ -104,17 +100,15 @@ def check_stored(
     has_steps = record.kind is DatasetKind.DERIVATIVE
 
     def iter_offered() -> Iterator[OfferedBlock]:
-        for stored in chains.iter_blocks(record.id, after=after, upto=upto):
-            replay_record = evidence.find_replay_record(record.id, stored.hash) if has_steps else None
+        for stored in store.iter_blocks(record.id, after=after, upto=upto):
+            replay_record = store.find_replay_record(record.id, stored.hash) if has_steps else None
             yield OfferedBlock(stored.raw, stored.signature, None if replay_record is None else replay_record.raw)
 
-    before = None if state is None else load_view(chains, record.id, upto=after)
+    before = None if state is None else load_view(store, record.id, upto=after)
     return check_chain(iter_offered(), keys=keys, state=state, before=before, signed=signed)
 
 
-def find_missing_inputs(
-    chain: CheckedChain, chains: ChainStore, object_names: ObjectNames, reads: ReadGrants = READS_EVERYTHING
-) -> list[str]:
+def find_missing_inputs(chain: CheckedChain, store: MetadataStore, reads: ReadGrants = READS_EVERYTHING) -> list[str]:
     """Say which inputs, or blocks of inputs, the steps read and this node does not hold (ACCEPT-7).
 
     To those who may not read an input it is as if it were not here (EX-83).
@@ -122,7 +116,7 @@ def find_missing_inputs(
     missing: dict[str, None] = {}
 
     def look_at(transform: SetTransform | None) -> None:
-        missing.update((text, None) for text in _missing_inputs(transform, chains, object_names, reads))
+        missing.update((text, None) for text in _missing_inputs(transform, store, reads))
 
     declared = None if chain.before is None else chain.before.transform
     looked_at: SetTransform | None = None
@@ -133,7 +127,7 @@ def find_missing_inputs(
             if declared is not looked_at:
                 look_at(declared)
                 looked_at = declared
-            missing.update((text, None) for text in _missing_input_blocks(block.event, chains, reads))
+            missing.update((text, None) for text in _missing_input_blocks(block.event, store, reads))
     look_at(chain.view.transform)
     return list(missing)
 
@@ -163,7 +157,7 @@ def replay_steps(
         RejectedError: The query is one that nobody could repeat, or the step contradicts its inputs.
         EngineError: The engine failed for reasons that say nothing about the publisher.
     """
-    chains = replayer.chains
+    chains = replayer.store
     replayed, whole = 0, whole or Count(0, chain.count(traits.STEP), "steps")
     state = None if chain.before is None else chain.before.query_checkpoint
     earlier: Iterable[ChainStep] = ()
@@ -218,26 +212,26 @@ def describe_order(replayer: Replayer) -> str:
     return f"of {count_of(count, 'step')} the rows are proved, and not their order" if count else ""
 
 
-def _run_of(chain: CheckedChain, chains: ChainStore, block: Block, engine: str) -> Run:
+def _run_of(chain: CheckedChain, store: MetadataStore, block: Block, engine: str) -> Run:
     """Say what begins with a re-execution; which inputs it reads is checked by it first."""
-    record = chains.find_dataset(chain.dataset_id)
+    record = store.find_dataset(chain.dataset_id)
     name = str(chain.dataset_id) if record is None else record.name
     dataset = DatasetVersion(dataset_id=str(chain.dataset_id), name=name, block=str(block.hash))
     number = block.sequence_number
     return Run(kind=RunKind.REEXECUTION, dataset=dataset, engine=engine.partition("@")[0], block_number=number)
 
 
-def _steps_of_query(chains: ChainStore, chain: CheckedChain) -> Iterator[ChainStep]:
+def _steps_of_query(store: MetadataStore, chain: CheckedChain) -> Iterator[ChainStep]:
     """Yield the steps of the query in force before ``chain`` that are held here, from its first one on."""
     assert chain.before is not None
     last = chain.before.sequence_number
     declared = [
         item.sequence_number
-        for item in chains.iter_landmarks(chain.dataset_id, upto=last)
+        for item in store.iter_landmarks(chain.dataset_id, upto=last)
         if isinstance(decode_block(item.raw, expected_hash=item.hash).event, SetTransform)
     ]
-    view = load_view(chains, chain.dataset_id, upto=declared[-1])
-    for block in iter_decoded(chains, chain.dataset_id, after=declared[-1], upto=last):
+    view = load_view(store, chain.dataset_id, upto=declared[-1])
+    for block in iter_decoded(store, chain.dataset_id, after=declared[-1], upto=last):
         after = apply(view, block)
         if isinstance(block.event, ExecuteTransform):
             yield ChainStep(block, view, after, None)
@@ -296,23 +290,21 @@ def _is_made_here(engines: EngineHost, record: ReplayRecord, sequence_number: in
     return check_record_engine(record, engine, engines.get_digest(build), sequence_number)
 
 
-def _missing_inputs(
-    transform: SetTransform | None, chains: ChainStore, object_names: ObjectNames, reads: ReadGrants
-) -> Iterator[str]:
+def _missing_inputs(transform: SetTransform | None, store: MetadataStore, reads: ReadGrants) -> Iterator[str]:
     if transform is None:
         return
     for dataset_id, item in zip(input_ids(transform), transform.inputs, strict=True):
-        if find_input(chains, dataset_id, reads) is None:
+        if find_input(store, dataset_id, reads) is None:
             yield f"input '{item.alias or item.dataset_ref}' ({dataset_id}) is not in this node"
-        elif absent := object_names.list_absent_objects(dataset_id):
+        elif absent := store.list_absent_objects(dataset_id):
             yield f"input '{item.alias or item.dataset_ref}' lacks {len(absent)} files here; pull it again"
 
 
-def _missing_input_blocks(event: ExecuteTransform, chains: ChainStore, reads: ReadGrants) -> Sequence[str]:
+def _missing_input_blocks(event: ExecuteTransform, store: MetadataStore, reads: ReadGrants) -> Sequence[str]:
     missing = []
     for read in event.query_inputs:
-        record = find_input(chains, read.dataset_id, reads)
+        record = find_input(store, read.dataset_id, reads)
         last = read.new_block_hash or read.prev_block_hash
-        if record is not None and last is not None and chains.find_block(read.dataset_id, last) is None:
+        if record is not None and last is not None and store.find_block(read.dataset_id, last) is None:
             missing.append(f"input '{record.name}' has no block {last.short} in this node; pull it again")
     return missing

@@ -19,8 +19,8 @@ from threading import Lock
 from typing import Final, Protocol, Self
 
 from odf_node.adapters.staged_file import StagedFile, is_same_file
-from odf_node.ports.errors import HomeCorruptError, ObjectMismatchError, ObjectNotFoundError, mapped_os_errors
 from odf_node.ports.objects import StagedObject
+from odf_node.records.errors import HomeCorruptError, ObjectMismatchError, ObjectNotFoundError, mapped_os_errors
 from odf_protocol.multihash import SHA3_256, Multihash
 
 PART_SUFFIX: Final = ".part"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, overload
 
 from odf_node.ports.block_stage import BlockStage, OfferedBlock, StagedBlock
-from odf_node.ports.errors import mapped_os_errors
+from odf_node.records.errors import mapped_os_errors
 
 _HEADER: Final = struct.Struct("<32sBIII")
 """Digest, traits, three lengths; those of signature and record are one more than they are, 0 where there is none."""

@@ -32,9 +32,9 @@ from odf_engines.archive import MOST_FILE_BYTES, take_engine
 from odf_engines.engine import Engine
 from odf_engines.sandbox.disk import remove_tree
 from odf_node.adapters.shelf_folder import copy_bounded, held_alone, make_durable
-from odf_node.home import Home, fsync_folder
+from odf_node.home_folder import HomeFolder, fsync_folder
 from odf_node.ports.engines import AnyShelved, DamagedEngine, ShelvedEngine, WantedStart
-from odf_node.ports.errors import mapped_os_errors
+from odf_node.records.errors import mapped_os_errors
 from odf_protocol.errors import MalformedError, NotFoundError, RejectedError
 from odf_protocol.timestamp import Timestamp
 
@@ -49,7 +49,7 @@ _COPY_BYTES: Final = 1024 * 1024
 class EngineFolder:
     """See ``EngineShelf``."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: HomeFolder) -> None:
         self._home = home
         # By what is known of each, so that its files are not looked through again for every step.
         self._known: dict[EngineDescription, AddedEngine] = {}

@@ -24,12 +24,12 @@ from odf_node.adapters.backup_manifest import MANIFEST, find_signer, make_manife
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.plain_tar import is_plain, iter_members, opened_tar
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.adapters.sqlite_store.own_tables import require_own_tables
-from odf_node.adapters.sqlite_store.restored_rows import believe_nothing, check_rows
 from odf_node.errors import UsageError
-from odf_node.home import Home, fsync_folder
-from odf_node.ports.errors import HomeCorruptError, HomeVersionError, ObjectCorruptError, mapped_os_errors
+from odf_node.home_folder import HomeFolder, fsync_folder
+from odf_node.records.errors import HomeCorruptError, HomeVersionError, ObjectCorruptError, mapped_os_errors
+from odf_node.store import MetadataStore
+from odf_node.store.own_tables import require_own_tables
+from odf_node.store.restored_rows import believe_nothing, check_rows
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import SHA3_256, Multihash
@@ -54,7 +54,7 @@ class BackupReport:
     """The node whose signature of the database holds; of a restore, only one that was named as its maker."""
 
 
-def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
+def back_up(home: HomeFolder, target: Path, on_bytes: OnBytes) -> BackupReport:
     """Copy a home that others may be using.
 
     The lease keeps sweeps away, so every object that the copied database names is still there when its turn comes. What
@@ -113,7 +113,9 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
     return report
 
 
-def restore(home: Home, source: Path, on_bytes: OnBytes, *, makers: frozenset[DidKey] = frozenset()) -> BackupReport:
+def restore(
+    home: HomeFolder, source: Path, on_bytes: OnBytes, *, makers: frozenset[DidKey] = frozenset()
+) -> BackupReport:
     """Make a home of a backup; every object is compared with its name on the way, and every row with what it says.
 
     Args:
@@ -206,7 +208,7 @@ def _remove_left_drafts(target: Path) -> None:
                 os.close(marker)
 
 
-def _copy_database(home: Home, target: Path) -> None:
+def _copy_database(home: HomeFolder, target: Path) -> None:
     # SQLite's own backup: a consistent state, whoever is writing.
     address = f"{home.database.absolute().as_uri()}?mode=ro"
     os.close(_create_private(target))
@@ -229,7 +231,7 @@ def _read_named(database: Path, origin: Path) -> tuple[set[Multihash], set[Multi
     folder.mkdir(mode=0o700)
     try:
         os.link(database, folder / _DATABASE)
-        with closing(SqliteMetadataStore(Home(folder))) as store:
+        with closing(MetadataStore(HomeFolder(folder))) as store:
             expected = store.list_expected_objects()
             return set(expected), set(store.list_referenced_objects() - expected), len(store.list_datasets())
     except HomeVersionError as error:

@@ -14,11 +14,10 @@ from odf_node.adapters.http_failures import error_of_status
 from odf_node.adapters.packing import iter_packed, iter_pieces
 from odf_node.adapters.peer_addresses import is_smart, parse_peer_url
 from odf_node.adapters.smart_push import SmartPush
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
+from odf_node.store import MetadataStore
 from odf_node.threads import do_all, finish_in_thread
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.exchange.limits import MAX_JSON_BYTES, PUSH_WAIT_S
@@ -44,8 +43,7 @@ async def push_dataset(
     address: str,
     offered: PushedHead,
     *,
-    chains: ChainStore,
-    evidence: EvidenceStore,
+    store: MetadataStore,
     objects: SentObjects,
     settings: ClientSettings,
     on_bytes: OnBytes | None = None,
@@ -56,8 +54,7 @@ async def push_dataset(
         address: ``http(s)://.../NAME``: the node, and what the dataset is to be called there; ``odf+http(s)://`` speaks
             ODF's Smart Transfer Protocol to those that know nothing better.
         offered: The head up to which is pushed; in the store.
-        chains: Where the blocks are.
-        evidence: Their replay records.
+        store: What the home keeps.
         objects: Slices and checkpoints of this dataset.
         settings: With the token; ``message_s`` bounds single answers, not the receiver's verification.
         on_bytes: Told of object bytes that are sent, as ``PeerDataset.fetch_objects``.
@@ -75,12 +72,12 @@ async def push_dataset(
         # Without a token only the node's own name can open the door.
         info = await _find_node_info(client, url)
         if info is None and is_smart(address):
-            return await SmartPush(client, url, offered, chains, objects, on_bytes).run()
+            return await SmartPush(client, url, offered, store, objects, on_bytes).run()
         _require_pushes(url, info)
         client.sign_all(settings.token is None)
         failures = 0
         while True:
-            push = _Push(client, url, offered, chains, evidence, objects, on_bytes)
+            push = _Push(client, url, offered, store, objects, on_bytes)
             try:
                 return await push.run()
             except PeerNotFoundError as error:
@@ -98,8 +95,7 @@ class _Push:
     _client: HttpClient
     _url: URL
     _offered: PushedHead
-    _chains: ChainStore
-    _evidence: EvidenceStore
+    _store: MetadataStore
     _objects: SentObjects
     _on_bytes: OnBytes | None
     _sent_bytes: int = 0
@@ -141,7 +137,7 @@ class _Push:
     async def _require_common_history(self, known: Head | None) -> None:
         if known is None:
             return
-        block = await asyncio.to_thread(self._chains.find_block, self._offered.dataset_id, known.hash)
+        block = await asyncio.to_thread(self._store.find_block, self._offered.dataset_id, known.hash)
         if block is None or block.sequence_number > self._offered.head.sequence_number:
             await self._client.ask("DELETE", self._push_url)
             raise PushRefusedError(
@@ -158,8 +154,7 @@ class _Push:
             body, _ = await finish_in_thread(
                 lambda after=after: encode_pack(  # type: ignore[misc]
                     iter_packed(
-                        self._chains,
-                        self._evidence,
+                        self._store,
                         offered.dataset_id,
                         after,
                         head.sequence_number,

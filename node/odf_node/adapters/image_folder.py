@@ -27,9 +27,9 @@ from odf_engines.errors import EngineFailureError
 from odf_engines.sandbox.disk import remove_tree
 from odf_node.adapters.shelf_folder import copy_bounded, held_alone, make_durable
 from odf_node.errors import UsageError
-from odf_node.home import Home, fsync_folder
-from odf_node.ports.errors import HomeCorruptError, mapped_os_errors
+from odf_node.home_folder import HomeFolder, fsync_folder
 from odf_node.ports.images import AddedImage, DamagedImage, ImageStart
+from odf_node.records.errors import HomeCorruptError, mapped_os_errors
 from odf_protocol.errors import MalformedError, NotFoundError
 from odf_protocol.timestamp import Timestamp
 
@@ -45,7 +45,7 @@ _LAYOUT: Final = ("oci-layout", "index.json", "blobs")
 class ImageFolder:
     """See ``ImageShelf``."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: HomeFolder) -> None:
         self._home = home
 
     def find(self, name: str) -> AddedImage | DamagedImage | None:

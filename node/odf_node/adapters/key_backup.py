@@ -9,8 +9,8 @@ from typing import Final
 from odf_node.adapters.key_files import decode_pem, put_key_file
 from odf_node.adapters.plain_tar import is_plain, iter_members, opened_tar
 from odf_node.errors import UsageError
-from odf_node.home import Home
-from odf_node.ports.errors import mapped_os_errors
+from odf_node.home_folder import HomeFolder
+from odf_node.records.errors import mapped_os_errors
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError
 
@@ -18,7 +18,7 @@ _NODE_KEY: Final = "node.pem"
 _MAX_KEY_BYTES: Final = 64 * 1024
 
 
-def back_up_keys(home: Home, target: Path) -> int:
+def back_up_keys(home: HomeFolder, target: Path) -> int:
     """Write all private keys into one tar file that only this user can read; return how many.
 
     Raises:
@@ -44,7 +44,7 @@ def back_up_keys(home: Home, target: Path) -> int:
     return count
 
 
-def restore_keys(home: Home, source: Path) -> int:
+def restore_keys(home: HomeFolder, source: Path) -> int:
     """Put the keys of such a file into the home; one that is there stays as it is. Returns how many were put.
 
     Raises:

@@ -19,10 +19,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from odf_node.adapters.writers_lock import shared_lease
-from odf_node.home import Home, fsync_folder
-from odf_node.ports.errors import HomeCorruptError, KeyNotFoundError, UnsafeKeyFileError, mapped_os_errors
+from odf_node.home_folder import HomeFolder, fsync_folder
 from odf_node.ports.keys import SEED_BYTES, PrivateKey
+from odf_node.records.errors import HomeCorruptError, KeyNotFoundError, UnsafeKeyFileError, mapped_os_errors
+from odf_node.store.writers_lock import shared_lease
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
@@ -38,7 +38,7 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 class KeyFiles:
     """``KeyStore`` in ``home.keys``; making the value touches nothing."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: HomeFolder) -> None:
         self._home = home
 
     def generate(self) -> PrivateKey:
@@ -123,7 +123,7 @@ class KeyFiles:
         return stored
 
 
-def put_key_file(home: Home, path: Path, content: bytes) -> bool:
+def put_key_file(home: HomeFolder, path: Path, content: bytes) -> bool:
     """Write a file of keys whole or not at all; one that is there stays as it is. Returns whether it is new."""
     # The lease keeps a sweep from taking the draft, and a sweep takes what a crash leaves of it.
     with shared_lease(home), mapped_os_errors(path):

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, Self
 
-from odf_node.home import fsync_folder
+from odf_node.home_folder import fsync_folder
 from odf_node.ports.layouts import OpenedFile
 from odf_node.ports.peer_errors import PeerUnavailableError, PlaceNotFoundError
 from odf_protocol.errors import MalformedError

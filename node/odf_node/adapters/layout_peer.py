@@ -6,11 +6,11 @@ from typing import BinaryIO, Final
 from odf_node.adapters.layout_reading import LayoutProofs, walk_back
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.byte_rate import ByteRate
-from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.layouts import HEAD_PATH, LayoutSource
 from odf_node.ports.objects import ArrivingObjects, StagedObject
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
+from odf_node.records.errors import ObjectMismatchError
 from odf_node.threads import do_all, finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError

@@ -12,7 +12,7 @@ from odf_node.adapters.layout_peer import LayoutPeer
 from odf_node.adapters.peer_urls import parse_peer_url
 from odf_node.byte_rate import ByteRate
 from odf_node.errors import UsageError
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.layouts import HEAD_PATH, LayoutTarget
 
 ARCHIVE_SUFFIX: Final = ".tar"
@@ -68,7 +68,7 @@ def find_layout_target(address: str, name: str) -> LayoutTarget | None:
     return LayoutArchiveWriter(place, name) if place.name.endswith(ARCHIVE_SUFFIX) else LayoutFolder(place)
 
 
-def make_export_target(place: str, name: str, home: Home) -> LayoutTarget:
+def make_export_target(place: str, name: str, home: HomeFolder) -> LayoutTarget:
     """Make the place to which ``export`` writes a dataset: its own folder below ``place``, or an archive.
 
     Raises:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from odf_node.adapters.key_files import read_private, write_private
-from odf_node.adapters.writers_lock import shared_lease
-from odf_node.home import Home, fsync_folder
-from odf_node.ports.errors import HomeCorruptError, mapped_os_errors
+from odf_node.home_folder import HomeFolder, fsync_folder
+from odf_node.records.errors import HomeCorruptError, mapped_os_errors
+from odf_node.store.writers_lock import shared_lease
 
 _MAX_FILE_BYTES: Final = 1024 * 1024
 
@@ -16,7 +16,7 @@ _MAX_FILE_BYTES: Final = 1024 * 1024
 class LoginFile:
     """``LoginStore`` in ``logins.json``: replaced as a whole, so that readers see the old file or the new one."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: HomeFolder) -> None:
         self._home = home
 
     def find(self, origin: str) -> str | None:

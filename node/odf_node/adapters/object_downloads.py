@@ -12,10 +12,10 @@ from yarl import URL
 from odf_node.adapters.http_client import HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
 from odf_node.adapters.staged_stream import StagedStream
-from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.objects import ArrivingObjects, StagedObject
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerPreparesError, PeerUnavailableError
+from odf_node.records.errors import ObjectMismatchError
 from odf_node.threads import do_all, finish_in_thread
 from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.limits import KIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S

@@ -20,17 +20,17 @@ from typing import BinaryIO, Final
 from odf_node.adapters.arrival_folder import PART_SUFFIX, ArrivalFolder, link_durably
 from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.adapters.staged_file import StagedFile
-from odf_node.adapters.writers_lock import shared_lease, try_exclusive
-from odf_node.home import Home, fsync_folder
-from odf_node.ports.errors import (
+from odf_node.home_folder import HomeFolder, fsync_folder
+from odf_node.ports.objects import Room, StagedObject, SweepReport
+from odf_node.ports.rows import RowsRoom
+from odf_node.records.errors import (
     HomeCorruptError,
     ObjectCorruptError,
     ObjectMismatchError,
     ObjectNotFoundError,
     mapped_os_errors,
 )
-from odf_node.ports.objects import Room, StagedObject, SweepReport
-from odf_node.ports.rows import RowsRoom
+from odf_node.store.writers_lock import shared_lease, try_exclusive
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import SHA3_256, Multihash
@@ -50,7 +50,7 @@ class ObjectFolder:
     ``rows`` has what engines read instead of objects of others, which goes with them.
     """
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: HomeFolder) -> None:
         self._home = home
         self._folder = str(home.objects)
         self.rows = RowsFolder(home)

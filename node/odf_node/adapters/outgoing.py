@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from odf_node import adapters
 from odf_node.byte_rate import ByteRate
 from odf_node.configuration import find_configuration_file, load_configuration
-from odf_node.home import Home
-from odf_node.ports import Clock, KeyStore, StoredObjects
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.home_folder import HomeFolder
+from odf_node.ports.clock import Clock
+from odf_node.ports.keys import KeyStore
+from odf_node.ports.objects import StoredObjects
 from odf_node.ports.peer_client import OnBytes, PeerDataset
 from odf_node.ports.pushes import PushedHead, PushOutcome
+from odf_node.store import MetadataStore
 from odf_protocol.public_addresses import is_heard
 
 if TYPE_CHECKING:
     from odf_node.adapters.http_client import SignRequest
     from odf_node.adapters.node_listing import Found
-    from odf_node.ports.object_names import ObjectNames
     from odf_protocol.exchange.messages import DatasetSummary
 
 
@@ -33,11 +33,9 @@ class Outgoing:
     (None: the usual).
     """
 
-    home: Home
-    chains: "ChainStore"
-    evidence: "EvidenceStore"
+    home: HomeFolder
+    store: MetadataStore
     objects: StoredObjects
-    names: "ObjectNames"
     keys: KeyStore
     clock: Clock
     rate: ByteRate
@@ -97,9 +95,8 @@ class Outgoing:
         return await adapters.http_push.push_dataset(
             url,
             offered,
-            chains=self.chains,
-            evidence=self.evidence,
-            objects=adapters.packing.DatasetObjects(self.objects, self.names, offered.dataset_id),
+            store=self.store,
+            objects=adapters.packing.DatasetObjects(self.objects, self.store, offered.dataset_id),
             settings=settings,
             on_bytes=on_bytes,
         )

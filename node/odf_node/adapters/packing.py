@@ -8,13 +8,11 @@ from collections.abc import AsyncIterator, Iterator
 from typing import BinaryIO
 
 from odf_node.byte_rate import ByteRate
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.errors import ObjectNotFoundError
-from odf_node.ports.evidence import EvidenceStore
-from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import StoredObjects
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.pushes import SentObjects
+from odf_node.records.errors import ObjectNotFoundError
+from odf_node.store import MetadataStore
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
@@ -24,7 +22,7 @@ from odf_protocol.multihash import Multihash
 
 
 def iter_packed(
-    chains: ChainStore, evidence: EvidenceStore, dataset_id: DatasetId, after: int, upto: int, *, with_records: bool
+    store: MetadataStore, dataset_id: DatasetId, after: int, upto: int, *, with_records: bool
 ) -> Iterator[PackedBlock]:
     """Yield the blocks above ``after`` and not above ``upto`` with signature and, if wanted, replay record.
 
@@ -33,10 +31,10 @@ def iter_packed(
     if after >= upto:
         return
     last = min(upto, after + MAX_PACK_BLOCKS)
-    records = evidence.iter_replay_records(dataset_id, after=after, upto=last) if with_records else iter(())
+    records = store.iter_replay_records(dataset_id, after=after, upto=last) if with_records else iter(())
     nothing = (upto + 1, b"")
     number, record = next(records, nothing)
-    for block in chains.iter_blocks(dataset_id, after=after, upto=upto):
+    for block in store.iter_blocks(dataset_id, after=after, upto=upto):
         if number == block.sequence_number:
             yield PackedBlock(block.raw, block.signature, record)
             number, record = next(records, nothing)
@@ -66,9 +64,9 @@ async def iter_pieces(
 class DatasetObjects:
     """``SentObjects``: what the dataset has; of what else is here nothing is told, not even that it is."""
 
-    def __init__(self, objects: StoredObjects, names: ObjectNames, dataset_id: DatasetId) -> None:
+    def __init__(self, objects: StoredObjects, store: MetadataStore, dataset_id: DatasetId) -> None:
         self._objects = objects
-        self._names = names
+        self._store = store
         self._dataset_id = dataset_id
 
     def get_size(self, object_hash: Multihash) -> int:
@@ -80,9 +78,9 @@ class DatasetObjects:
         return self._objects.open(object_hash)
 
     def _require_had(self, object_hash: Multihash) -> None:
-        if not self._names.names_object(self._dataset_id, object_hash):
+        if not self._store.names_object(self._dataset_id, object_hash):
             raise RejectedError(
                 "EX-87 objects-of-the-push", expected="a receiver that asks for what is pushed to it", found=object_hash
             )
-        if not self._names.has_dataset_object(self._dataset_id, object_hash):
+        if not self._store.has_dataset_object(self._dataset_id, object_hash):
             raise ObjectNotFoundError(object_hash)

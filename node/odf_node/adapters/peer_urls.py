@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from yarl import URL
 
-from odf_node.ports.datasets import ADDRESS_SCHEMES
+from odf_node.records.datasets import ADDRESS_SCHEMES
 from odf_protocol.errors import MalformedError, UnsupportedError
 
 _HTTP_SCHEMES: Final = {"http": "http", "https": "https", "odf+http": "http", "odf+https": "https"}

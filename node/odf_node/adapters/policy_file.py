@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import odf_protocol
-from odf_node.ports.errors import mapped_os_errors
+from odf_node.records.errors import mapped_os_errors
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.errors import MalformedError
 

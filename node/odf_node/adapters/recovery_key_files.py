@@ -24,9 +24,9 @@ from odf_node.adapters.key_files import (
     write_private,
 )
 from odf_node.errors import UsageError
-from odf_node.home import Home, fsync_folder
-from odf_node.ports.errors import HomeCorruptError, HomeReadOnlyError, mapped_os_errors
+from odf_node.home_folder import HomeFolder, fsync_folder
 from odf_node.ports.keys import PrivateKey
+from odf_node.records.errors import HomeCorruptError, HomeReadOnlyError, mapped_os_errors
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, OdfError
 
@@ -42,7 +42,7 @@ class UnfinishedKey:
 
 
 def keep_recovery_key(
-    home: Home, path: Path, dataset_id: DatasetId, *, generate: Callable[[], PrivateKey]
+    home: HomeFolder, path: Path, dataset_id: DatasetId, *, generate: Callable[[], PrivateKey]
 ) -> PrivateKey:
     """Make a recovery key that is durable in a file when this returns, or take up the one that is.
 
@@ -151,6 +151,6 @@ def _note(dataset_id: DatasetId, unfinished: UnfinishedKey) -> None:
             replace_memory(path, json.dumps({"key": str(unfinished.key), "file": unfinished.file}))
 
 
-def _require_outside(home: Home, path: Path) -> None:
+def _require_outside(home: HomeFolder, path: Path) -> None:
     if home.contains(path):
         raise UsageError(f"{path} is in the node's own folder: whoever steals that has the recovery key as well")

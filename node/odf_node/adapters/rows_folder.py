@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from odf_node.adapters.writers_lock import shared_lease
-from odf_node.home import Home
-from odf_node.ports.errors import mapped_os_errors
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.rows import ROWS, EventTimes, RowsRoom
+from odf_node.records.errors import mapped_os_errors
+from odf_node.store.writers_lock import shared_lease
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 
@@ -54,7 +54,7 @@ class RowsFolder:
     ``limit_bytes`` is how much is kept (0: no limit).
     """
 
-    def __init__(self, home: Home, limit_bytes: int = ROWS_BYTES) -> None:
+    def __init__(self, home: HomeFolder, limit_bytes: int = ROWS_BYTES) -> None:
         self._home = home
         self.limit_bytes = limit_bytes
 

@@ -18,10 +18,10 @@ from yarl import URL
 
 from odf_node.adapters.http_client import HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
-from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
+from odf_node.records.errors import ObjectMismatchError
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import OdfError, RejectedError, UnsupportedError
 from odf_protocol.exchange.block_outlines import WantedObject

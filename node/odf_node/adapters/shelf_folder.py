@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from odf_engines.sandbox.disk import remove_tree
-from odf_node.home import fsync_folder
-from odf_node.ports.errors import mapped_os_errors
+from odf_node.home_folder import fsync_folder
+from odf_node.records.errors import mapped_os_errors
 from odf_protocol.errors import MalformedError
 
 _COPY_BYTES: Final = 1024 * 1024

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from odf_node.adapters.smart_socket import object_file_of
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import StoredBlock
+from odf_node.records.datasets import StoredBlock
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.exchange.block_outlines import BlockOutlines
 from odf_protocol.head import Head
@@ -29,14 +29,14 @@ class PlannedBatch:
     head: Head
 
 
-def plan_batch(chains: ChainStore, dataset_id: DatasetId, *, after: int, upto: int) -> PlannedBatch:
+def plan_batch(store: MetadataStore, dataset_id: DatasetId, *, after: int, upto: int) -> PlannedBatch:
     """Pack the blocks above ``after`` and not above ``upto``, at least one, or as many as one message holds.
 
     Raises:
-        BlockNotFoundError, DatasetNotFoundError: As ``ChainStore.iter_blocks``.
+        BlockNotFoundError, DatasetNotFoundError: As ``MetadataStore.iter_blocks``.
     """
     found = _Sums()
-    payload, count = encode_batch(found.count(chains.iter_blocks(dataset_id, after=after, upto=upto)))
+    payload, count = encode_batch(found.count(store.iter_blocks(dataset_id, after=after, upto=upto)))
     found.keep(count)
     plan = TransferPlan(
         num_blocks=count,

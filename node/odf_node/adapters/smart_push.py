@@ -17,10 +17,10 @@ from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.adapters.smart_batches import PlannedBatch, plan_batch
 from odf_node.adapters.smart_socket import Conversation, name_peer, open_conversation
 from odf_node.adapters.transfer_urls import read_transfer_url
-from odf_node.ports.chains import ChainStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
+from odf_node.store import MetadataStore
 from odf_node.threads import do_all, finish_in_thread
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES
@@ -40,7 +40,7 @@ class SmartPush:
     _client: HttpClient
     _url: URL
     _offered: PushedHead
-    _chains: ChainStore
+    _store: MetadataStore
     _objects: SentObjects
     _on_bytes: OnBytes | None
     _sent_bytes: int = 0
@@ -59,7 +59,7 @@ class SmartPush:
             after = -1 if last is None else last.sequence_number
             planned = await finish_in_thread(
                 lambda after=after: plan_batch(  # type: ignore[misc]
-                    self._chains, self._offered.dataset_id, after=after, upto=self._offered.head.sequence_number
+                    self._store, self._offered.dataset_id, after=after, upto=self._offered.head.sequence_number
                 )
             )
             await self._converse(planned, current=found, is_forced=is_forced)
@@ -88,7 +88,7 @@ class SmartPush:
         """Give the block from which on the other side lacks ours, and whether its history is to be replaced."""
         if found is None:
             return None, False
-        block = await asyncio.to_thread(self._chains.find_block, self._offered.dataset_id, found)
+        block = await asyncio.to_thread(self._store.find_block, self._offered.dataset_id, found)
         if block is not None and block.sequence_number <= self._offered.head.sequence_number:
             return Head(block.sequence_number, found), False
         if self._offered.replaces_history:

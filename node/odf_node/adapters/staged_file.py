@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from odf_node import adapters
-from odf_node.ports.errors import mapped_os_errors
+from odf_node.records.errors import mapped_os_errors
 from odf_protocol.multihash import SHA3_256, Multihash
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from odf_protocol.timestamp import Timestamp
 if TYPE_CHECKING:
     from odf_node.composition import Node
     from odf_node.configuration import Configuration
-    from odf_node.ports import DatasetRecord
+    from odf_node.records.datasets import DatasetRecord
 
 TOLERATED_S: Final = 2  # guess: what time services correct at once without anybody noticing
 
@@ -95,7 +95,7 @@ class Context:
 def tell_writing_time(context: Context, record: "DatasetRecord") -> Timestamp:
     """Return the time of the dataset's next block; warn where the machine's clock is behind the newest one."""
     node = context.node
-    time, shown = datasets.writer.find_writing_time(node.chains, node.clock, record.id), node.now()
+    time, shown = datasets.writer.find_writing_time(node.store, node.clock, record.id), node.now()
     if time.seconds - shown.seconds > TOLERATED_S:
         context.console.warn(
             f"this machine's clock shows {shown}, which is before the newest block of '{record.name}'; "

@@ -9,8 +9,8 @@ from odf_node.cli.context import Context
 from odf_node.cli.stopping import SIGNALS
 
 if TYPE_CHECKING:
-    from odf_node.ports import DatasetRecord
     from odf_node.ports.progress import ProgressLine
+    from odf_node.records.datasets import DatasetRecord
     from odf_protocol.multihash import Multihash
 
 _Result = TypeVar("_Result")

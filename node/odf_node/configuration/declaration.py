@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from odf_engines.cluster import LEAST_EXECUTOR_BYTES, LOCAL_MASTER
-from odf_node.ports.access import Pages
 from odf_node.ports.sources import Commands
+from odf_node.records.access import Pages
 from odf_protocol.exchange.limits import (
     MAX_ADDRESS_CONNECTIONS,
     MAX_ADDRESS_REQUESTS,

@@ -55,7 +55,7 @@ class BackgroundNotices(RepeatedLook):
             if not notices:
                 return False
             self._board = read_board(cache)
-        records = self._node.chains.list_datasets() if notices and self._node.home.exists() else ()
+        records = self._node.store.list_datasets() if notices and self._node.home.exists() else ()
         is_new = [*self._board.places] != [*notices]
         self._board.renew(notices, records)
         due = self._board.list_due(records, time.monotonic())
@@ -93,7 +93,7 @@ class BackgroundNotices(RepeatedLook):
 
     def _message(self, node_id: str, waiting: Waiting) -> bytes:
         """Write what is told (NOTICE-2)."""
-        record, old, chains = waiting.record, waiting.old, self._node.chains
+        record, old, chains = waiting.record, waiting.old, self._node.store
         number, before = record.head.sequence_number, -1
         rows: int | None = _row_count(last_offset_at(chains, record.id, number))
         if old is not None:

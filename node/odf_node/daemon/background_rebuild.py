@@ -11,8 +11,8 @@ from typing import Final
 from odf_node.composition import Node
 from odf_node.daemon.stoppable_work import StoppableWork
 from odf_node.http.access_log import write_line
-from odf_node.ports.datasets import DatasetRecord, Origin
 from odf_node.ports.progress import Silence
+from odf_node.records.datasets import DatasetRecord, Origin
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError

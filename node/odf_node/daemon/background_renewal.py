@@ -28,7 +28,7 @@ class BackgroundRenewal(RepeatedLook):
         )
         self._node = node
         self._live = live
-        self._renewal = HeadRenewal(node.chains, node.documents, node.objects, node.keys)
+        self._renewal = HeadRenewal(node.store, node.objects, node.keys)
         self._problems: dict[str, str] = {}
 
     def look(self) -> bool:

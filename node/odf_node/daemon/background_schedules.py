@@ -59,7 +59,7 @@ class BackgroundSchedules:
     ) -> None:
         self._node, self._live, self._open_node = node, live, open_node
         self._look_each_s, self._limit_s = look_each_s, limit_s
-        self._candidates = CandidateReader(node.chains)
+        self._candidates = CandidateReader(node.store)
         self._timetable = Timetable({})
         self._changed = threading.Condition()
         self._ended: list[tuple[ScheduledPull, Ended]] = []

@@ -11,8 +11,8 @@ from odf_node.composition import Node
 from odf_node.daemon.repeated_look import LOOK_EACH_S, RepeatedLook
 from odf_node.http.access_log import write_line
 from odf_node.http.served_node import Live
-from odf_node.ports import DatasetRecord
 from odf_node.ports.notices import Told
+from odf_node.records.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
 from odf_protocol.head import Head
 
@@ -35,8 +35,8 @@ class BackgroundSinks(RepeatedLook):
         """Deliver what is in quarantine and was not."""
         if not self._node.home.exists():
             return False
-        with_rows = self._node.ingests.list_datasets_with_quarantine()
-        records = [each for each in (self._node.chains.list_datasets() if with_rows else ()) if each.id in with_rows]
+        with_rows = self._node.store.list_datasets_with_quarantine()
+        records = [each for each in (self._node.store.list_datasets() if with_rows else ()) if each.id in with_rows]
         for record in records:
             if not self._stop.is_set():
                 self._look_at(record)
@@ -44,7 +44,7 @@ class BackgroundSinks(RepeatedLook):
 
     def _look_at(self, record: DatasetRecord) -> None:
         sinks, newest = self._node.sinks, 0
-        for entry in self._node.ingests.iter_quarantine(record.id):
+        for entry in self._node.store.iter_quarantine(record.id):
             newest = entry.id
         if self._seen.get(record.id) == (record.head, newest) and not sinks.waits(record):
             return

@@ -7,10 +7,9 @@ from odf_node.composition import Node
 from odf_node.daemon.supervisor import open_descriptors, process_memory_bytes
 from odf_node.derive.step_log import StepLog, StoredStep
 from odf_node.metrics import Labels, Metrics
-from odf_node.ports import Origin
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import EvidenceStore
-from odf_node.ports.ingests import StageStore, StageTotal
+from odf_node.records.datasets import Origin
+from odf_node.records.ingests import StageTotal
+from odf_node.store import MetadataStore
 from odf_node.upkeep.scrubbing import read_scrub_state
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
@@ -25,13 +24,13 @@ def make_metrics(node: Node) -> Metrics:
 
     def count_datasets() -> float | None:
         try:
-            return len(node.chains.list_datasets())
+            return len(node.store.list_datasets())
         except OdfError:
             return None
 
     def count_blocks() -> float | None:
         try:
-            return sum(record.head.sequence_number + 1 for record in node.chains.list_datasets())
+            return sum(record.head.sequence_number + 1 for record in node.store.list_datasets())
         except OdfError:
             return None
 
@@ -61,21 +60,21 @@ def make_metrics(node: Node) -> Metrics:
     metrics.add_gauge("free_bytes", "Room on the home's disk.", free_bytes)
     metrics.add_gauge("memory_bytes", "Resident memory of the daemon.", process_memory_bytes)
     metrics.add_gauge("open_descriptors", "Open files and connections of the daemon.", open_descriptors)
-    add_step_figures(metrics, node.chains, node.evidence)
+    add_step_figures(metrics, node.store)
     add_stage_figures(metrics, node.store)
     add_observer_figures(metrics, lambda: node.observer.counts)
     return metrics
 
 
-def add_step_figures(metrics: Metrics, chains: ChainStore, evidence: EvidenceStore) -> None:
+def add_step_figures(metrics: Metrics, store: MetadataStore) -> None:
     """Add what the newest step of each derivative of this node did (REPLAY-13)."""
-    steps = StepLog(chains, evidence)
+    steps = StepLog(store)
     known: dict[DatasetId, tuple[Multihash, StoredStep | None]] = {}
 
     def iter_newest() -> Iterator[tuple[str, StepStatistics]]:
         """Read the records of derivatives that grew since somebody asked last; there may be thousands of others."""
         try:
-            for record in chains.list_datasets():
+            for record in store.list_datasets():
                 if record.origin is not Origin.OWN or record.kind is not DatasetKind.DERIVATIVE:
                     continue
                 head, newest = known.get(record.id, (None, None))
@@ -112,7 +111,7 @@ def add_step_figures(metrics: Metrics, chains: ChainStore, evidence: EvidenceSto
     metrics.add_family("step_seconds", "What of the newest step of each derivative took how long.", seconds)
 
 
-def add_stage_figures(metrics: Metrics, stages: StageStore) -> None:
+def add_stage_figures(metrics: Metrics, store: MetadataStore) -> None:
     """Add what all ingests of this home did, whichever command they ran in.
 
     Names of stages are fixed, and as many plug-ins have a name here as the store sums by name.
@@ -120,7 +119,7 @@ def add_stage_figures(metrics: Metrics, stages: StageStore) -> None:
 
     def list_totals() -> list[StageTotal]:
         try:
-            return stages.list_stage_totals()
+            return store.list_stage_totals()
         except OdfError:
             return []
 

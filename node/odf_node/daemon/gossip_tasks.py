@@ -64,10 +64,6 @@ class GossipTasks:
         loop = asyncio.get_running_loop()
         self.node.outgoing.heard_private = self.section.allow_private
         follower = Follower(
-            self.node.chains,
-            self.node.documents,
-            self.node.evidence,
-            self.node.store,
             self.node.store,
             lambda: self.node.taking,
             self.node.outgoing.open_peer,
@@ -130,20 +126,18 @@ async def gossip_of(
             rate_items_per_s=settings.rate_items_per_s * _PRIVATE_FACTOR,
             rate_burst_items=settings.rate_burst_items * _PRIVATE_FACTOR,
         )
-    ports = node.chains, node.documents, node.evidence, node.store, node.store
     signers = _Auditors(WatchedPolicies(node.home.policies)).list_keys
-    reader = HomeReader(*ports, tuple(bootstrap), signers, tells, prepare, node.store.read_change)
+    reader = HomeReader(node.store, tuple(bootstrap), signers, tells, prepare, node.store.read_change)
     async with GossipClient(allow_private=section.allow_private) as transport:
         gossip = Gossip(
             reader,
-            node.store,
             node.store,
             private_key,
             node.clock,
             transport,
             settings=settings,
             allow_private=section.allow_private,
-            sinks=(Hearsay(node.chains, node.documents, node.evidence, node.store, node.store, node.clock),),
+            sinks=(Hearsay(node.store, node.clock),),
             log=write_line,
         )
         running = GossipTasks(node, section, public_url, gossip, asyncio.Event(), [])

@@ -8,12 +8,12 @@ from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UsageError
-from odf_node.ports.access import ReadGrants
-from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.errors import DatasetNotFoundError
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.pushes import UploadedDataset
 from odf_node.ports.row_intake import NoRowsTakenError, RowFormatError, SentRows, TakenRows
+from odf_node.records.access import ReadGrants
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import DatasetNotFoundError
 
 
 class LatePushJudge:
@@ -46,7 +46,7 @@ class LateRowIntake:
 
     def check(self, record: DatasetRecord, source_name: str | None, media_type: str) -> None:
         """See ``RowIntake``."""
-        view = load_view(self._node.chains, record.id)
+        view = load_view(self._node.store, record.id)
         try:
             accepted = ingest.push_sources.list_media_types(
                 view, ingest.push_sources.choose_push_source(record, view, source_name)
@@ -60,7 +60,7 @@ class LateRowIntake:
         """See ``RowIntake``."""
         node = self._node
         # Others were taken in while these waited for their turn.
-        found = node.chains.find_dataset(record.id)
+        found = node.store.find_dataset(record.id)
         if found is None:
             raise DatasetNotFoundError(record.id)
         record = found
@@ -72,7 +72,7 @@ class LateRowIntake:
                     source_name=rows.source_name,
                     shown_as=_SHOWN_AS,
                     event_time=rows.event_time,
-                    system_time=find_writing_time(node.chains, node.clock, record.id),
+                    system_time=find_writing_time(node.store, node.clock, record.id),
                     key=rows.key,
                     caller=rows.token_id,
                 )

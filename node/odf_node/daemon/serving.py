@@ -11,7 +11,6 @@ from typing import Protocol
 from aiohttp import web
 
 from odf_node import __version__
-from odf_node.adapters.writers_lock import only_daemon
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Tls
 from odf_node.daemon.gauges import make_metrics
@@ -32,9 +31,10 @@ from odf_node.http.server import serve as serve_http
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.plug_ins import list_failures
-from odf_node.ports.access import Pages
 from odf_node.ports.keys import PrivateKey
+from odf_node.records.access import Pages
 from odf_node.rows.trees import KeptTrees
+from odf_node.store.writers_lock import only_daemon
 from odf_node.turns import FairTurns, TurnLimits
 from odf_node.wording import count_of
 from odf_protocol.did import DidKey
@@ -151,7 +151,7 @@ def _make_tls(tls: Tls, speaks: str) -> ssl.SSLContext | None:
 
 def _prepare(node: Node) -> PrivateKey:
     """Find out whether the home can be served before anybody is told that it is, and give the node's key."""
-    node.chains.list_datasets()
+    node.store.list_datasets()
     key = node.keys.get_or_create_node_key()
     # What a crash left is removed while nobody else writes; a busy home is left alone.
     node.sweeper.clean_up()
@@ -162,7 +162,7 @@ def _announce(
     node: Node, listening: ListeningAddress, ready_file: Path | None, console: Console, *, pages: Pages
 ) -> None:
     """Tell people, scripts and the supervisor that requests are answered."""
-    count = sum(record.published for record in node.chains.list_datasets())
+    count = sum(record.published for record in node.store.list_datasets())
     reach = ", to this machine alone; --address lets others in" if listening.is_local else ""
     console.note(f"serving {count_of(count, 'dataset')} at {listening.url}{reach} (Ctrl-C ends)")
     if pages is not Pages.OFF:
@@ -178,17 +178,12 @@ def _make_served(
     return ServedNode(
         software=f"odf-node/{__version__}",
         node_id=DidKey(key.public_key()),
-        chains=node.chains,
-        datasets=node.datasets,
-        search=Searching(node.chains, node.store),
-        documents=node.documents,
-        evidence=node.evidence,
-        object_names=node.object_names,
-        tokens=node.store,
+        store=node.store,
+        search=Searching(node.store),
         objects=node.objects,
         clock=node.clock,
-        disputes=Disputes(node.chains, node.documents),
-        key_logs=KeyLogs(node.chains, node.documents),
+        disputes=Disputes(node.store),
+        key_logs=KeyLogs(node.store),
         trees=KeptTrees(node.objects),
         pushes=LatePushJudge(node),
         rows=LateRowIntake(node),

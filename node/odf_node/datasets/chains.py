@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from odf_node.ports import Acceptance, BlockNotFoundError, DatasetRecord, StoredBlock
-from odf_node.ports.chains import ChainStore
+from odf_node.records.commits import Acceptance
+from odf_node.records.datasets import DatasetRecord, StoredBlock
+from odf_node.records.errors import BlockNotFoundError
+from odf_node.store import MetadataStore
 from odf_protocol.block import Block, decode_block
 from odf_protocol.coverage import decode_progress
 from odf_protocol.dataset_view import DatasetView, apply, start_view
@@ -15,16 +17,16 @@ from odf_protocol.timestamp import Timestamp
 
 
 def iter_decoded(
-    chains: ChainStore, dataset_id: DatasetId, *, after: int = -1, upto: int | None = None
+    store: MetadataStore, dataset_id: DatasetId, *, after: int = -1, upto: int | None = None
 ) -> Iterator[Block]:
     """Yield decoded blocks in order; each is checked against the hash it is stored under."""
-    for stored in chains.iter_blocks(dataset_id, after=after, upto=upto):
+    for stored in store.iter_blocks(dataset_id, after=after, upto=upto):
         yield decode_block(stored.raw, expected_hash=stored.hash)
 
 
-def load_view(chains: ChainStore, dataset_id: DatasetId, *, upto: int | None = None) -> DatasetView:
+def load_view(store: MetadataStore, dataset_id: DatasetId, *, upto: int | None = None) -> DatasetView:
     """Say what is in force after block ``upto`` (None: the head), from the few blocks that it follows from."""
-    stored = chains.iter_landmarks(dataset_id, upto=upto)
+    stored = store.iter_landmarks(dataset_id, upto=upto)
     blocks = (decode_block(item.raw, expected_hash=item.hash) for item in stored)
     view = start_view(next(blocks))
     for block in blocks:
@@ -33,10 +35,10 @@ def load_view(chains: ChainStore, dataset_id: DatasetId, *, upto: int | None = N
 
 
 def iter_slices(
-    chains: ChainStore, dataset_id: DatasetId, *, as_of: Timestamp | None = None, newest_first: bool = False
+    store: MetadataStore, dataset_id: DatasetId, *, as_of: Timestamp | None = None, newest_first: bool = False
 ) -> Iterator[DataSlice]:
     """Yield the slices of a chain in order; with ``as_of`` only those with rows that were known by then (ROWS-3)."""
-    for stored in chains.iter_blocks_with_rows(dataset_id, newest_first=newest_first):
+    for stored in store.iter_blocks_with_rows(dataset_id, newest_first=newest_first):
         block = decode_block(stored.raw, expected_hash=stored.hash)
         event = block.event
         if as_of is not None and block.system_time.truncated_to_ms() > as_of:
@@ -45,20 +47,20 @@ def iter_slices(
             yield event.new_data
 
 
-def get_block(chains: ChainStore, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock:
+def get_block(store: MetadataStore, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock:
     """Return a block that must be in the chain.
 
     Raises:
         BlockNotFoundError: It is not.
     """
-    found = chains.find_block(dataset_id, block_hash)
+    found = store.find_block(dataset_id, block_hash)
     if found is None:
         raise BlockNotFoundError(dataset_id, block_hash)
     return found
 
 
 def blocks_between(
-    chains: ChainStore, dataset_id: DatasetId, first: Multihash | None, last: Multihash | None
+    store: MetadataStore, dataset_id: DatasetId, first: Multihash | None, last: Multihash | None
 ) -> Iterator[Block]:
     """Yield the blocks after ``first`` up to and including ``last``; nothing when ``last`` is None.
 
@@ -67,14 +69,14 @@ def blocks_between(
     """
     if last is None:
         return
-    after = -1 if first is None else get_block(chains, dataset_id, first).sequence_number
-    yield from iter_decoded(chains, dataset_id, after=after, upto=get_block(chains, dataset_id, last).sequence_number)
+    after = -1 if first is None else get_block(store, dataset_id, first).sequence_number
+    yield from iter_decoded(store, dataset_id, after=after, upto=get_block(store, dataset_id, last).sequence_number)
 
 
-def last_offset_at(chains: ChainStore, dataset_id: DatasetId, sequence_number: int) -> int | None:
+def last_offset_at(store: MetadataStore, dataset_id: DatasetId, sequence_number: int) -> int | None:
     """Return the number of the last row after a block, None where there is none; goes back to the newest data block."""
     for number in range(sequence_number, -1, -1):
-        stored = chains.find_block_by_number(dataset_id, number)
+        stored = store.find_block_by_number(dataset_id, number)
         if stored is None:
             raise BlockNotFoundError(dataset_id, number)
         event = decode_block(stored.raw, expected_hash=stored.hash).event
@@ -83,11 +85,11 @@ def last_offset_at(chains: ChainStore, dataset_id: DatasetId, sequence_number: i
     return None
 
 
-def find_partial(chains: ChainStore, record: DatasetRecord) -> str:
+def find_partial(store: MetadataStore, record: DatasetRecord) -> str:
     """Say what makes a dataset less than its declared query over the whole input; empty where nothing does."""
     if record.kind is DatasetKind.ROOT:
         return ""  # it declares no query
-    _head, state = chains.get_chain_state(record.id)
+    _head, state = store.get_chain_state(record.id)
     return decode_progress(state).partial
 
 

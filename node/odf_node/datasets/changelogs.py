@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from odf_node import rows
 from odf_node.datasets.chains import load_view
 from odf_node.errors import UnsoundResultError
-from odf_node.ports import StoredObjects
-from odf_node.ports.access import READS_EVERYTHING, ReadGrants
-from odf_node.ports.chains import ChainStore
+from odf_node.ports.objects import StoredObjects
 from odf_node.ports.rows import RowsCache
 from odf_node.readable_inputs import find_input
+from odf_node.records.access import READS_EVERYTHING, ReadGrants
 from odf_node.rows.slice_process import RowReader, SliceProcess, reader_of_own_files
+from odf_node.store import MetadataStore
 from odf_protocol.block import Block, decode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
@@ -45,7 +45,7 @@ class Changelogs:
     ``reads``: what of this node whoever offers a chain may know; an input hidden from them is no excuse (EX-83).
     """
 
-    chains: ChainStore
+    store: MetadataStore
     objects: StoredObjects
     cache: RowsCache
     reads: ReadGrants = READS_EVERYTHING
@@ -90,11 +90,11 @@ class Changelogs:
         """Say whether a dataset is derived from one that takes back what is not there, which it may hand on."""
         with SliceProcess() as reader:
             for dataset_id in () if view.transform is None else input_ids(view.transform):
-                record = find_input(self.chains, dataset_id, self.reads)
+                record = find_input(self.store, dataset_id, self.reads)
                 slices = (
                     None if record is None else self.list_slices(dataset_id, before=record.head.sequence_number + 1)
                 )
-                if slices and self._check_of(load_view(self.chains, dataset_id), reader).find_unsound([], slices):
+                if slices and self._check_of(load_view(self.store, dataset_id), reader).find_unsound([], slices):
                     return True
         return False
 
@@ -129,16 +129,16 @@ class Changelogs:
             return ""
         if unsound[-1].is_excused:
             return rows.chain_slices.describe_unsound(unsound)
-        record = self.chains.find_dataset(view.dataset_id)
+        record = self.store.find_dataset(view.dataset_id)
         name = str(view.dataset_id) if record is None else record.name
         raise UnsoundResultError(name, unsound[-1].explain(), _describe_mend(view, name))
 
     def list_slices(self, dataset_id: DatasetId, *, before: int) -> "list[ChainSlice] | None":
         """List the slices that blocks before a number add; None where a file is not here."""
-        if not before or self.chains.find_dataset(dataset_id) is None:
+        if not before or self.store.find_dataset(dataset_id) is None:
             return []
         found = []
-        for stored in self.chains.iter_blocks_with_rows(dataset_id):
+        for stored in self.store.iter_blocks_with_rows(dataset_id):
             block = decode_block(stored.raw, expected_hash=stored.hash)
             if block.sequence_number >= before:
                 break

@@ -24,10 +24,10 @@ from odf_engines.registry import is_of_this_package
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.changelogs import data_of
 from odf_node.datasets.presence import explained_damage
-from odf_node.ports import StoredObjects
-from odf_node.ports.chains import ChainStore
+from odf_node.ports.objects import StoredObjects
 from odf_node.ports.rows import EventTimes, RowsCache
 from odf_node.rows.slice_process import SliceProcess
+from odf_node.store import MetadataStore
 from odf_protocol.block import Block, decode_block
 from odf_protocol.dataset_view import apply, start_view
 from odf_protocol.did import DatasetId
@@ -80,7 +80,7 @@ _newest: Final = KeptTables(128 * 1024 * 1024)  # guess: some million versions o
 class EngineRows:
     """Paths for requests to engines."""
 
-    chains: ChainStore
+    store: MetadataStore
     objects: StoredObjects
     cache: RowsCache
 
@@ -166,7 +166,7 @@ class EngineRows:
         numbers: list[int] = []
         schemas: list[DataSchema] = []
         view = None
-        for stored in self.chains.iter_landmarks(dataset_id):
+        for stored in self.store.iter_landmarks(dataset_id):
             block = decode_block(stored.raw, expected_hash=stored.hash)
             view = start_view(block) if view is None else apply(view, block)
             if isinstance(block.event, SetDataSchema):
@@ -267,14 +267,14 @@ class EngineRows:
 
     def _iter_data(self, dataset_id: DatasetId) -> Iterator[tuple[Block, DataSlice]]:
         """Yield the blocks that add rows, each with its slice."""
-        for stored in self.chains.iter_blocks_with_rows(dataset_id):
+        for stored in self.store.iter_blocks_with_rows(dataset_id):
             block = decode_block(stored.raw, expected_hash=stored.hash)
             yield block, data_of(block)
 
     def _rewrite(self, reader: SliceProcess, dataset_id: DatasetId, block: Block, object_hash: Multihash) -> None:
-        view = load_view(self.chains, dataset_id, upto=block.sequence_number)
+        view = load_view(self.store, dataset_id, upto=block.sequence_number)
         if view.schema is None:
             raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
         path = self.objects.get_path(object_hash)
-        with explained_damage(self.chains, self.objects, dataset_id, object_hash), self.cache.making(object_hash) as to:
+        with explained_damage(self.store, self.objects, dataset_id, object_hash), self.cache.making(object_hash) as to:
             reader.rewrite(path, block, view, to)

@@ -8,9 +8,6 @@ from odf_node.byte_rate import ByteRate, Pacing
 from odf_node.datasets.chains import iter_decoded
 from odf_node.datasets.presence import Presence
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, Head, StoredObjects
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.layouts import (
     HEAD_PATH,
     KEY_LOG_PATH,
@@ -19,15 +16,18 @@ from odf_node.ports.layouts import (
     signature_path,
     signed_head_path,
 )
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import StoredObjects
 from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import ProgressLine
 from odf_node.readable_inputs import ANYBODY, may_see_records
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
 from odf_protocol.exchange.messages import KeyLogMessage, encode_message
 from odf_protocol.exchange.routes import block_path, object_path
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 
 _MAX_HEAD_BYTES: Final = 128
@@ -50,10 +50,7 @@ class ExportReport:
 class Exporting:
     """The use case behind ``odf-node export`` and ``push`` to folders and buckets."""
 
-    chains: ChainStore
-    documents: DocumentStore
-    evidence: EvidenceStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: StoredObjects
     rate: ByteRate
 
@@ -74,9 +71,7 @@ class Exporting:
     ) -> ExportReport:
         with target:
             known = self._find_known(record, target)
-            key_log = encode_message(
-                KeyLogMessage(events=KeyLogs(self.chains, self.documents).documents_about(record.id))
-            )
+            key_log = encode_message(KeyLogMessage(events=KeyLogs(self.store).documents_about(record.id)))
             has_keys = key_log != _NO_KEYS
             if known == record.head:
                 # A key may change without a new block.
@@ -89,11 +84,11 @@ class Exporting:
             upto = record.head.sequence_number
             wanted = {
                 item.hash: item
-                for block in iter_decoded(self.chains, record.id, after=after, upto=upto)
+                for block in iter_decoded(self.store, record.id, after=after, upto=upto)
                 for item in iter_wanted(block.event)
             }
             missing = [item for item in wanted.values() if target.find_size(_path_of(item)) != item.size_bytes]
-            Presence(self.object_names, self.objects).require(record, [item.hash for item in missing])
+            Presence(self.store, self.objects).require(record, [item.hash for item in missing])
             progress.say(f"{record.name}: writing to {target.url}")
             progress.expect(sum(item.size_bytes for item in missing))
             for item in missing:
@@ -110,18 +105,18 @@ class Exporting:
             return ExportReport(record, target.url, known, upto - after, len(missing), size_bytes)
 
     def _write_blocks(self, record: DatasetRecord, target: LayoutTarget, after: int, upto: int, pacing: Pacing) -> None:
-        with_records = may_see_records(self.chains, record, ANYBODY)
-        for stored in self.chains.iter_blocks(record.id, after=after, upto=upto):
+        with_records = may_see_records(self.store, record, ANYBODY)
+        for stored in self.store.iter_blocks(record.id, after=after, upto=upto):
             if stored.signature is not None:
                 _write(target, signature_path(stored.hash), stored.signature, pacing)
-            replay_record = self.evidence.find_replay_record(record.id, stored.hash) if with_records else None
+            replay_record = self.store.find_replay_record(record.id, stored.hash) if with_records else None
             if replay_record is not None:
                 _write(target, replay_record_path(stored.hash), replay_record.raw, pacing)
             _write(target, block_path(stored.hash), stored.raw, pacing)
         self._write_signed_head(record, target, pacing)
 
     def _write_signed_head(self, record: DatasetRecord, target: LayoutTarget, pacing: Pacing) -> None:
-        signed_head = self.documents.find_signed_head(record.id)
+        signed_head = self.store.find_signed_head(record.id)
         if signed_head is not None and signed_head.head == record.head:
             _write(target, signed_head_path(record.head.hash), signed_head.raw, pacing)
 
@@ -136,7 +131,7 @@ class Exporting:
         except (UnicodeDecodeError, MalformedError) as error:
             expected = "the text of a hash"
             raise MalformedError("refs/head", where=target.url, expected=expected, found=repr(text)) from error
-        found = self.chains.find_block(record.id, there)
+        found = self.store.find_block(record.id, there)
         if found is None:
             raise RejectedError(
                 f"LAYOUT-5 place-holds-a-beginning-of-our-chain ({target.url})",

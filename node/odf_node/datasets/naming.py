@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports import DatasetRecord, Origin
-from odf_node.ports.access import ReadGrants
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import DatasetStore
+from odf_node.records.access import ReadGrants
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.store import MetadataStore
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.did import DatasetId
 from odf_protocol.names import DatasetName, fits_pattern
@@ -18,18 +17,18 @@ from odf_protocol.names import DatasetName, fits_pattern
 _HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]{1,5}(/.*)?")
 
 
-def get_dataset(chains: ChainStore, text: str) -> DatasetRecord:
+def get_dataset(store: MetadataStore, text: str) -> DatasetRecord:
     """Find the one dataset that ``text`` names: a local name (case does not matter) or a ``did:odf``.
 
     Raises:
         UnknownDatasetError: There is none; the message offers the nearest name.
     """
     if text.startswith("did:"):
-        record = chains.find_dataset(DatasetId.parse(text))
+        record = store.find_dataset(DatasetId.parse(text))
         if record is None:
             raise UnknownDatasetError(f"this node has no dataset {text}; 'odf-node list --wide' shows the identities")
         return record
-    records = chains.list_datasets()
+    records = store.list_datasets()
     for record in records:
         if record.name.lower() == text.lower():
             return record
@@ -46,17 +45,17 @@ def find_missing_scheme(text: str) -> str | None:
     return f"http://{text}" if _HOST_AND_PORT.fullmatch(text) else None
 
 
-def list_named(datasets: DatasetStore, reads: ReadGrants) -> tuple[DatasetRecord, ...]:
+def list_named(store: MetadataStore, reads: ReadGrants) -> tuple[DatasetRecord, ...]:
     """List the datasets that somebody may read, each name once: as ``find_readable`` has it (EX-85)."""
-    records = datasets.list_readable(reads)
+    records = store.list_readable(reads)
     names = [record.name.lower() for record in records]
     if len(set(names)) == len(names):
         return records
-    meant = {name: datasets.find_readable(DatasetName.parse(name), reads) for name in names}
+    meant = {name: store.find_readable(DatasetName.parse(name), reads) for name in names}
     return tuple(each for each in records if (found := meant[each.name.lower()]) is not None and found.id == each.id)
 
 
-def select_datasets(chains: ChainStore, patterns: Sequence[str]) -> list[DatasetRecord]:
+def select_datasets(store: MetadataStore, patterns: Sequence[str]) -> list[DatasetRecord]:
     """Find the datasets that names or ``%`` patterns mean, each once, in the order given.
 
     Raises:
@@ -65,10 +64,10 @@ def select_datasets(chains: ChainStore, patterns: Sequence[str]) -> list[Dataset
     chosen: dict[DatasetId, DatasetRecord] = {}
     for pattern in patterns:
         if "%" not in pattern:
-            record = get_dataset(chains, pattern)
+            record = get_dataset(store, pattern)
             chosen[record.id] = record
             continue
-        matching = [record for record in chains.list_datasets() if fits_pattern(pattern, record.name)]
+        matching = [record for record in store.list_datasets() if fits_pattern(pattern, record.name)]
         if not matching:
             raise UnknownDatasetError(f"no dataset of this node matches '{pattern}'")
         chosen.update((record.id, record) for record in matching)
@@ -96,7 +95,7 @@ class Renamed:
 class Renaming:
     """The use case behind ``odf-node rename``."""
 
-    datasets: DatasetStore
+    store: MetadataStore
     policies: PolicySet
 
     def rename(self, record: DatasetRecord, name: str) -> Renamed:
@@ -111,7 +110,7 @@ class Renaming:
         wanted = str(DatasetName.parse(name))
         if wanted == record.name:
             raise UsageError(f"'{wanted}' is its name already")
-        self.datasets.rename_dataset(record.id, record.name, wanted)
+        self.store.rename_dataset(record.id, record.name, wanted)
         return Renamed(record, wanted, self._find_rule(record, record.name), self._find_rule(record, wanted))
 
     def _find_rule(self, record: DatasetRecord, name: str) -> str | None:

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from odf_node.errors import ObjectsAbsentError
-from odf_node.ports import DatasetRecord, StoredObjects
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.errors import ObjectCorruptError
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import StoredObjects
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import ObjectCorruptError
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.multihash import Multihash
@@ -25,17 +25,15 @@ from odf_protocol.policy import Trust
 class Presence:
     """Says what is missing, and stops whoever needs it."""
 
-    object_names: ObjectNames
+    store: MetadataStore
     objects: StoredObjects
 
     def find_absent(self, record: DatasetRecord) -> frozenset[Multihash]:
         """Return the files of a dataset that need not be here and are not."""
-        marked = self.object_names.list_absent_objects(record.id)
+        marked = self.store.list_absent_objects(record.id)
         # That the same bytes are here for another dataset is no reason to take them for this one (EX-80).
         return frozenset(
-            item
-            for item in marked
-            if not (self.object_names.has_dataset_object(record.id, item) and self.objects.has(item))
+            item for item in marked if not (self.store.has_dataset_object(record.id, item) and self.objects.has(item))
         )
 
     def require(self, record: DatasetRecord, needed: Iterable[Multihash] | None = None) -> None:
@@ -56,7 +54,7 @@ class Presence:
         Raises:
             ObjectsAbsentError: Some are such files (PART-9, PART-12).
         """
-        marked = self.object_names.list_absent_objects(record.id) & frozenset(needed)
+        marked = self.store.list_absent_objects(record.id) & frozenset(needed)
         if marked:
             raise ObjectsAbsentError(record.name, len(marked), say_how_to_get(record))
 
@@ -70,7 +68,7 @@ def say_how_to_get(record: DatasetRecord) -> str:
 
 @contextmanager
 def explained_damage(
-    chains: ChainStore, objects: StoredObjects, dataset_id: DatasetId, object_hash: Multihash
+    store: MetadataStore, objects: StoredObjects, dataset_id: DatasetId, object_hash: Multihash
 ) -> Iterator[None]:
     """Name the object and the remedy where what is done in the block fails because the object's bytes decayed.
 
@@ -83,6 +81,6 @@ def explained_damage(
         try:
             objects.check(object_hash)
         except ObjectCorruptError as damage:
-            record = chains.find_dataset(dataset_id)
+            record = store.find_dataset(dataset_id)
             raise damage.with_remedy(record.name if record else str(dataset_id)) from error
         raise

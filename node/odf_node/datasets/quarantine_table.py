@@ -19,8 +19,8 @@ from odf_engines.contract import QueryTable
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord
-from odf_node.ports.chains import ChainStore
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -37,12 +37,12 @@ class QuarantineTables:
     """Makes the table ``NAME__quarantine`` of a dataset.
 
     Attributes:
-        chains: What sources declare.
+        store: What the home keeps.
         reader: Of the rows.
         most_bytes: Size of the file that the engine is given.
     """
 
-    chains: ChainStore
+    store: MetadataStore
     reader: QuarantineReader
     most_bytes: int
 
@@ -76,7 +76,7 @@ class QuarantineTables:
 
     def _name_columns(self, record: DatasetRecord, entries: list[int]) -> dict[str, str]:
         """Name the columns of the table by those of the senders: declared ones first, then in the order they came."""
-        view = load_view(self.chains, record.id)
+        view = load_view(self.store, record.id)
         reads = [source.read for source in view.push_sources.values()]
         if view.polling_source is not None:
             reads.append(view.polling_source.read)

@@ -9,9 +9,10 @@ from typing import Any
 
 from odf_node import datasets
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord, StoredObjects
-from odf_node.ports.ingests import IngestStore
-from odf_node.ports.quarantine import QuarantineFile, QuarantineStore, RowId, RowNote
+from odf_node.ports.objects import StoredObjects
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.quarantine import QuarantineFile, RowId, RowNote
+from odf_node.store import MetadataStore
 from odf_protocol.errors import NotFoundError
 
 
@@ -73,13 +74,12 @@ class KeptRow:
 class QuarantineReader:
     """Reads entries and their rows."""
 
-    ingests: IngestStore
-    quarantine: QuarantineStore
+    store: MetadataStore
     objects: StoredObjects
 
     def list_entries(self, record: DatasetRecord) -> list[QuarantineFile]:
         """Return the entries of a dataset, oldest first."""
-        return list(self.ingests.iter_quarantine(record.id))
+        return list(self.store.iter_quarantine(record.id))
 
     def require_single(self, record: DatasetRecord, rows: Iterable[RowId]) -> None:
         """Refuse rows of a batch that waits whole: what can be done is done with the batch.
@@ -121,7 +121,7 @@ class QuarantineReader:
         """Count the rows of an entry that wait; of a batch that waits, all that were found bad."""
         if entry.batch is not None:
             return entry.row_count if entry.batch.fate is None else 0
-        notes = self.quarantine.list_row_notes(entry.id)
+        notes = self.store.list_row_notes(entry.id)
         return entry.row_count - sum(note.fate is not None for note in notes.values())
 
     def iter_rows(
@@ -135,11 +135,11 @@ class QuarantineReader:
             rows: and these; all where neither is named.
         """
         wanted = {row.entry for row in rows}
-        for entry in self.ingests.iter_quarantine(record.id):
+        for entry in self.store.iter_quarantine(record.id):
             is_whole = entry.id in entries or not (entries or rows)
             if not is_whole and entry.id not in wanted:
                 continue
-            notes = self.quarantine.list_row_notes(entry.id)
+            notes = self.store.list_row_notes(entry.id)
             kept = datasets.row_files.iter_kept(self.objects.get_path(entry.object_hash))
             for place, found in enumerate(kept, 1):
                 row = RowId(entry.id, place)
@@ -148,7 +148,7 @@ class QuarantineReader:
 
     def iter_column_names(self, record: DatasetRecord, entries: Collection[int]) -> Iterator[str]:
         """Yield the names of columns as senders gave them, oldest entry first; some more than once."""
-        for entry in self.ingests.iter_quarantine(record.id):
+        for entry in self.store.iter_quarantine(record.id):
             if entry.id in entries:
                 yield from datasets.row_files.iter_given_names(self.objects.get_path(entry.object_hash))
 

@@ -17,12 +17,10 @@ from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports import DatasetRecord, StoredObjects
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.errors import mapped_os_errors
-from odf_node.ports.ingests import IngestStore
-from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.quarantine import QuarantineStore
+from odf_node.ports.objects import StoredObjects
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import mapped_os_errors
+from odf_node.store import MetadataStore
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
@@ -68,20 +66,17 @@ class AnswerFile:
 class QueryRunner:
     """The use case behind ``odf-node sql``."""
 
-    chains: ChainStore
-    object_names: ObjectNames
-    ingests: IngestStore
-    quarantine: QuarantineStore
+    store: MetadataStore
     objects: StoredObjects
     engines: EngineHost
 
     def list_absent(self, sql: str, *, as_of: Timestamp | None) -> list[tuple[DatasetRecord, frozenset[Multihash]]]:
         """List the files that a query needs and that are not here by choice, by dataset (PART-9)."""
         found = []
-        for record in _named(sql, self.chains.list_datasets()):
-            absent = self.object_names.list_absent_objects(record.id)
+        for record in _named(sql, self.store.list_datasets()):
+            absent = self.store.list_absent_objects(record.id)
             if absent:
-                slices = iter_slices(self.chains, record.id, as_of=as_of)
+                slices = iter_slices(self.store, record.id, as_of=as_of)
                 needed = absent & {item.physical_hash for item in slices}
                 found += [(record, needed)] if needed else []
         return found
@@ -133,7 +128,7 @@ class QueryRunner:
     ) -> AnswerFile:
         """Answer one query with a file; arguments and errors as ``run``."""
         of_operator = records is None
-        records = self.chains.list_datasets() if records is None else records
+        records = self.store.list_datasets() if records is None else records
         tables, withheld = self._tables(_named(sql, records), as_of)
         tables += more
         with ExitStack() as stack:
@@ -175,16 +170,16 @@ class QueryRunner:
 
     def list_tables(self) -> dict[str, tuple[str, ...]]:
         """List the datasets that have data, in the order of their names, and their columns."""
-        records = sorted(self.chains.list_datasets(), key=lambda each: each.name)
-        views = ((each.name, load_view(self.chains, each.id).schema) for each in records)
+        records = sorted(self.store.list_datasets(), key=lambda each: each.name)
+        views = ((each.name, load_view(self.store, each.id).schema) for each in records)
         return {name: tuple(field.name for field in schema.fields) for name, schema in views if schema is not None}
 
     def _set_aside(self, record: DatasetRecord, as_of: Timestamp | None, stack: ExitStack) -> QueryTable:
         with mapped_os_errors(self.engines.workspace):
             folder = stack.enter_context(TemporaryDirectory(dir=self.engines.workspace, prefix="set-aside-"))
             name = f"{record.name}{QUARANTINE_SUFFIX}"
-            reader = QuarantineReader(self.ingests, self.quarantine, self.objects)
-            tables = datasets.quarantine_table.QuarantineTables(self.chains, reader, self.engines.limits.output_bytes)
+            reader = QuarantineReader(self.store, self.objects)
+            tables = datasets.quarantine_table.QuarantineTables(self.store, reader, self.engines.limits.output_bytes)
             return tables.make(record, name, Path(folder), as_of=as_of)
 
     def _tables(
@@ -206,7 +201,7 @@ class QueryRunner:
         return tables, withheld
 
     def _table(self, record: DatasetRecord, as_of: Timestamp | None) -> QueryTable | None:
-        if load_view(self.chains, record.id).schema is None:
+        if load_view(self.store, record.id).schema is None:
             return None
         return self.make_table(record, as_of, record.name)
 
@@ -217,18 +212,18 @@ class QueryRunner:
             ObjectsAbsentError: Files are not here, or nobody checked their rows.
             InvalidQueryError: It never had data.
         """
-        view = load_view(self.chains, record.id)
+        view = load_view(self.store, record.id)
         if view.schema is None:
             raise InvalidQueryError(f"{record.origin_url or name} has no rows yet")
-        slices = tuple(iter_slices(self.chains, record.id, as_of=as_of))
-        Presence(self.object_names, self.objects).require_checked(record, (item.physical_hash for item in slices))
-        paths = EngineRows(self.chains, self.objects, self.engines.rows).get_paths(record.id, slices, view.schema)
+        slices = tuple(iter_slices(self.store, record.id, as_of=as_of))
+        Presence(self.store, self.objects).require_checked(record, (item.physical_hash for item in slices))
+        paths = EngineRows(self.store, self.objects, self.engines.rows).get_paths(record.id, slices, view.schema)
         return QueryTable(name=name, vocabulary=view.vocabulary, schema=view.schema, slices=paths)
 
     def _is_asked_in_vain(self, record: DatasetRecord, sql: str) -> bool:
         """Say whether a query names a dataset that never had data, and so is no table."""
         word = rf"(?<![\w.-]){re.escape(record.name)}(?![\w-])"
-        return re.search(word, sql, re.IGNORECASE) is not None and load_view(self.chains, record.id).schema is None
+        return re.search(word, sql, re.IGNORECASE) is not None and load_view(self.store, record.id).schema is None
 
 
 def _named(sql: str, records: Iterable[DatasetRecord]) -> list[DatasetRecord]:

@@ -13,10 +13,9 @@ from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.presence import Presence
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports import StoredObjects
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import StoredObjects
 from odf_node.ports.rows import RowsCache
+from odf_node.store import MetadataStore
 from odf_protocol.block import decode_block
 from odf_protocol.block_notes import LookedUp
 from odf_protocol.did import DatasetId
@@ -37,8 +36,7 @@ _ITSELF: Final = "the dataset itself, whose first ingest would look for rows tha
 class References:
     """Gives the rows of datasets by the names that manifests have for them."""
 
-    chains: ChainStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: StoredObjects
     cache: RowsCache
 
@@ -53,10 +51,10 @@ class References:
             UnknownDatasetError: There is no such dataset here; or it is the same one, and never had rows.
         """
         try:
-            record = get_dataset(self.chains, name)
+            record = get_dataset(self.store, name)
         except UnknownDatasetError as error:
             raise UnknownDatasetError(_ITSELF) if name.lower() == of.lower() else error from None
-        view = load_view(self.chains, record.id)
+        view = load_view(self.store, record.id)
         if view.schema is not None:
             return ReferencedRows(vocabulary=view.vocabulary, schema=view.schema)
         if record.name == of:
@@ -72,8 +70,8 @@ class References:
             ObjectsAbsentError: Files are not here, or nobody checked their rows.
             RejectedError, MalformedError, UnsupportedError, ObjectCorruptError: As ``EngineRows.get_paths``.
         """
-        record = get_dataset(self.chains, name)
-        view = load_view(self.chains, record.id)
+        record = get_dataset(self.store, name)
+        view = load_view(self.store, record.id)
         if view.schema is None:
             raise UsageError(f"'{record.name}' has no rows to look into yet; pull or ingest it first")
         # The head comes first: what another process commits from now on is neither read nor said to be.
@@ -85,14 +83,14 @@ class References:
                 f"'{record.name}' is too large to look into ({rows:,} rows, {size:,} bytes; at most {MOST_ROWS:,} and"
                 f" {MOST_BYTES:,}): join it in a derivative"
             )
-        Presence(self.object_names, self.objects).require_checked(record, (each.physical_hash for each in slices))
-        paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices, view.schema)
+        Presence(self.store, self.objects).require_checked(record, (each.physical_hash for each in slices))
+        paths = EngineRows(self.store, self.objects, self.cache).get_paths(record.id, slices, view.schema)
         rows_then = ReferencedRows(vocabulary=view.vocabulary, schema=view.schema, slices=paths)
         return rows_then, LookedUp(record.id, head.hash)
 
     def _find_head(self, dataset_id: DatasetId, as_of: Timestamp) -> Head:
         """Return the newest block that was known at a time; the first where none was."""
-        stored = self.chains.iter_blocks_backwards(dataset_id)
+        stored = self.store.iter_blocks_backwards(dataset_id)
         blocks = (decode_block(each.raw, expected_hash=each.hash) for each in stored)
         block = next(blocks)
         while block.sequence_number and block.system_time.truncated_to_ms() > as_of:
@@ -100,7 +98,7 @@ class References:
         return Head(block.sequence_number, block.hash)
 
     def _iter_slices(self, dataset_id: DatasetId, head: Head) -> Iterator[DataSlice]:
-        for stored in self.chains.iter_blocks_with_rows(dataset_id):
+        for stored in self.store.iter_blocks_with_rows(dataset_id):
             block = decode_block(stored.raw, expected_hash=stored.hash)
             if block.sequence_number > head.sequence_number:
                 return

@@ -15,10 +15,11 @@ from typing import Final
 from odf_node.datasets.chains import last_offset_at, load_view
 from odf_node.datasets.presence import Presence, explained_damage
 from odf_node.errors import UsageError
-from odf_node.ports import BlockNotFoundError, DatasetRecord, StoredObjects
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import StoredObjects
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import BlockNotFoundError
 from odf_node.rows.slice_process import SliceProcess
+from odf_node.store import MetadataStore
 from odf_protocol.block import Block, decode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
@@ -72,8 +73,7 @@ class RowHistory:
 class RowWindows:
     """The use case behind the pages with rows; nothing is brought here that is not here by choice (PART-4)."""
 
-    chains: ChainStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: StoredObjects
 
     def read(
@@ -100,7 +100,7 @@ class RowWindows:
             ObjectsAbsentError: Files are not here by choice, or nobody compared them with their blocks (PART-12).
             RejectedError, MalformedError, UnsupportedError: They cannot be read at bounded cost.
         """
-        view = load_view(self.chains, record.id, upto=upto)
+        view = load_view(self.store, record.id, upto=upto)
         names = () if view.schema is None else tuple(field.name for field in view.schema.fields)
         shown, last = names[columns], view.last_offset
         if last is None or not shown:
@@ -108,13 +108,13 @@ class RowWindows:
         start = max(0, last - count + 1) if first is None else max(0, first)
         end = min(last, start + count - 1)
         slices = self._find_slices(record, view, start, end)
-        Presence(self.object_names, self.objects).require_checked(record, (item.physical_hash for item in slices))
+        Presence(self.store, self.objects).require_checked(record, (item.physical_hash for item in slices))
         rows: list[tuple[int, tuple[Cell, ...]]] = []
         with SliceProcess() as reader:
             for item in slices:
                 interval = item.offset_interval
                 begin = max(start, interval.start)
-                with explained_damage(self.chains, self.objects, record.id, item.physical_hash):
+                with explained_damage(self.store, self.objects, record.id, item.physical_hash):
                     found = reader.read_window(
                         self.objects.get_path(item.physical_hash),
                         first=begin - interval.start,
@@ -141,7 +141,7 @@ class RowWindows:
             UsageError: There is no such row, or no such column.
             ObjectsAbsentError, RejectedError, MalformedError, UnsupportedError: As ``read``.
         """
-        view = load_view(self.chains, record.id)
+        view = load_view(self.store, record.id)
         names = () if view.schema is None else tuple(field.name for field in view.schema.fields)
         if view.last_offset is None or not 0 <= offset <= view.last_offset:
             raise UsageError(f"'{record.name}' has no row {offset}")
@@ -157,7 +157,7 @@ class RowWindows:
             kept = sorted({*numbers[-MOST_LIKE:], offset})
             runs = [*self._group(record, view, kept)]
             needed = (item.physical_hash for item, _, _ in runs)
-            Presence(self.object_names, self.objects).require_checked(record, needed)
+            Presence(self.store, self.objects).require_checked(record, needed)
             for item, start, count in runs:
                 interval = item.offset_interval
                 path = self.objects.get_path(item.physical_hash)
@@ -173,10 +173,10 @@ class RowWindows:
         """Look for the key in the newest slices; give the numbers found, and the first that was looked at."""
         (origin,) = self._find_slices(record, view, offset, offset)
         found, looked_from = set[int](), offset
-        Presence(self.object_names, self.objects).require_checked(record, [origin.physical_hash])
+        Presence(self.store, self.objects).require_checked(record, [origin.physical_hash])
         pattern, left_bytes = self.objects.get_path(origin.physical_hash), MOST_SLICE_BYTES
-        absent = self.object_names.list_absent_objects(record.id)
-        for stored in islice(self.chains.iter_blocks_with_rows(record.id, newest_first=True), MOST_SLICES):
+        absent = self.store.list_absent_objects(record.id)
+        for stored in islice(self.store.iter_blocks_with_rows(record.id, newest_first=True), MOST_SLICES):
             item = _slice_of(decode_block(stored.raw, expected_hash=stored.hash))
             if item is None or item.physical_hash in absent or left_bytes < item.size or len(found) > MOST_LIKE:
                 break
@@ -225,7 +225,7 @@ class RowWindows:
         return found
 
     def _end_at(self, dataset_id: DatasetId, number: int) -> int:
-        last = last_offset_at(self.chains, dataset_id, number)
+        last = last_offset_at(self.store, dataset_id, number)
         return -1 if last is None else last
 
     def list_versions(self, record: DatasetRecord, most: int) -> list[tuple[int, Timestamp]]:
@@ -236,7 +236,7 @@ class RowWindows:
         return [(number, self._get_block(record.id, number).system_time) for number in numbers]
 
     def _get_block(self, dataset_id: DatasetId, number: int) -> Block:
-        stored = self.chains.find_block_by_number(dataset_id, number)
+        stored = self.store.find_block_by_number(dataset_id, number)
         if stored is None:
             raise BlockNotFoundError(dataset_id, number)
         return decode_block(stored.raw, expected_hash=stored.hash)

@@ -12,8 +12,9 @@ from itertools import chain, islice
 
 import odf_protocol
 from odf_node.datasets.chains import load_view
-from odf_node.ports import DatasetNotFoundError, DatasetRecord
-from odf_node.ports.chains import ChainStore, DefinitionStore
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import DatasetNotFoundError
+from odf_node.store import MetadataStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import OdfError
 from odf_protocol.events import AddPushSource, SetPollingSource
@@ -47,8 +48,7 @@ class Match:
 class Searching:
     """The use case behind ``odf-node search``, here and where another node asks (EX-89)."""
 
-    chains: ChainStore
-    definitions: DefinitionStore
+    store: MetadataStore
 
     def iter_matches(self, words: Sequence[str]) -> Iterator[Match]:
         """Yield the datasets in which every word occurs, those first whose names have one; then by name.
@@ -57,7 +57,7 @@ class Searching:
             words: Parts of words, whatever their case; each has to occur somewhere, not all in the same place.
         """
         wanted = fold(words)
-        found = self._list_candidates(wanted, self.chains.list_datasets())
+        found = self._list_candidates(wanted, self.store.list_datasets())
         found.sort(key=lambda each: (not any(word in each.name.casefold() for word in wanted), each.name))
         return (match for record in found if (match := self._look(record, wanted)) is not None)
 
@@ -79,7 +79,7 @@ class Searching:
     def _list_candidates(self, wanted: Sequence[str], records: Iterable[DatasetRecord]) -> list[DatasetRecord]:
         by_id = {record.id: record for record in records}
         found = []
-        for dataset_id, raw in self.definitions.iter_definitions():
+        for dataset_id, raw in self.store.iter_definitions():
             record = by_id.get(dataset_id)
             if record is None:
                 continue
@@ -90,7 +90,7 @@ class Searching:
 
     def _look(self, record: DatasetRecord, wanted: Sequence[str]) -> Match | None:
         try:
-            view = load_view(self.chains, record.id)
+            view = load_view(self.store, record.id)
         except DatasetNotFoundError:
             return None  # deleted meanwhile
         texts = _tell(view, wanted)

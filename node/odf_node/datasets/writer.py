@@ -13,24 +13,15 @@ from odf_node.commit_point import commit_with_objects
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import require_newest
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import (
-    Clock,
-    Commit,
-    DatasetRecord,
-    HeadMovedError,
-    KeyStore,
-    NewBlock,
-    NewDataset,
-    ObjectStore,
-    PrivateKey,
-    QuarantineFile,
-    StagedObject,
-)
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore, FetchedPlace
-from odf_node.ports.evidence import DocumentStore
-from odf_node.ports.ingests import KeptAnswer
-from odf_node.ports.quarantine import Settlement
+from odf_node.ports.clock import Clock
+from odf_node.ports.keys import KeyStore, PrivateKey
+from odf_node.ports.objects import ObjectStore, StagedObject
+from odf_node.records.commits import Commit, FetchedPlace, NewBlock, NewDataset
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import HeadMovedError
+from odf_node.records.ingests import KeptAnswer
+from odf_node.records.quarantine import QuarantineFile, Settlement
+from odf_node.store import MetadataStore
 from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.stored_state import decode_state, encode_state
@@ -69,9 +60,9 @@ class StagedOutputs:
         )
 
 
-def find_writing_time(chains: ChainStore, clock: Clock, dataset_id: DatasetId) -> Timestamp:
+def find_writing_time(store: MetadataStore, clock: Clock, dataset_id: DatasetId) -> Timestamp:
     """Return the time of the next block: the clock's, or the newest block's where the clock was set back behind it."""
-    _, state = chains.get_chain_state(dataset_id)
+    _, state = store.get_chain_state(dataset_id)
     return clock.not_before(decode_state(state).system_time)
 
 
@@ -82,9 +73,7 @@ class ChainWriter:
     The rules are applied block by block as they are added, so a mistake of ours is refused before anything is written.
     """
 
-    chains: ChainStore
-    commits: CommitStore
-    documents: DocumentStore
+    store: MetadataStore
     dataset_id: DatasetId
     key: PrivateKey
     expected_head: Multihash | None
@@ -97,9 +86,7 @@ class ChainWriter:
     @classmethod
     def continue_chain(
         cls,
-        chains: ChainStore,
-        commits: CommitStore,
-        documents: DocumentStore,
+        store: MetadataStore,
         keys: KeyStore,
         dataset_id: DatasetId,
         *,
@@ -108,9 +95,7 @@ class ChainWriter:
         """Start where the chain ends now, and go on in the version of its last block.
 
         Args:
-            chains: Where the chain is.
-            commits: Where the new blocks go.
-            documents: What was signed about the dataset.
+            store: What the home keeps.
             keys: Where its key is.
             dataset_id: Whose chain.
             after: The head that what is to be written was computed from; None where it is computed from now on.
@@ -122,19 +107,17 @@ class ChainWriter:
             FrozenDatasetError: Two histories of it are signed; settle first.
             RestoredBackupError: The chain held here is behind what was published.
         """
-        key, known = KeyLogs(chains, documents).get_signing_key(dataset_id, keys)
-        head, state = chains.get_chain_state(dataset_id)
+        key, known = KeyLogs(store).get_signing_key(dataset_id, keys)
+        head, state = store.get_chain_state(dataset_id)
         if after is not None and after != head.hash:
             raise HeadMovedError(dataset_id, after, head.hash)
-        Disputes(chains, documents).require_undisputed(dataset_id, str(dataset_id))
-        require_newest(chains, documents, keys, dataset_id, head)
-        last = chains.find_block(dataset_id, head.hash)
+        Disputes(store).require_undisputed(dataset_id, str(dataset_id))
+        require_newest(store, keys, dataset_id, head)
+        last = store.find_block(dataset_id, head.hash)
         assert last is not None, "the store names a head that it does not hold"
         version = decode_block(last.raw, expected_hash=head.hash).version
         return cls(
-            chains,
-            commits,
-            documents,
+            store,
             dataset_id,
             key,
             head.hash,
@@ -147,16 +130,14 @@ class ChainWriter:
     @classmethod
     def start_chain(
         cls,
-        chains: ChainStore,
-        commits: CommitStore,
-        documents: DocumentStore,
+        store: MetadataStore,
         dataset_id: DatasetId,
         key: PrivateKey,
         *,
         block_version: int = LATEST_VERSION,
     ) -> "ChainWriter":
         """Start a chain that does not exist yet; ``block_version`` is that of all its blocks."""
-        return cls(chains, commits, documents, dataset_id, key, None, None, block_version)
+        return cls(store, dataset_id, key, None, None, block_version)
 
     def add(self, event: Event, *, system_time: Timestamp, replay_record: bytes | None = None) -> Block:
         """Append a block with ``event``.
@@ -239,7 +220,7 @@ class ChainWriter:
             merge_state=merge_state,
             known_key_events=self.known_key_events,
         )
-        record = commit_with_objects(self.commits, objects, commit, staged)
+        record = commit_with_objects(self.store, objects, commit, staged)
         if self.keys is not None:
             self.keys.note_signed(self.dataset_id, last.sequence_number, last.hash)
         return record

@@ -9,12 +9,9 @@ from odf_node.datasets.ingest_figures import describe_ingest
 from odf_node.datasets.presence import Presence
 from odf_node.derive.query_history import QuerySpan, list_queries
 from odf_node.derive.step_log import FiguresBasis, StepLog, basis_of, describe_step
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import DatasetRecord, StoredBlock
-from odf_node.ports.evidence import EvidenceStore
-from odf_node.ports.ingests import StageStore
-from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import StoredObjects
+from odf_node.records.datasets import DatasetRecord, StoredBlock
+from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol.block import Block, decode_block
 from odf_protocol.block_notes import find_reason, list_lookups
@@ -56,17 +53,14 @@ class LoggedBlock:
 class ChainLog:
     """The use case behind ``odf-node log``."""
 
-    chains: ChainStore
-    evidence: EvidenceStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: StoredObjects
-    stages: StageStore
 
     def read(self, record: DatasetRecord, *, limit: int | None, newest: int | None = None) -> Iterator[LoggedBlock]:
         """Yield blocks from number ``newest`` down (None: the head), at most ``limit`` of them (None: all)."""
-        absent = Presence(self.object_names, self.objects).find_absent(record)
-        queries = list_queries(self.chains, record.id) if record.kind is DatasetKind.DERIVATIVE else []
-        steps = StepLog(self.chains, self.evidence)
+        absent = Presence(self.store, self.objects).find_absent(record)
+        queries = list_queries(self.store, record.id) if record.kind is DatasetKind.DERIVATIVE else []
+        steps = StepLog(self.store)
         for stored in islice(self._iter_down(record, newest), limit):
             block = decode_block(stored.raw, expected_hash=stored.hash)
             lacks_files = any(item.hash in absent for item in iter_wanted(block.event))
@@ -74,16 +68,16 @@ class ChainLog:
             figures = steps.find(record.id, stored.hash) if is_step else None
             query = describe_query(block, queries)
             is_ingest = isinstance(block.event, AddData)
-            stages = self.stages.find_stages(record.id, block.sequence_number) if is_ingest else ()
+            stages = self.store.find_stages(record.id, block.sequence_number) if is_ingest else ()
             is_signed = stored.signature is not None
             yield LoggedBlock(block, is_signed, query, lacks_files, figures, basis_of(record), stages)
 
     def _iter_down(self, record: DatasetRecord, newest: int | None) -> Iterator[StoredBlock]:
         if newest is None:
-            yield from self.chains.iter_blocks_backwards(record.id)
+            yield from self.store.iter_blocks_backwards(record.id)
             return
         for number in range(min(newest, record.head.sequence_number), -1, -1):
-            stored = self.chains.find_block_by_number(record.id, number)
+            stored = self.store.find_block_by_number(record.id, number)
             if stored is not None:
                 yield stored
 

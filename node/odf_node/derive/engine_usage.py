@@ -14,10 +14,9 @@ from odf_engines.errors import EngineFailureError
 from odf_engines.registry import get_engine, installed_engines
 from odf_node.datasets.chains import load_view
 from odf_node.engines.finding import is_installed
-from odf_node.ports import BlockRole, DatasetRecord
-from odf_node.ports.chains import ChainStore
 from odf_node.ports.engines import AnyShelved, DamagedEngine, EngineShelf
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.records.datasets import BlockRole, DatasetRecord
+from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
@@ -91,8 +90,7 @@ class WaitingRow:
 class EngineUsage:
     """The use case behind ``odf-node engine list``: reads what is known, changes nothing."""
 
-    chains: ChainStore
-    evidence: EvidenceStore
+    store: MetadataStore
     shelf: EngineShelf
 
     def list_engines(self) -> list[EngineRow]:
@@ -162,20 +160,20 @@ class EngineUsage:
         return dict(found)
 
     def _iter_named(self) -> Iterator[tuple[DatasetRecord, str]]:
-        for record in self.chains.list_datasets():
+        for record in self.store.list_datasets():
             if record.kind is DatasetKind.DERIVATIVE:
-                transform = load_view(self.chains, record.id).transform
+                transform = load_view(self.store, record.id).transform
                 if transform is not None:
                     yield record, transform.transform.engine
 
     def _count_steps(self, record: DatasetRecord) -> int:
         last = record.head.sequence_number
-        return sum(self.chains.count_blocks(record.id, role, first=0, last=last) for role in _STEP_ROLES)
+        return sum(self.store.count_blocks(record.id, role, first=0, last=last) for role in _STEP_ROLES)
 
     def _find_digest(self, record: DatasetRecord) -> str | None:
         """Return which engine made the newest step that says so."""
-        for block in islice(self.chains.iter_blocks_backwards(record.id), _MOST_LOOKED_AT):
-            found = self.evidence.find_replay_record(record.id, block.hash)
+        for block in islice(self.store.iter_blocks_backwards(record.id), _MOST_LOOKED_AT):
+            found = self.store.find_replay_record(record.id, block.hash)
             if found is not None:
                 try:
                     return str(decode_replay_record(found.raw).record.engine.digest)

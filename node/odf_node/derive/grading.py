@@ -21,10 +21,10 @@ from odf_node.datasets.chains import load_view
 from odf_node.derive.rows_meant import check_meant, find_record
 from odf_node.engines.finding import choose_build, get_engine_here
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports import DatasetRecord
-from odf_node.ports.chains import ChainStore
 from odf_node.ports.engines import EngineShelf
-from odf_node.ports.errors import HomeCorruptError
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import HomeCorruptError
+from odf_node.store import MetadataStore
 from odf_protocol.events import DatasetKind, SetAttachments, SetTransform, SetVocab
 from odf_protocol.manifest import DatasetSnapshot
 from odf_protocol.vocabulary import Vocabulary
@@ -34,13 +34,13 @@ PER_STEP = (
 )
 
 
-def describe_reach(record: DatasetRecord, chains: ChainStore, shelf: EngineShelf | None) -> str | None:
+def describe_reach(record: DatasetRecord, store: MetadataStore, shelf: EngineShelf | None) -> str | None:
     """Say of a derivative whose engine is not told about earlier rows what that means, and what would mean all of them.
 
     Returns:
         A line; None for any other dataset, and where the engine is not here.
     """
-    transform = load_view(chains, record.id).transform if record.kind is DatasetKind.DERIVATIVE else None
+    transform = load_view(store, record.id).transform if record.kind is DatasetKind.DERIVATIVE else None
     if transform is None:
         return None
     try:
@@ -148,7 +148,7 @@ class GradedTransform:
 class TransformGrader:
     """Judges manifests of derivatives, before they become datasets."""
 
-    chains: ChainStore
+    store: MetadataStore
     engines: EngineHost
 
     def grade_all(self, snapshots: Sequence[DatasetSnapshot]) -> list[GradedTransform]:
@@ -171,7 +171,7 @@ class TransformGrader:
         found = graded.refusal
         if graded.is_stepwise and found is None and graded.grade is not None:
             attachments = next((each for each in reversed(snapshot.metadata) if isinstance(each, SetAttachments)), None)
-            check_meant(self.chains, str(snapshot.name), event, attachments, graded.grade)
+            check_meant(self.store, str(snapshot.name), event, attachments, graded.grade)
         if found is not None:
             raise NotReplayableError(f"transform of '{snapshot.name}': {found.expression}", found.reason, found.rewrite)
         return graded
@@ -213,7 +213,7 @@ class TransformGrader:
         temporal = {each.name for each in declared.transform.temporal_tables or ()}
         for item in declared.inputs:
             record = self.find_input(item.dataset_ref)
-            view = None if record is None else load_view(self.chains, record.id)
+            view = None if record is None else load_view(self.store, record.id)
             if record is None or view is None or view.schema is None:
                 return GradedTransform(dataset, None, f"input '{item.dataset_ref}' has no columns yet")
             name = item.alias or item.dataset_ref
@@ -228,7 +228,7 @@ class TransformGrader:
 
     def find_input(self, reference: str) -> DatasetRecord | None:
         """Find the dataset that an input names, by identity or by name."""
-        return find_record(self.chains, reference)
+        return find_record(self.store, reference)
 
 
 def vocabulary_of(snapshot: DatasetSnapshot) -> Vocabulary:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from odf_node.datasets.chains import find_partial, load_view
-from odf_node.ports import DatasetRecord
-from odf_node.ports.chains import ChainStore
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 
@@ -43,12 +43,12 @@ Find = Callable[[DatasetId], DatasetRecord | None]
 
 
 def read_lineage(
-    chains: ChainStore, record: DatasetRecord, *, find: Find | None = None, most: int = sys.maxsize
+    store: MetadataStore, record: DatasetRecord, *, find: Find | None = None, most: int = sys.maxsize
 ) -> list[LineageDataset]:
     """Return a dataset and everything that it is derived from, each once, the dataset itself first.
 
     Args:
-        chains: What is here.
+        store: What the home keeps.
         record: The dataset.
         find: Which datasets there are for whoever asks; None: all.
         most: How many to return at most, those nearest to the dataset.
@@ -58,25 +58,25 @@ def read_lineage(
     while waiting and len(found) < most:
         dataset_id = waiting.popleft()
         if dataset_id not in found:
-            found[dataset_id] = _read(chains, dataset_id, find or chains.find_dataset)
+            found[dataset_id] = _read(store, dataset_id, find or store.find_dataset)
             waiting += [each.dataset_id for each in found[dataset_id].inputs]
     return list(found.values())
 
 
 def list_readers(
-    chains: ChainStore, records: Iterable[DatasetRecord], dataset_id: DatasetId, *, find: Find
+    store: MetadataStore, records: Iterable[DatasetRecord], dataset_id: DatasetId, *, find: Find
 ) -> list[LineageDataset]:
     """List those of some datasets that are derived from a dataset directly."""
-    read = (_read(chains, each.id, find) for each in records if each.kind is DatasetKind.DERIVATIVE)
+    read = (_read(store, each.id, find) for each in records if each.kind is DatasetKind.DERIVATIVE)
     return [each for each in read if any(item.dataset_id == dataset_id for item in each.inputs)]
 
 
-def _read(chains: ChainStore, dataset_id: DatasetId, find: Find) -> LineageDataset:
+def _read(store: MetadataStore, dataset_id: DatasetId, find: Find) -> LineageDataset:
     record = find(dataset_id)
     if record is None:
         return LineageDataset(dataset_id)
-    declared = load_view(chains, dataset_id).transform
-    trust = record.trust.in_words(find_partial(chains, record))
+    declared = load_view(store, dataset_id).transform
+    trust = record.trust.in_words(find_partial(store, record))
     if declared is None:
         return LineageDataset(dataset_id, record.name, trust)
     inputs = (LineageInput(DatasetId.parse(each.dataset_ref), each.alias or "") for each in declared.inputs)

@@ -7,8 +7,8 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import BlockRole
+from odf_node.records.datasets import BlockRole
+from odf_node.store import MetadataStore
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.events import ExecuteTransform, SetTransform
@@ -48,24 +48,24 @@ class QuerySpan:
     read: tuple[tuple[DatasetId, Rows | None], ...]
 
 
-def list_queries(chains: ChainStore, dataset_id: DatasetId, *, most: int = sys.maxsize) -> list[QuerySpan]:
+def list_queries(store: MetadataStore, dataset_id: DatasetId, *, most: int = sys.maxsize) -> list[QuerySpan]:
     """List the newest queries of a derivative, oldest first; the last one is in force."""
     declared: list[tuple[int, SetTransform]] = []
-    for stored in chains.iter_landmarks(dataset_id):
+    for stored in store.iter_landmarks(dataset_id):
         event = decode_block(stored.raw, expected_hash=stored.hash).event
         if isinstance(event, SetTransform):
             declared.append((stored.sequence_number, event))
-    ends = [*(number - 1 for number, _ in declared[1:]), chains.get_head(dataset_id).sequence_number]
+    ends = [*(number - 1 for number, _ in declared[1:]), store.get_head(dataset_id).sequence_number]
     spans = [*zip(declared, ends, strict=True)][-most:]
-    return [_span(chains, dataset_id, number, event, last) for (number, event), last in spans]
+    return [_span(store, dataset_id, number, event, last) for (number, event), last in spans]
 
 
-def _span(chains: ChainStore, dataset_id: DatasetId, number: int, declared: SetTransform, last: int) -> QuerySpan:
-    steps = _count_steps(chains, dataset_id, number, last)
+def _span(store: MetadataStore, dataset_id: DatasetId, number: int, declared: SetTransform, last: int) -> QuerySpan:
+    steps = _count_steps(store, dataset_id, number, last)
     first_step = last_step = None
     if steps:
-        first_step = _find_step(chains, dataset_id, number + 1, last)
-        last_step = _find_step(chains, dataset_id, number + 1, last, newest=True)
+        first_step = _find_step(store, dataset_id, number + 1, last)
+        last_step = _find_step(store, dataset_id, number + 1, last, newest=True)
     if first_step is None or last_step is None:
         ids = [DatasetId.parse(item.dataset_ref) for item in declared.inputs]
         return QuerySpan(number, declared, 0, None, tuple((each, None) for each in ids))
@@ -82,34 +82,34 @@ def _span(chains: ChainStore, dataset_id: DatasetId, number: int, declared: SetT
     return QuerySpan(number, declared, steps, made, read)
 
 
-def _count_steps(chains: ChainStore, dataset_id: DatasetId, first: int, last: int) -> int:
+def _count_steps(store: MetadataStore, dataset_id: DatasetId, first: int, last: int) -> int:
     """Count the blocks of data, which are steps in a derivative (CHAIN-10)."""
     return sum(
-        chains.count_blocks(dataset_id, role, first=first, last=last)
+        store.count_blocks(dataset_id, role, first=first, last=last)
         for role in BlockRole
         if role > BlockRole.DEFINITION
     )
 
 
 def _find_step(
-    chains: ChainStore, dataset_id: DatasetId, first: int, last: int, *, newest: bool = False
+    store: MetadataStore, dataset_id: DatasetId, first: int, last: int, *, newest: bool = False
 ) -> ExecuteTransform | None:
     """Find the first or the newest step of a range; others may put any number of other blocks between."""
     near = range(last, first - 1, -1)[:_NEAR] if newest else range(first, last + 1)[:_NEAR]
     for number in near:
-        if (step := _read_step(chains, dataset_id, number)) is not None:
+        if (step := _read_step(store, dataset_id, number)) is not None:
             return step
     while first < last:
         middle = (first + last) // 2
         if newest:
-            is_behind = _count_steps(chains, dataset_id, middle + 1, last) > 0
+            is_behind = _count_steps(store, dataset_id, middle + 1, last) > 0
         else:
-            is_behind = _count_steps(chains, dataset_id, first, middle) == 0
+            is_behind = _count_steps(store, dataset_id, first, middle) == 0
         first, last = (middle + 1, last) if is_behind else (first, middle)
-    return _read_step(chains, dataset_id, first)
+    return _read_step(store, dataset_id, first)
 
 
-def _read_step(chains: ChainStore, dataset_id: DatasetId, number: int) -> ExecuteTransform | None:
-    stored = chains.find_block_by_number(dataset_id, number)
+def _read_step(store: MetadataStore, dataset_id: DatasetId, number: int) -> ExecuteTransform | None:
+    stored = store.find_block_by_number(dataset_id, number)
     event = None if stored is None else decode_block(stored.raw, expected_hash=stored.hash).event
     return event if isinstance(event, ExecuteTransform) else None

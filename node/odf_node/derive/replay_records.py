@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from odf_engines.contract import TransformRequest
 from odf_engines.engine import Engine
-from odf_node.ports import PrivateKey
+from odf_node.ports.keys import PrivateKey
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import RejectedError

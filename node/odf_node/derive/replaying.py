@@ -16,10 +16,9 @@ from odf_node.derive.replay_records import check_record_inputs
 from odf_node.derive.step_figures import check_figures, figures_of
 from odf_node.derive.steps import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
-from odf_node.ports import ObjectStore
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import ObjectStore
 from odf_node.ports.rows import RowsCache
+from odf_node.store import MetadataStore
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
@@ -56,8 +55,7 @@ class Replayer:
     as bags of rows, so that the order of their rows, and with it their offsets, is the publisher's word (PLAN-19).
     """
 
-    chains: ChainStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: ObjectStore
     rows: RowsCache
     paths: Mapping[Multihash, Path]
@@ -66,8 +64,8 @@ class Replayer:
     whole_inputs: WholeInputs = field(init=False)
 
     def __post_init__(self) -> None:
-        rows = EngineRows(self.chains, self.objects, self.rows)
-        object.__setattr__(self, "whole_inputs", WholeInputs(self.chains, self.object_names, rows))
+        rows = EngineRows(self.store, self.objects, self.rows)
+        object.__setattr__(self, "whole_inputs", WholeInputs(self.store, rows))
 
     def check_inputs(self, view: DatasetView, block: Block, record: ReplayRecord) -> None:
         """Check what a record says of a step's inputs against the copies held here, without an engine (REPLAY-7).
@@ -77,7 +75,7 @@ class Replayer:
         """
         event = block.event
         assert isinstance(event, ExecuteTransform)
-        builder = StepBuilder(self.chains, self.object_names, self.objects)
+        builder = StepBuilder(self.store, self.objects)
         planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
         step = builder.build(view, planned, system_time=block.system_time, limits=Limits(), checkpoint=None)
         check_record_inputs(record, planned, step.request, block.sequence_number)
@@ -115,7 +113,7 @@ class Replayer:
         """
         event = block.event
         assert isinstance(event, ExecuteTransform)
-        builder = StepBuilder(self.chains, self.object_names, self.objects)
+        builder = StepBuilder(self.store, self.objects)
         planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
         check_step_time(block.system_time, planned)
         if event.prev_offset != view.last_offset:

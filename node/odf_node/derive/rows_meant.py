@@ -16,8 +16,8 @@ from odf_engines.registry import engines_offering, get_engine
 from odf_node.datasets.chains import load_view
 from odf_node.derive.waiting import gives_by_watermarks
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord
-from odf_node.ports.chains import ChainStore
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
@@ -47,12 +47,12 @@ _MOST_DEPTH: Final = 100  # guess: derivatives of derivatives
 
 
 def check_meant(
-    chains: ChainStore, dataset: str, declared: SetTransform, attachments: SetAttachments | None, grade: Grade
+    store: MetadataStore, dataset: str, declared: SetTransform, attachments: SetAttachments | None, grade: Grade
 ) -> None:
     """Refuse a query that would count corrections as rows, unless its manifest says that this is meant.
 
     Args:
-        chains: With the inputs.
+        store: What the home keeps.
         dataset: What the query makes, for people.
         declared: Its inputs are known here.
         attachments: Of the dataset.
@@ -66,8 +66,8 @@ def check_meant(
     if found is None or is_meant(attachments):
         return
     for item in declared.inputs:
-        record = find_record(chains, item.dataset_ref)
-        if record is not None and may_correct(chains, record):
+        record = find_record(store, item.dataset_ref)
+        if record is not None and may_correct(store, record):
             raise UsageError(
                 f"the query of '{dataset}' {_ACROSS_ROWS[found]} the new rows of each step, and '{record.name}' "
                 f"corrects and retracts rows, which {declared.transform.engine} would count as further rows; instead: "
@@ -94,18 +94,18 @@ def is_meant(attachments: SetAttachments | None) -> bool:
     return False
 
 
-def find_record(chains: ChainStore, reference: str) -> DatasetRecord | None:
+def find_record(store: MetadataStore, reference: str) -> DatasetRecord | None:
     """Find the dataset that an input names, by identity or by name."""
     try:
-        return chains.find_dataset(DatasetId.parse(reference))
+        return store.find_dataset(DatasetId.parse(reference))
     except MalformedError:
         wanted = reference.lower()
-        return next((each for each in chains.list_datasets() if each.name.lower() == wanted), None)
+        return next((each for each in store.list_datasets() if each.name.lower() == wanted), None)
 
 
-def may_correct(chains: ChainStore, record: DatasetRecord, depth: int = 0) -> bool:
+def may_correct(store: MetadataStore, record: DatasetRecord, depth: int = 0) -> bool:
     """Say whether a dataset, by what it declares, corrects or retracts rows in the ordinary course."""
-    view = load_view(chains, record.id)
+    view = load_view(store, record.id)
     if view.transform is None:
         return _root_may_correct(view)
     transform, names = view.transform.transform, [each.dataset_ref for each in view.transform.inputs]
@@ -121,8 +121,8 @@ def may_correct(chains: ChainStore, record: DatasetRecord, depth: int = 0) -> bo
         return True
     if is_stepwise and not any(re.search(rf"\b{re.escape(view.vocabulary.op)}\b|\*", each) for each in texts):
         return False  # operations that are not passed on become appends
-    inputs = [find_record(chains, each) for each in names]
-    return depth >= _MOST_DEPTH or any(each is None or may_correct(chains, each, depth + 1) for each in inputs)
+    inputs = [find_record(store, each) for each in names]
+    return depth >= _MOST_DEPTH or any(each is None or may_correct(store, each, depth + 1) for each in inputs)
 
 
 def _other_engine() -> str:

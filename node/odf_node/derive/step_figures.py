@@ -15,9 +15,9 @@ from msgspec import structs
 import odf_protocol
 from odf_engines.contract import Grade, TransformInput, TransformRequest, TransformResponse
 from odf_engines.errors import LimitExceededError
-from odf_node.ports import DatasetRecord
-from odf_node.ports.chains import ChainStore
 from odf_node.ports.observing import DatasetVersion, Run, RunKind, columns_of_schema, version_of
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_protocol.errors import RejectedError
 from odf_protocol.step_statistics import NO_STATE, RowsByOperation, StateSize, StepStatistics
 from odf_protocol.transform_plan import PlannedInput
@@ -148,16 +148,16 @@ class TransformReport:
 
 
 def run_of_step(
-    chains: ChainStore, record: DatasetRecord, planned: Sequence[PlannedInput], request: TransformRequest, engine: str
+    store: MetadataStore, record: DatasetRecord, planned: Sequence[PlannedInput], request: TransformRequest, engine: str
 ) -> Run:
     """Say what begins with a step of a derivative of this node, and which versions of its inputs it reads."""
-    inputs = tuple(_version_read(chains, *each) for each in zip(planned, request.inputs, strict=True))
+    inputs = tuple(_version_read(store, *each) for each in zip(planned, request.inputs, strict=True))
     return Run(kind=RunKind.STEP, dataset=version_of(record), inputs=inputs, engine=engine.partition("@")[0])
 
 
-def _version_read(chains: ChainStore, planned: PlannedInput, asked: TransformInput) -> DatasetVersion:
+def _version_read(store: MetadataStore, planned: PlannedInput, asked: TransformInput) -> DatasetVersion:
     read = planned.recorded
-    record = chains.find_dataset(read.dataset_id)
+    record = store.find_dataset(read.dataset_id)
     block = read.new_block_hash or read.prev_block_hash
     return DatasetVersion(
         dataset_id=str(read.dataset_id),

@@ -5,9 +5,8 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final
 
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import DatasetRecord, Origin
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
@@ -55,12 +54,11 @@ def basis_of(record: DatasetRecord) -> FiguresBasis:
 class StepLog:
     """Reads replay records for their figures; those of earlier builds have none."""
 
-    chains: ChainStore
-    evidence: EvidenceStore
+    store: MetadataStore
 
     def find(self, dataset_id: DatasetId, block_hash: Multihash) -> StepStatistics | None:
         """Return the figures of a step, None where nobody says them."""
-        found = self.evidence.find_replay_record(dataset_id, block_hash)
+        found = self.store.find_replay_record(dataset_id, block_hash)
         if found is None:
             return None
         try:
@@ -70,7 +68,7 @@ class StepLog:
 
     def find_newest(self, record: DatasetRecord) -> StoredStep | None:
         """Return the figures of the newest step that has any."""
-        for block in islice(self.chains.iter_blocks_backwards(record.id), _MOST_LOOKED_AT):
+        for block in islice(self.store.iter_blocks_backwards(record.id), _MOST_LOOKED_AT):
             if (statistics := self.find(record.id, block.hash)) is not None:
                 return StoredStep(block.sequence_number, statistics, basis_of(record))
         return None

@@ -10,8 +10,8 @@ from odf_node.derive.grading import MEANINGS, GradedTransform, TransformGrader
 from odf_node.derive.step_log import StepLog, StoredStep
 from odf_node.derive.steps import StepBuilder
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord, Origin
-from odf_node.ports.chains import ChainStore
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.store import MetadataStore
 from odf_protocol.chain.state import InputProgress
 from odf_protocol.chain.stored_state import decode_state
 from odf_protocol.coverage import decode_progress
@@ -151,7 +151,7 @@ class StepPlan:
 class StepPlanner:
     """The use case behind ``odf-node inspect plan``; writes nothing."""
 
-    chains: ChainStore
+    store: MetadataStore
     builder: StepBuilder
     steps: StepLog
     grader: TransformGrader
@@ -165,10 +165,10 @@ class StepPlanner:
             EngineMissingError: Its engine is not installed here.
             EngineError: The engine failed.
         """
-        view = load_view(self.chains, record.id)
+        view = load_view(self.store, record.id)
         if view.transform is None:
             raise UsageError(f"'{record.name}' is no derivative: it declares no query")
-        _head, state = self.chains.get_chain_state(record.id)
+        _head, state = self.store.get_chain_state(record.id)
         taken = decode_state(state).progress_by_input()
         engines = self.grader.engines
         engine = engines.choose_build(view.transform.transform)
@@ -229,10 +229,10 @@ class StepPlanner:
         recorded, interval = planned.recorded, planned.offset_interval
         slices = planned.slices
         end = recorded.prev_offset if interval is None else interval.end
-        progress = decode_progress(self.chains.get_chain_state(record.id)[1])
+        progress = decode_progress(self.store.get_chain_state(record.id)[1])
         read_rows = 0 if interval is None else interval.row_count
         if is_whole and end is not None:
-            slices = tuple(each for each in iter_slices(self.chains, record.id) if each.offset_interval.start <= end)
+            slices = tuple(each for each in iter_slices(self.store, record.id) if each.offset_interval.start <= end)
             read_rows = end + 1
         return InputPlan(
             alias=alias,

@@ -12,9 +12,9 @@ from odf_engines.contract import Watermark as EngineWatermark
 from odf_node.datasets.chains import blocks_between, get_block, last_offset_at, load_view
 from odf_node.datasets.presence import Presence
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetNotFoundError, StoredObjects
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import StoredObjects
+from odf_node.records.errors import DatasetNotFoundError
+from odf_node.store import MetadataStore
 from odf_protocol.chain.state import InputProgress
 from odf_protocol.chain.stored_state import decode_state
 from odf_protocol.dataset_view import DatasetView
@@ -46,8 +46,7 @@ class Step:
 class StepBuilder:
     """Turns plans into requests, with inputs read from this node's own accepted copies (ACCEPT-7)."""
 
-    chains: ChainStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: StoredObjects
 
     def plan_next(self, view: DatasetView, bound: StepBound | None) -> tuple[PlannedInput, ...]:
@@ -59,7 +58,7 @@ class StepBuilder:
         """
         if view.transform is None:
             raise UsageError(f"dataset {view.dataset_id} declares no transform")
-        _head, state = self.chains.get_chain_state(view.dataset_id)
+        _head, state = self.store.get_chain_state(view.dataset_id)
         return self.plan_inputs(input_ids(view.transform), decode_state(state).progress_by_input(), bound)
 
     def plan_inputs(
@@ -72,11 +71,11 @@ class StepBuilder:
         """
         planned = []
         for dataset_id in inputs:
-            if self.chains.find_dataset(dataset_id) is None:
+            if self.store.find_dataset(dataset_id) is None:
                 raise DatasetNotFoundError(dataset_id)
             previous = taken.get(dataset_id)
             first = None if previous is None else previous.block_hash
-            gained = blocks_between(self.chains, dataset_id, first, self.chains.get_head(dataset_id).hash)
+            gained = blocks_between(self.store, dataset_id, first, self.store.get_head(dataset_id).hash)
             end = find_step_end(previous, gained, bound)
             planned.append(self.plan_recorded(next_interval(dataset_id, previous, end)))
         return tuple(planned)
@@ -85,7 +84,7 @@ class StepBuilder:
         """Say whether inputs are read to their ends as they are held here."""
         return all(
             (item.recorded.new_block_hash or item.recorded.prev_block_hash)
-            == self.chains.get_head(item.recorded.dataset_id).hash
+            == self.store.get_head(item.recorded.dataset_id).hash
             for item in planned
         )
 
@@ -97,7 +96,7 @@ class StepBuilder:
             RejectedError: PLAN-5.
         """
         self._check_start(recorded)
-        blocks = blocks_between(self.chains, recorded.dataset_id, recorded.prev_block_hash, recorded.new_block_hash)
+        blocks = blocks_between(self.store, recorded.dataset_id, recorded.prev_block_hash, recorded.new_block_hash)
         return plan_input(recorded, blocks)
 
     def _check_start(self, recorded: ExecuteTransformInput) -> None:
@@ -105,10 +104,10 @@ class StepBuilder:
         if recorded.prev_block_hash is None:
             last_offset = None
         else:
-            first = get_block(self.chains, recorded.dataset_id, recorded.prev_block_hash).sequence_number
-            last_offset = last_offset_at(self.chains, recorded.dataset_id, first)
+            first = get_block(self.store, recorded.dataset_id, recorded.prev_block_hash).sequence_number
+            last_offset = last_offset_at(self.store, recorded.dataset_id, first)
             if recorded.new_block_hash is not None:
-                last = get_block(self.chains, recorded.dataset_id, recorded.new_block_hash).sequence_number
+                last = get_block(self.store, recorded.dataset_id, recorded.new_block_hash).sequence_number
                 if last <= first:
                     raise RejectedError(
                         f"PLAN-5 recorded-blocks-go-forward (input {recorded.dataset_id})",
@@ -158,14 +157,12 @@ class StepBuilder:
         last = planned.recorded.new_block_hash or planned.recorded.prev_block_hash
         upto = None
         if last is not None:
-            stored = self.chains.find_block(planned.recorded.dataset_id, last)
+            stored = self.store.find_block(planned.recorded.dataset_id, last)
             upto = stored.sequence_number if stored else None
-        record = self.chains.find_dataset(planned.recorded.dataset_id)
+        record = self.store.find_dataset(planned.recorded.dataset_id)
         if record is not None:
-            Presence(self.object_names, self.objects).require_checked(
-                record, (item.physical_hash for item in planned.slices)
-            )
-        source = load_view(self.chains, planned.recorded.dataset_id, upto=upto)
+            Presence(self.store, self.objects).require_checked(record, (item.physical_hash for item in planned.slices))
+        source = load_view(self.store, planned.recorded.dataset_id, upto=upto)
         if source.schema is None:
             raise RejectedError(
                 f"PLAN-5 recorded-blocks-say-what-columns-there-are (input {planned.recorded.dataset_id})",

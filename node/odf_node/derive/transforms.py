@@ -21,12 +21,11 @@ from odf_node.derive.steps import Step, StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
-from odf_node.ports.evidence import DocumentStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.keys import KeyStore
+from odf_node.ports.objects import ObjectStore
 from odf_node.ports.progress import UNHEARD, Count, Say
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import Checkpoint, DataSlice, ExecuteTransform, SetDataSchema
 from odf_protocol.schema_compat import find_slice_incompatibility, is_same
@@ -48,10 +47,7 @@ class StepResult:
 class Transformer:
     """The use case behind ``odf-node pull`` of a derivative of our own."""
 
-    chains: ChainStore
-    commits: CommitStore
-    documents: DocumentStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: ObjectStore
     keys: KeyStore
     engines: EngineHost
@@ -60,7 +56,7 @@ class Transformer:
     @property
     def builder(self) -> StepBuilder:
         """What plans its steps."""
-        return StepBuilder(self.chains, self.object_names, self.objects)
+        return StepBuilder(self.store, self.objects)
 
     def run(
         self, record: DatasetRecord, *, writing_time: Callable[[], Timestamp], say: Say = UNHEARD
@@ -89,11 +85,11 @@ class Transformer:
             read_rows=sum(report.read_rows for report in reports),
             late_rows=sum(report.late_rows for report in reports),
             seconds=sum(report.seconds for report in reports),
-            waits_for=tuple(each.name for each in derive.waiting.find_waited_for(self.chains, record)),
+            waits_for=tuple(each.name for each in derive.waiting.find_waited_for(self.store, record)),
         )
 
     def _count_waiting(self, record: DatasetRecord) -> int:
-        planned = self.builder.plan_next(load_view(self.chains, record.id), bound=None)
+        planned = self.builder.plan_next(load_view(self.store, record.id), bound=None)
         return _count_rows(planned)
 
     def run_next(self, record: DatasetRecord, *, system_time: Timestamp) -> TransformReport:
@@ -111,12 +107,12 @@ class Transformer:
             bound = bound.widened()
 
     def _run_bounded(self, record: DatasetRecord, bound: StepBound, system_time: Timestamp) -> TransformReport:
-        view = load_view(self.chains, record.id)
+        view = load_view(self.store, record.id)
         builder = self.builder
         planned = builder.plan_next(view, bound)
         if all(item.is_empty for item in planned) and view.schema is not None and builder.reaches_heads(planned):
             return TransformReport(record, up_to_date=True)
-        if any(load_view(self.chains, item.recorded.dataset_id).schema is None for item in planned):
+        if any(load_view(self.store, item.recorded.dataset_id).schema is None for item in planned):
             return TransformReport(record, up_to_date=True)
         reaches_heads = builder.reaches_heads(planned)
         system_time = max(system_time, *(item.known_at for item in planned if item.known_at is not None), system_time)
@@ -126,20 +122,20 @@ class Transformer:
         assert view.transform is not None
         step = replace(step, engine=self.engines.choose_build(view.transform.transform))
         engine = self.engines.get_engine(step.engine)
-        run = run_of_step(self.chains, record, planned, step.request, step.engine)
+        run = run_of_step(self.store, record, planned, step.request, step.engine)
         with self.objects.writing(), self.engines.observer.observing(run):
             clock = StepClock()
             with clock.measuring("starting"):
                 session = self.engines.publishing_session(step.engine)
-            rows = EngineRows(self.chains, self.objects, self.engines.rows)
+            rows = EngineRows(self.store, self.objects, self.engines.rows)
             with clock.measuring("reading"):
                 request = rows.put_into(step.request, planned)
-            whole_inputs = WholeInputs(self.chains, self.object_names, rows)
+            whole_inputs = WholeInputs(self.store, rows)
             completed = whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined, clock=clock)
             if view.schema is None and engine.is_stepwise and completed.grade is not None:
                 # Its inputs had no columns when it was added, so nobody could tell.
                 derive.rows_meant.check_meant(
-                    self.chains, record.name, step.transform, view.attachments, completed.grade
+                    self.store, record.name, step.transform, view.attachments, completed.grade
                 )
             with clock.measuring("checking"), naming_step(record, completed.request):
                 response = session.transform(completed.request)
@@ -161,9 +157,7 @@ class Transformer:
         notes_progress: bool,
     ) -> TransformReport:
         response = result.response
-        writer = ChainWriter.continue_chain(
-            self.chains, self.commits, self.documents, self.keys, record.id, after=view.head
-        )
+        writer = ChainWriter.continue_chain(self.store, self.keys, record.id, after=view.head)
         system_time = step.request.system_time
         schema = odf_protocol.schema_arrow.data_schema_of(response.schema)
         if view.schema is not None and not is_same(schema, view.schema):
@@ -204,7 +198,7 @@ class Transformer:
                 signed_at=system_time, objects=self.objects, staged=outputs.staged, named=tuple(outputs.staged)
             )
             if new_data is not None:
-                EngineRows(self.chains, self.objects, self.engines.rows).adopt(new_data.physical_hash, step.engine)
+                EngineRows(self.store, self.objects, self.engines.rows).adopt(new_data.physical_hash, step.engine)
         return TransformReport(
             updated,
             up_to_date=False,
@@ -220,7 +214,7 @@ class Transformer:
     ) -> None:
         counted = response.statistics.rows_by_operation
         taken = None if counted is None else sum(counted[op] for op in TAKING)
-        changelogs = Changelogs(self.chains, self.objects, self.engines.rows)
+        changelogs = Changelogs(self.store, self.objects, self.engines.rows)
         changelogs.require_sound(view, new_data, outputs.staged[new_data.physical_hash].path, taken=taken)
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from odf_node.datasets.chains import load_view
-from odf_node.ports import DatasetRecord, Origin
-from odf_node.ports.chains import ChainStore
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.store import MetadataStore
 from odf_protocol.coverage import decode_progress
 from odf_protocol.did import DatasetId
 from odf_protocol.events import DatasetKind, TransformSql
@@ -47,22 +47,22 @@ def gives_by_watermarks(transform: TransformSql) -> bool:
     return bool(transform.temporal_tables) or any(_WINDOW.search(each) for each in texts)
 
 
-def find_waited_for(chains: ChainStore, record: DatasetRecord) -> tuple[WaitedFor, ...]:
+def find_waited_for(store: MetadataStore, record: DatasetRecord) -> tuple[WaitedFor, ...]:
     """List the inputs without a watermark that a derivative waits for; none for any other dataset."""
     if record.kind is not DatasetKind.DERIVATIVE:
         return ()
-    transform = load_view(chains, record.id).transform
+    transform = load_view(store, record.id).transform
     if transform is None or not gives_by_watermarks(transform.transform):
         return ()
     tables = {each.name for each in transform.transform.temporal_tables or ()}
     aliases = [each.alias or each.dataset_ref for each in transform.inputs]
     asked = zip(aliases, input_ids(transform), strict=True)
-    return tuple(_iter_silent(chains, (each for alias, each in asked if not tables or alias in tables)))
+    return tuple(_iter_silent(store, (each for alias, each in asked if not tables or alias in tables)))
 
 
-def _iter_silent(chains: ChainStore, inputs: Iterator[DatasetId]) -> Iterator[WaitedFor]:
+def _iter_silent(store: MetadataStore, inputs: Iterator[DatasetId]) -> Iterator[WaitedFor]:
     for dataset_id in inputs:
-        found = chains.find_dataset(dataset_id)
-        if found is not None and decode_progress(chains.get_chain_state(dataset_id)[1]).watermark is None:
+        found = store.find_dataset(dataset_id)
+        if found is not None and decode_progress(store.get_chain_state(dataset_id)[1]).watermark is None:
             is_own_root = found.kind is DatasetKind.ROOT and found.origin is Origin.OWN
             yield WaitedFor(found.name, is_own_root)

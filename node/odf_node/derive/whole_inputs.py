@@ -17,8 +17,7 @@ from odf_node.datasets.chains import get_block, iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.derive.step_figures import CompletedRequest, StepClock
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform, ExecuteTransformInput, SetVocab
@@ -57,8 +56,7 @@ _kept: dict[DatasetId, _History] = {}
 class WholeInputs:
     """Completes requests of steps; what it has read of a chain it keeps, for the next steps of the same dataset."""
 
-    chains: ChainStore
-    object_names: ObjectNames
+    store: MetadataStore
     rows: EngineRows
     _read: dict[DatasetId, _History] = field(default_factory=dict)
 
@@ -145,9 +143,9 @@ class WholeInputs:
         if recorded.prev_block_hash is not None:
             last = self._number_of(recorded.dataset_id, recorded.prev_block_hash)
             earlier = [data for number, data in self._read[recorded.dataset_id].slices if number <= last]
-            record = self.chains.find_dataset(recorded.dataset_id)
+            record = self.store.find_dataset(recorded.dataset_id)
             assert record is not None
-            presence = Presence(self.object_names, self.rows.objects)
+            presence = Presence(self.store, self.rows.objects)
             presence.require_checked(record, (data.physical_hash for data in earlier))
         dataset_id = recorded.dataset_id
         return derive.earlier_rows.InputRows(
@@ -174,7 +172,7 @@ class WholeInputs:
         return replace(
             each,
             prev_offset=recorded.prev_offset,
-            prev_schema=load_view(self.chains, recorded.dataset_id, upto=last).schema,
+            prev_schema=load_view(self.store, recorded.dataset_id, upto=last).schema,
             # The highest, not the newest: chains of others may let it fall (CHAIN-24), and no window closes twice.
             prev_watermark=max((mark.event_time for mark in stated), default=None),
             earlier_watermarks=stated,
@@ -197,14 +195,14 @@ class WholeInputs:
         )
 
     def _number_of(self, dataset_id: DatasetId, block_hash: Multihash) -> int:
-        return get_block(self.chains, dataset_id, block_hash).sequence_number
+        return get_block(self.store, dataset_id, block_hash).sequence_number
 
     def _read_history(self, dataset_id: DatasetId, upto: int) -> _History:
         history = self._read.get(dataset_id)
         if history is None:
             history = self._read[dataset_id] = self._take_kept(dataset_id, upto)
         if history.upto < upto:
-            for block in iter_decoded(self.chains, dataset_id, after=history.upto, upto=upto):
+            for block in iter_decoded(self.store, dataset_id, after=history.upto, upto=upto):
                 history.newest = block.hash
                 if isinstance(block.event, SetVocab):
                     history.vocabularies.append((block.sequence_number, Vocabulary.of(block.event)))
@@ -230,7 +228,7 @@ class WholeInputs:
         """Return what was read of a chain before, where it goes on from there; else nothing."""
         kept = _kept.get(dataset_id)
         if kept is not None and kept.upto <= upto:
-            stored = self.chains.find_block_by_number(dataset_id, kept.upto)
+            stored = self.store.find_block_by_number(dataset_id, kept.upto)
             if stored is not None and stored.hash == kept.newest:
                 return kept.copy()
         return _History()

@@ -11,7 +11,7 @@ from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.finding import is_installed
 from odf_node.errors import UsageError
 from odf_node.ports.engines import AnyShelved, DamagedEngine, EngineShelf, ShelvedEngine, WantedStart, split_build
-from odf_node.ports.errors import HomeCorruptError, mapped_os_errors
+from odf_node.records.errors import HomeCorruptError, mapped_os_errors
 from odf_protocol.errors import NotFoundError, RejectedError, shown
 from odf_protocol.timestamp import Timestamp
 

@@ -12,7 +12,7 @@ from odf_engines.engine import Engine
 from odf_engines.errors import EngineMissingError
 from odf_engines.registry import find_remedy, get_engine, installed_engines
 from odf_node.ports.engines import DamagedEngine, EngineShelf, ShelvedEngine, split_build
-from odf_node.ports.errors import HomeCorruptError
+from odf_node.records.errors import HomeCorruptError
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import TransformSql
 from odf_protocol.multihash import Multihash

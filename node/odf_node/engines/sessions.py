@@ -33,10 +33,10 @@ from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.engines.finding import choose_build, get_engine_here, is_installed
 from odf_node.ports.engines import EngineShelf
-from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.observing import UNOBSERVED, Observer
 from odf_node.ports.progress import UNHEARD, Count, Say
 from odf_node.ports.rows import RowsCache
+from odf_node.records.errors import mapped_os_errors
 from odf_protocol.events import AddPushSource, SetPollingSource, TransformSql
 from odf_protocol.multihash import Multihash
 

@@ -13,13 +13,13 @@ from odf_node.acceptance.histories import ask_last_common
 from odf_node.acceptance.offers import Candidate, FileCount, Offer
 from odf_node.acceptance.row_checks import LARGE_BYTES, RowChecks
 from odf_node.errors import ObjectsAbsentError, UsageError
-from odf_node.ports import DatasetRecord, Head, Origin
 from odf_node.ports.block_stage import BlockStage, OfferedBlock
-from odf_node.ports.chains import ChainStore
 from odf_node.ports.objects import Arrivals, ArrivingObjects
 from odf_node.ports.peer_client import ObjectKind, PackedBlock, PeerDataset, PeerHead, SearchableHistory
 from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import Count, ProgressLine
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.store import MetadataStore
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
 from odf_protocol.block_traits import CHECKPOINT, ROWS
@@ -32,6 +32,7 @@ from odf_protocol.errors import (
 )
 from odf_protocol.events import Seed
 from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
+from odf_protocol.head import Head
 
 BATCH_BLOCKS: Final = 1_000
 BATCH_BYTES: Final = 1024 * 1024
@@ -42,7 +43,7 @@ BATCH_BYTES: Final = 1024 * 1024
 class ChainFetching:
     """Fetches for one pull; the acceptor examines what comes."""
 
-    chains: ChainStore
+    store: MetadataStore
     acceptor: Acceptor
 
     async def fetch(
@@ -82,7 +83,7 @@ class ChainFetching:
                 first = _decode(batch[0]) if batch else None
                 if base is None and search:
                     held, search = self._find_held(first), False
-                    if held is not None and self.chains.find_block(held.id, offered.head.hash) is not None:
+                    if held is not None and self.store.find_block(held.id, offered.head.hash) is not None:
                         return held
                     if held is not None and _base_in(held, offered) is not None:
                         # It continues what is here under another name, or was taken meanwhile.
@@ -116,7 +117,7 @@ class ChainFetching:
         """
         if not isinstance(peer, SearchableHistory):
             return None, None
-        last_common = await ask_last_common(self.chains, record, peer, offered.head)
+        last_common = await ask_last_common(self.store, record, peer, offered.head)
         if last_common == min(record.head.sequence_number, offered.head.sequence_number):
             return None, None  # one is the beginning of the other
         if record.pinned_key is None or last_common is None or last_common < 0:
@@ -125,7 +126,7 @@ class ChainFetching:
 
     async def _fetch_parting(self, peer: PeerDataset, record: DatasetRecord, last_common: int) -> OfferedBlock | None:
         assert isinstance(peer, SearchableHistory)
-        common = await finish_in_thread(partial(self.chains.find_block_by_number, record.id, last_common))
+        common = await finish_in_thread(partial(self.store.find_block_by_number, record.id, last_common))
         try:
             theirs = await peer.find_hash(last_common + 1)
             if common is None or theirs is None:
@@ -143,7 +144,7 @@ class ChainFetching:
     def _find_held(self, first: Block | None) -> DatasetRecord | None:
         if first is None or not isinstance(first.event, Seed):
             return None  # the examination says what is wrong with it
-        held = self.chains.find_dataset(first.event.dataset_id)
+        held = self.store.find_dataset(first.event.dataset_id)
         if held is not None and held.origin is Origin.OWN:
             raise UsageError(f"'{held.name}' is this node's own; it is written here only")
         return held

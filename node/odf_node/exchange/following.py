@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 from odf_node import exchange
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
-from odf_node.ports import Clock, DocumentKind, Head, Origin
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import Subscription, SubscriptionStore
-from odf_node.ports.evidence import DocumentStore, EvidenceStore
+from odf_node.ports.clock import Clock
 from odf_node.ports.peer_client import OpenPeer
-from odf_node.ports.peers import PeerStore
+from odf_node.records.datasets import Origin, Subscription
+from odf_node.records.evidence import DocumentKind
+from odf_node.store import MetadataStore
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.gossip.item import Item
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
 from odf_protocol.public_addresses import as_heard
@@ -110,11 +110,7 @@ class Follower:
     """Pulls, verifies and accepts what there is news of: the same gate and the same policy as for ``pull``.
 
     Args:
-        chains: What is here.
-        documents: Who vouches for it.
-        evidence: What others stated.
-        peers: Those that gossip.
-        subscriptions: Of this node.
+        store: What the home keeps.
         taking: Gives the way of blocks into this node, which takes a while to load, once there is news.
         open_peer: Opens addresses; those that are marked as heard, with the care that they need.
         read_policies: Reads what the operator accepts on what proof.
@@ -122,11 +118,7 @@ class Follower:
         turn: Entered to judge what was fetched.
     """
 
-    chains: ChainStore
-    documents: DocumentStore
-    evidence: EvidenceStore
-    peers: PeerStore
-    subscriptions: SubscriptionStore
+    store: MetadataStore
     taking: "Callable[[], Taking]"
     open_peer: OpenPeer
     read_policies: Callable[[], PolicySet]
@@ -187,31 +179,31 @@ class Follower:
         with suppress(OdfError):  # who pulls is told what is wrong with them
             policies = self.read_policies()
         auditors = frozenset(auditor.key for auditor in policies.auditors) if policies else frozenset()
-        said = self.evidence.iter_attestations(dataset_id)
+        said = self.store.iter_attestations(dataset_id)
         kinds = (DocumentKind.EQUIVOCATION, DocumentKind.SETTLEMENT)
-        followed = {subscription.dataset_id for subscription in self.subscriptions.list_subscriptions()} - {dataset_id}
+        followed = {subscription.dataset_id for subscription in self.store.list_subscriptions()} - {dataset_id}
         return Circumstances(
             head=None if head is None else head.id,
             statements=frozenset(statement.id for statement in said if statement.attester in auditors),
-            documents=sum(1 for kind in kinds for _ in self.documents.iter_documents(dataset_id, kind)),
-            inputs=frozenset((r.id, r.head) for r in self.chains.list_datasets() if r.id in followed),
+            documents=sum(1 for kind in kinds for _ in self.store.iter_documents(dataset_id, kind)),
+            inputs=frozenset((r.id, r.head) for r in self.store.list_datasets() if r.id in followed),
             policies=policies,
         )
 
     async def _has(self, dataset_id: DatasetId, head: Item | None) -> bool:
-        record = await asyncio.to_thread(self.chains.find_dataset, dataset_id)
+        record = await asyncio.to_thread(self.store.find_dataset, dataset_id)
         if record is None or record.origin is Origin.OWN:
             return record is not None
         return head is None or record.head.sequence_number >= head.rank[0]
 
     async def _sources(self, news: News, subscription: Subscription, *, is_told: bool) -> AsyncIterator[str]:
-        record = await asyncio.to_thread(self.chains.find_dataset, subscription.dataset_id)
+        record = await asyncio.to_thread(self.store.find_dataset, subscription.dataset_id)
         origin = None if record is None else record.origin_url
         if subscription.url is not None:
             yield subscription.url
         if origin is not None and "://" in origin and origin != subscription.url:
             yield origin
-        named = set(await asyncio.to_thread(self.peers.list_named_peers))
+        named = set(await asyncio.to_thread(self.store.list_named_peers))
         for address in news.list_sources():
             url = f"{address}/{subscription.dataset_id}"
             if address.text in named:
@@ -224,8 +216,7 @@ class Follower:
 class Subscriptions:
     """The use case behind ``odf-node subscribe``."""
 
-    chains: ChainStore
-    subscriptions: SubscriptionStore
+    store: MetadataStore
     clock: Clock
     open_peer: OpenPeer
 
@@ -246,9 +237,9 @@ class Subscriptions:
             if dataset_id is None:
                 raise UsageError(f"{source} does not say whose dataset it is; pull it, then subscribe to it by name")
         else:
-            dataset_id = get_dataset(self.chains, source).id
+            dataset_id = get_dataset(self.store, source).id
         assert dataset_id is not None
-        record = self.chains.find_dataset(dataset_id)
+        record = self.store.find_dataset(dataset_id)
         if record is not None and record.origin is Origin.OWN:
             raise UsageError(f"'{record.name}' is this node's own; nobody else has news of it")
         if record is not None:
@@ -259,7 +250,7 @@ class Subscriptions:
             raise UsageError(f"{source} is not here yet; say with --as what it is to be called")
         origin = record.origin_url if record is not None and "://" in (record.origin_url or "") else None
         subscription = Subscription(dataset_id=dataset_id, name=name, url=url or origin, since=self.clock.now())
-        self.subscriptions.put_subscription(subscription)
+        self.store.put_subscription(subscription)
         return subscription
 
     def remove(self, source: str) -> Subscription:
@@ -268,8 +259,8 @@ class Subscriptions:
         Raises:
             UsageError: There is none.
         """
-        for subscription in self.subscriptions.list_subscriptions():
+        for subscription in self.store.list_subscriptions():
             if source in {subscription.name, str(subscription.dataset_id)}:
-                self.subscriptions.delete_subscription(subscription.dataset_id)
+                self.store.delete_subscription(subscription.dataset_id)
                 return subscription
         raise UsageError(f"nothing called '{source}' is subscribed to; 'odf-node subscribe --list' shows what is")

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports.access import LoginStore
+from odf_node.records.access import LoginStore
 
 _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,8000}")
 """What can stand in a header behind ``Bearer``."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from odf_node.configuration.declaration import Notice
-from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.notices import MOST_ATTEMPTS, Told, wait_after_s
+from odf_node.records.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.head import Head

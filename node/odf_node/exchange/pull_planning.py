@@ -7,9 +7,9 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.remotes import Remotes
-from odf_node.ports import DatasetRecord, Origin, RemoteDirection
-from odf_node.ports.chains import ChainStore
 from odf_node.ports.peer_client import PeerDataset
+from odf_node.records.datasets import DatasetRecord, Origin, RemoteDirection
+from odf_node.store import MetadataStore
 from odf_protocol.block import decode_block
 from odf_protocol.block_shape import KnownShapes
 from odf_protocol.dataset_view import DatasetView, ViewFold
@@ -42,7 +42,7 @@ class PullTarget:
 class PullPlanner:
     """Decides before anything is pulled."""
 
-    chains: ChainStore
+    store: MetadataStore
     remotes: Remotes
     open_peer: Callable[[str], Awaitable[PeerDataset]]
     iter_siblings: Callable[[str], Iterator[str]]
@@ -63,9 +63,9 @@ class PullPlanner:
         targets = [self._elsewhere(source) for source in sources if self.remotes.is_remote(source)]
         names = [source for source in sources if not self.remotes.is_remote(source)]
         if everything:
-            records = [record for record in self.chains.list_datasets() if self._can_be_pulled(record)]
+            records = [record for record in self.store.list_datasets() if self._can_be_pulled(record)]
         else:
-            records = select_datasets(self.chains, names)
+            records = select_datasets(self.store, names)
         return targets + [self._held(record) for record in self._inputs_first(records)]
 
     async def plan_with_inputs(self, targets: Sequence[PullTarget]) -> list[PullTarget]:
@@ -84,7 +84,7 @@ class PullPlanner:
             for dataset_id, item in _inputs(view.transform):
                 if dataset_id in ordered:
                     continue
-                held = self.chains.find_dataset(dataset_id)
+                held = self.store.find_dataset(dataset_id)
                 if held is not None:
                     await visit(self._held(held))
                 else:
@@ -102,7 +102,7 @@ class PullPlanner:
         """List what a dataset that is held here reads, and under which name; a root reads nothing."""
         if record.kind is not DatasetKind.DERIVATIVE:
             return []
-        return _inputs(load_view(self.chains, record.id).transform)
+        return _inputs(load_view(self.store, record.id).transform)
 
     def _elsewhere(self, source: str) -> PullTarget:
         url = self.remotes.resolve(source)
@@ -123,7 +123,7 @@ class PullPlanner:
             return bool(self.remotes.list_addresses(record, RemoteDirection.PULL))
         if record.kind is DatasetKind.DERIVATIVE:
             return True
-        return load_view(self.chains, record.id).polling_source is not None
+        return load_view(self.store, record.id).polling_source is not None
 
     def _inputs_first(self, records: Sequence[DatasetRecord]) -> list[DatasetRecord]:
         wanted = {record.id: record for record in records}
@@ -143,7 +143,7 @@ class PullPlanner:
 
     async def _view_of(self, target: PullTarget) -> DatasetView:
         if target.record is not None:
-            return load_view(self.chains, target.record.id)
+            return load_view(self.store, target.record.id)
         assert target.url is not None
         async with await self.open_peer(target.url) as peer:
             return await outline(peer)

@@ -7,13 +7,11 @@ from typing import Final
 from odf_node.acceptance.offers import Wishes
 from odf_node.exchange.taking import Errand, Taking
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import DatasetRecord, Origin
-from odf_node.ports.access import READS_EVERYTHING, ReadGrants
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import DatasetStore
-from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.pushes import UploadedDataset
+from odf_node.records.access import READS_EVERYTHING, ReadGrants
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.store import MetadataStore
 from odf_protocol.errors import RejectedError
 from odf_protocol.names import MAX_NAME_CHARACTERS, DatasetName
 
@@ -25,21 +23,19 @@ _NAME_DIGITS: Final = 16
 class PushJudge:
     """``PushReceiver`` on the one acceptance service."""
 
-    chains: ChainStore
-    documents: DocumentStore
-    datasets: DatasetStore
+    store: MetadataStore
     taking: Taking
 
     async def consider(self, offered: PeerHead, *, actor: str, reads: ReadGrants) -> None:
         """See ``PushReceiver``."""
         del actor
-        named = self.datasets.find_readable(DatasetName.parse(offered.name), reads)
-        held = self.chains.find_dataset(offered.dataset_id) if offered.dataset_id else named
+        named = self.store.find_readable(DatasetName.parse(offered.name), reads)
+        held = self.store.find_dataset(offered.dataset_id) if offered.dataset_id else named
         if held is not None and held.origin is Origin.OWN:
             raise RejectedError(f"ACCEPT-8 own-datasets-are-written-here-only ('{held.name}')")
         if held is not None:
             # By the pusher's own name for it: under which it is kept here may not be for them to know (EX-85).
-            Disputes(self.chains, self.documents).require_undisputed(held.id, offered.name)
+            Disputes(self.store).require_undisputed(held.id, offered.name)
         if named is not None and offered.dataset_id is not None and named.id != offered.dataset_id:
             raise RejectedError(
                 f"ACCEPT-8 name-keeps-its-identity ('{offered.name}')", expected=named.id, found=offered.dataset_id
@@ -65,13 +61,13 @@ class PushJudge:
     def _find_other_name(self, offered: PeerHead, reads: ReadGrants) -> str | None:
         """Give another name where a dataset that the pusher may not know of has the one that is asked for (EX-85)."""
         name = DatasetName.parse(offered.name)
-        if self.datasets.find_readable(name, reads) is not None:
+        if self.store.find_readable(name, reads) is not None:
             return None
-        if self.datasets.find_readable(name, READS_EVERYTHING) is None or offered.dataset_id is None:
+        if self.store.find_readable(name, READS_EVERYTHING) is None or offered.dataset_id is None:
             return None
         begins = name.text[: MAX_NAME_CHARACTERS - _NAME_DIGITS - 2].rstrip(".-")
         other = f"{begins}.x{offered.dataset_id.public_key.hex()[:_NAME_DIGITS]}"
-        if self.datasets.find_readable(DatasetName(other), READS_EVERYTHING) is None:
+        if self.store.find_readable(DatasetName(other), READS_EVERYTHING) is None:
             return other
         # Somebody gave it to another dataset, to see whether it is needed: what nobody can guess is free.
         return f"{begins}.x{secrets.token_hex(_NAME_DIGITS // 2)}"

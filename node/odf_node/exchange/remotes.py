@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports import DatasetRecord, Remote, RemoteDirection, Repository
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import ADDRESS_SCHEMES, RemoteStore
+from odf_node.records.datasets import ADDRESS_SCHEMES, DatasetRecord, Remote, RemoteDirection, Repository
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.names import DatasetUrl, RemoteAlias, RemoteId, RepoName, parse_any_ref
@@ -22,8 +21,7 @@ class UnknownRepositoryError(UnknownDatasetError):
 class Remotes:
     """The use case behind ``odf-node repo``, and the reading of references to datasets elsewhere."""
 
-    chains: ChainStore
-    remotes: RemoteStore
+    store: MetadataStore
 
     # Repositories
 
@@ -39,10 +37,10 @@ class Remotes:
         repository = Repository(str(RepoName.parse(name)), str(place).rstrip("/"))
         if "+".join(place.schemes) not in ADDRESS_SCHEMES:
             raise UnsupportedError("address", found=repr(url), supported=", ".join(ADDRESS_SCHEMES))
-        known = self.remotes.find_repository(repository.name)
+        known = self.store.find_repository(repository.name)
         if known is not None:
             raise UsageError(f"the repository '{known.name}' is {known.url} already; delete it first")
-        self.remotes.put_repository(repository)
+        self.store.put_repository(repository)
         return repository
 
     def get(self, name: str) -> Repository:
@@ -51,10 +49,10 @@ class Remotes:
         Raises:
             UnknownRepositoryError: There is none of this name.
         """
-        known = self.remotes.find_repository(name)
+        known = self.store.find_repository(name)
         if known is not None:
             return known
-        near = difflib.get_close_matches(name, [item.name for item in self.remotes.list_repositories()], n=1)
+        near = difflib.get_close_matches(name, [item.name for item in self.store.list_repositories()], n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"'odf-node repo add {name} URL' makes it known"
         raise UnknownRepositoryError(f"there is no repository '{name}'; {hint}")
 
@@ -66,12 +64,12 @@ class Remotes:
         """
         repository = self.get(name)
         prefix = f"{repository.name}/".lower()
-        for record in self.chains.list_datasets():
+        for record in self.store.list_datasets():
             for direction in RemoteDirection:
-                for remote in self.remotes.list_remotes(record.id, direction):
+                for remote in self.store.list_remotes(record.id, direction):
                     if remote.url.lower().startswith(prefix):
-                        self.remotes.delete_remote(remote)
-        self.remotes.delete_repository(repository.name)
+                        self.store.delete_remote(remote)
+        self.store.delete_repository(repository.name)
 
     # References
 
@@ -88,7 +86,7 @@ class Remotes:
         """
         if "://" in text:
             return text  # who opens it says best what is wrong with it
-        reference = parse_any_ref(text, is_repo=lambda name: self.remotes.find_repository(str(name)) is not None)
+        reference = parse_any_ref(text, is_repo=lambda name: self.store.find_repository(str(name)) is not None)
         match reference:
             case RemoteAlias():
                 return f"{self.get(str(reference.repo)).url}/{reference.alias}"
@@ -108,7 +106,7 @@ class Remotes:
             UsageError: There is a password in it.
         """
         self.resolve(_without_secrets(alias))
-        self.remotes.put_remote(Remote(record.id, direction, alias))
+        self.store.put_remote(Remote(record.id, direction, alias))
 
     def delete_aliases(
         self, record: DatasetRecord, directions: Sequence[RemoteDirection], alias: str | None
@@ -121,7 +119,7 @@ class Remotes:
         found = [
             remote
             for direction in directions
-            for remote in self.remotes.list_remotes(record.id, direction)
+            for remote in self.store.list_remotes(record.id, direction)
             if alias in {None, remote.url}
         ]
         if alias is not None and not found:
@@ -129,12 +127,12 @@ class Remotes:
                 f"'{record.name}' has no alias {alias}; 'odf-node repo alias list {record.name}' shows them"
             )
         for remote in found:
-            self.remotes.delete_remote(remote)
+            self.store.delete_remote(remote)
         return found
 
     def list_addresses(self, record: DatasetRecord, direction: RemoteDirection) -> list[str]:
         """Return the addresses that a dataset is pulled from or pushed to: its aliases, then where it came from."""
-        found = [self.resolve(remote.url) for remote in self.remotes.list_remotes(record.id, direction)]
+        found = [self.resolve(remote.url) for remote in self.store.list_remotes(record.id, direction)]
         if direction is RemoteDirection.PULL and record.origin_url and "://" in record.origin_url:
             found.append(record.origin_url)
         return list(dict.fromkeys(found))

@@ -30,27 +30,18 @@ from odf_node.exchange.bringing import Bringing
 from odf_node.exchange.fetching import ChainFetching, FileFetching
 from odf_node.gossip.hearing import Heard, Hearing, hear
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import (
-    Clock,
-    DatasetRecord,
-    HeadMovedError,
-    KeyLogMovedError,
-    ObjectStore,
-    Origin,
-    Peer,
-    PeerKeyChangedError,
-)
-from odf_node.ports.audit import AuditTrail
 from odf_node.ports.block_stage import OpenStage
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
-from odf_node.ports.evidence import DocumentStore, EvidenceStore
-from odf_node.ports.object_names import BY_PULLS, ObjectNames, open_arrivals
-from odf_node.ports.objects import Arrivals
+from odf_node.ports.clock import Clock
+from odf_node.ports.objects import Arrivals, ObjectStore
 from odf_node.ports.peer_client import PeerDataset, PeerDescription, PeerHead, PeerSpeaks, SeveralSources
 from odf_node.ports.peer_errors import PeerForbidsError
-from odf_node.ports.peers import PeerStore
 from odf_node.ports.progress import ProgressLine, Say, Silence, say_under
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.records.errors import HeadMovedError, KeyLogMovedError, PeerKeyChangedError
+from odf_node.records.peers import Peer
+from odf_node.store import MetadataStore
+from odf_node.store.audit_trail import AuditTrail
+from odf_node.store.object_names import BY_PULLS, open_arrivals
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, RejectedError
@@ -94,12 +85,7 @@ class Errand:
 class Taking:
     """The use case; the module's docstring is its plan, the code repeats the letters."""
 
-    chains: ChainStore
-    commits: CommitStore
-    documents: DocumentStore
-    evidence: EvidenceStore
-    object_names: ObjectNames
-    peers: PeerStore
+    store: MetadataStore
     trail: AuditTrail
     objects: ObjectStore
     clock: Clock
@@ -125,7 +111,7 @@ class Taking:
         return replace(report, warnings=told + report.warnings)
 
     async def _take_soon(self, peer: PeerDataset, errand: Errand, now: Timestamp) -> AcceptanceReport:
-        hearing = Hearing(self.chains, self.documents, now)
+        hearing = Hearing(self.store, now)
         for attempts_left in reversed(range(ATTEMPTS)):
             try:
                 with self.objects.writing():
@@ -157,7 +143,7 @@ class Taking:
             nothing = Offer.of_head(offered, errand.name, url, heard.key_events)
             if record is not None:
                 # Whatever is wrong with the log, two signed blocks of one number prove more.
-                fetching = ChainFetching(self.chains, acceptor)
+                fetching = ChainFetching(self.store, acceptor)
                 parts_after, parting = await fetching.find_parting(peer, record, offered)
                 nothing = replace(nothing, parts_after=parts_after, parting=parting, kept_as=record.name)
             raise acceptor.refuser.refuse(nothing, error) from error
@@ -168,14 +154,14 @@ class Taking:
         completed = None
         if record is not None and wishes.completes:
             completed = await self._complete(peer, record, errand, acceptor, heard.statements)  # (d)
-        if record is not None and self.chains.find_block(record.id, offered.head.hash) is not None:
-            Disputes(self.chains, self.documents).require_undisputed(record.id, errand.name)
+        if record is not None and self.store.find_block(record.id, offered.head.hash) is not None:
+            Disputes(self.store).require_undisputed(record.id, errand.name)
             await finish_in_thread(partial(acceptor.keep_statements, record.id, heard.statements))
             await finish_in_thread(partial(hearing.remember, record.id, offered, url))
             return replace(completed or self._up_to_date(record, wishes), warnings=doubts)
         with closing(self.open_stage()) as stage:
             offer = _offer_of(errand, offered, heard)
-            candidate = await ChainFetching(self.chains, acceptor).fetch(peer, offer, record, offered, stage)  # (e)
+            candidate = await ChainFetching(self.store, acceptor).fetch(peer, offer, record, offered, stage)  # (e)
             if isinstance(candidate, DatasetRecord):
                 return self._up_to_date(candidate, wishes)
             report = await self._judge(peer, candidate, errand, acceptor)  # (f)
@@ -202,10 +188,9 @@ class Taking:
         acceptor: Acceptor,
         statements: tuple[bytes, ...],
     ) -> AcceptanceReport | None:
-        if Disputes(self.chains, self.documents).find_obstacle(record.id) is not None:
+        if Disputes(self.store).find_obstacle(record.id) is not None:
             return None
-        ports = self.chains, self.commits, self.documents, self.evidence, self.object_names
-        completion = Completion(*ports, self.objects)
+        completion = Completion(self.store, self.objects)
         held = await finish_in_thread(partial(completion.find, record, errand.wishes.portion, errand.url, statements))
         return await self._judge(peer, held, errand, acceptor) if held else None
 
@@ -215,7 +200,7 @@ class Taking:
         if errand.uploaded is not None:
             return await self._judge_arrivals(peer, candidate, errand.uploaded, errand, acceptor)
         # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
-        with open_arrivals(self.object_names, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
+        with open_arrivals(self.store, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
             return await self._judge_arrivals(peer, candidate, arrivals, errand, acceptor)
 
     async def _judge_arrivals(
@@ -255,7 +240,7 @@ class Taking:
             how = "" if portion is Portion.EVERYTHING else f" ({portion})"
             detail = f"block {record.head.sequence_number}{how}"
             self.trail.note(errand.command, record.name, detail, actor=errand.actor, at=now)
-        unchecked = find_unchecked(self.commits, record)
+        unchecked = find_unchecked(self.store, record)
         return report if unchecked is None else replace(report, unchecked=unchecked.what)
 
     def _note_lies(self, lies: tuple[str, ...], errand: Errand, now: Timestamp) -> None:
@@ -267,7 +252,7 @@ class Taking:
         """Keep files of held blocks although the peer lacked others (PART-13)."""
         came = [needed.hash for needed in candidate.needed_objects() if arrivals.has(needed.hash)]
         arrivals.keep(came)
-        self.object_names.mark_brought(candidate.dataset_id, came)
+        self.store.mark_brought(candidate.dataset_id, came)
         arrivals.drop()
 
     def _remember_peer(self, description: PeerDescription, now: Timestamp) -> tuple[str, ...]:
@@ -278,22 +263,22 @@ class Taking:
         if description.speaks is PeerSpeaks.FOLDER:
             return ()
         try:
-            self.peers.put_peer(Peer(url=description.url, node_key=description.node_id, first_seen=now))
+            self.store.put_peer(Peer(url=description.url, node_key=description.node_id, first_seen=now))
         except PeerKeyChangedError as error:
             return (str(error),)
         return ()
 
     def _find_held(self, name: str | None, offered: PeerHead) -> DatasetRecord | None:
         if offered.dataset_id is not None:
-            held = self.chains.find_dataset(offered.dataset_id)
+            held = self.store.find_dataset(offered.dataset_id)
             if held is not None:
                 return held
         if name is None:
             return None
-        return next((record for record in self.chains.list_datasets() if record.name.lower() == name.lower()), None)
+        return next((record for record in self.store.list_datasets() if record.name.lower() == name.lower()), None)
 
     def _up_to_date(self, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
-        nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(self.chains, record))
+        nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(self.store, record))
         return AcceptanceReport(record=record, decision=nothing, portion=wishes.portion)
 
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports import AccessToken, Clock
-from odf_node.ports.access import INSPECT_SCOPE, PUSH_SCOPE, READ_SCOPE, REPLACE_SCOPE, TokenStore
-from odf_node.ports.chains import ChainStore
+from odf_node.ports.clock import Clock
+from odf_node.records.access import INSPECT_SCOPE, PUSH_SCOPE, READ_SCOPE, REPLACE_SCOPE, AccessToken
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.timestamp import Timestamp
 
@@ -23,8 +23,7 @@ PREFIX: Final = "odfn_"
 class Tokens:
     """The use case behind ``odf-node token``."""
 
-    chains: ChainStore
-    tokens: TokenStore
+    store: MetadataStore
     clock: Clock
 
     def create(
@@ -68,7 +67,7 @@ class Tokens:
         # The form of EX-51, which no secret can have.
         kept = secret.encode() if node is None else b"\0node\0" + node.to_bytes()
         secret_hash = sha3_256(kept).digest()
-        known = None if node is None else self.tokens.find_token(secret_hash)
+        known = None if node is None else self.store.find_token(secret_hash)
         if known is not None and known.revoked_at is None:
             raise UsageError(f"{node} has the token {known.id} already; 'odf-node token revoke {known.id}' ends it")
         token = AccessToken(
@@ -79,12 +78,12 @@ class Tokens:
             created_at=now,
             expires_at=expires_at,
         )
-        self.tokens.put_token(token)
+        self.store.put_token(token)
         return token, secret
 
     def list_tokens(self) -> tuple[AccessToken, ...]:
         """List all tokens, oldest first."""
-        return self.tokens.list_tokens()
+        return self.store.list_tokens()
 
     def revoke(self, token_id: str) -> None:
         """End a token.
@@ -92,8 +91,8 @@ class Tokens:
         Raises:
             UnknownDatasetError: There is no such token.
         """
-        if not self.tokens.revoke_token(token_id, self.clock.now()):
+        if not self.store.revoke_token(token_id, self.clock.now()):
             raise UnknownDatasetError(f"there is no token {token_id}; 'odf-node token list' shows them")
 
     def _identity(self, dataset: str) -> DatasetId:
-        return DatasetId.parse(dataset) if dataset.startswith("did:") else get_dataset(self.chains, dataset).id
+        return DatasetId.parse(dataset) if dataset.startswith("did:") else get_dataset(self.store, dataset).id

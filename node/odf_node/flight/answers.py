@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from odf_engines import host
 from odf_node.engine_workspace import EngineWorkspace
-from odf_node.ports.errors import mapped_os_errors
+from odf_node.records.errors import mapped_os_errors
 
 KEPT_S: Final = 60.0  # guess: clients fetch at once
 MOST_OF_ONE: Final = 8  # guess

@@ -17,8 +17,9 @@ import pyarrow.flight as flight
 from odf_node.http.callers import Caller, read_bearer, secret_hash_of
 from odf_node.http.quotas import DAY_S, MINUTE_S, with_rate
 from odf_node.http.served_node import Live
-from odf_node.ports.access import AccessToken, TokenState, TokenStore, read_grants
 from odf_node.ports.clock import Clock
+from odf_node.records.access import AccessToken, TokenState, read_grants
+from odf_node.store import MetadataStore
 from odf_node.token_buckets import TokenBuckets
 
 MIDDLEWARE: Final = "caller"
@@ -60,13 +61,13 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
     def __init__(
         self,
-        tokens: TokenStore,
+        store: MetadataStore,
         clock: Clock,
         live: Live,
         find_share: Callable[[str], str | None],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        self._tokens = tokens
+        self._store = store
         self._clock = clock
         self._live = live
         self._find_share = find_share
@@ -156,7 +157,7 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         if not shown:
             return None
         secret = read_bearer(shown[0]) if len(shown) == 1 and isinstance(shown[0], str) else None
-        token = None if secret is None else self._tokens.find_token(secret_hash_of(secret))
+        token = None if secret is None else self._store.find_token(secret_hash_of(secret))
         if token is None or token.state_at(self._clock.now()) is not TokenState.VALID:
             # Other than over HTTP, whoever shows one meant this node: silence would look like missing datasets.
             raise flight.FlightUnauthenticatedError("the token is unknown, expired or revoked")

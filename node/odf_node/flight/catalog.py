@@ -19,7 +19,7 @@ from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import list_named
 from odf_node.datasets.row_windows import find_keys
-from odf_node.ports.access import ReadGrants
+from odf_node.records.access import ReadGrants
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import MalformedError
 from odf_protocol.schema_arrow import rows_schema_of
@@ -52,8 +52,8 @@ class ListedTable:
 def iter_tables(node: Node, reads: ReadGrants) -> Iterator[ListedTable]:
     """List the tables that somebody may ask, by name and kind."""
     found = []
-    for record in list_named(node.datasets, reads):
-        view = load_view(node.chains, record.id)
+    for record in list_named(node.store, reads):
+        view = load_view(node.store, record.id)
         if view.schema is not None:
             found += _tables_of(record.name, view, rows_schema_of(view.schema))
     yield from sorted(found, key=lambda table: (table.name, table.kind))

@@ -21,7 +21,7 @@ from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
 from odf_node.flight.answers import Answers, KeptAnswer
 from odf_node.http.callers import Caller
-from odf_node.ports.access import ReadGrants
+from odf_node.records.access import ReadGrants
 from odf_node.turns import ShortTurnsFirst, TurnLimits
 
 SHORT: Final = TurnLimits(at_once=3, waiting=64)  # guess: what waits is a line of text
@@ -174,7 +174,7 @@ class Questions:
         limits: Limits,
     ) -> tuple[bytes, KeptAnswer]:
         node = self._node
-        queries = QueryRunner(node.chains, node.object_names, node.ingests, node.quarantine, node.objects, host)
-        records = list_named(node.datasets, caller.reads)
+        queries = QueryRunner(node.store, node.objects, host)
+        records = list_named(node.store, caller.reads)
         found = queries.ask(sql, as_of=None, max_rows=max_rows, engine=engine, records=records, limits=limits)
         return self._answers.put(caller.peer, found.path)

@@ -60,10 +60,10 @@ class OpenNode:
         """
         if self._url is not None:
             return self._list_offered(self._url, patterns)
-        store = self.inner.chains
+        store = self.inner.store
         records = select_datasets(store, patterns) if patterns else store.list_datasets()
         inner = self.inner
-        listing = Listing(inner.chains, inner.commits, inner.documents, inner.object_names, inner.objects)
+        listing = Listing(inner.store, inner.objects)
         return [_describe(each) for each in listing.summarize(records)]
 
     def table(self, name: str, *, as_of: Moment | None = None) -> Table:
@@ -79,7 +79,7 @@ class OpenNode:
         """
         if self._url is not None:
             self.pull(name)
-        return Table(self.inner, get_dataset(self.inner.chains, name), _moment(as_of))
+        return Table(self.inner, get_dataset(self.inner.store, name), _moment(as_of))
 
     def sql(
         self, query: str, *, as_of: Moment | None = None, engine: str | None = None, max_rows: int | None = None
@@ -169,7 +169,7 @@ class OpenNode:
         if self._url is not None:
             raise UsageError(f"rows are pushed into a home, or by POST to {self._url}")
         node.sweeper.clean_up()
-        record = get_dataset(node.chains, name)
+        record = get_dataset(node.store, name)
         shown_as = (
             os.fsencode(rows).decode(errors="backslashreplace") if isinstance(rows, Path) else "rows of a program"
         )
@@ -177,14 +177,14 @@ class OpenNode:
             if isinstance(rows, bytes):
                 rows = BytesIO(rows)
             elif hasattr(rows, "__arrow_c_stream__"):
-                rows = stack.enter_context(written_stream(node.chains, record, source, rows))
+                rows = stack.enter_context(written_stream(node.store, record, source, rows))
             report = node.ingestor.push(
                 record,
                 rows,
                 source_name=source,
                 shown_as=shown_as,
                 event_time=_moment(event_time),
-                system_time=find_writing_time(node.chains, node.clock, record.id),
+                system_time=find_writing_time(node.store, node.clock, record.id),
                 key=key,
             )
         if not (report.up_to_date or report.is_repeated):

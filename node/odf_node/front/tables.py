@@ -23,10 +23,10 @@ from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord
-from odf_node.ports.chains import ChainStore
 from odf_node.ports.progress import Silence
+from odf_node.records.datasets import DatasetRecord
 from odf_node.remote_names import STATE_SUFFIX
+from odf_node.store import MetadataStore
 from odf_node.table_names import quote_name
 from odf_protocol.enums import DatasetKind
 from odf_protocol.multihash import Multihash
@@ -118,7 +118,7 @@ class Table:
     @property
     def schema(self) -> "pa.Schema":
         """The columns, system columns first; none where there was no data yet."""
-        schema = load_view(self.inner.chains, self.record.id).schema
+        schema = load_view(self.inner.store, self.record.id).schema
         return pa.schema([]) if schema is None else arrow_schema_of(schema)
 
     def changes(self, *, after: int = -1) -> Self:
@@ -161,18 +161,18 @@ class Table:
         inner = self.inner
         slices = [
             item
-            for item in iter_slices(inner.chains, self.record.id, as_of=self.as_of)
+            for item in iter_slices(inner.store, self.record.id, as_of=self.as_of)
             if item.offset_interval.end > self.after
         ]
         needed = {item.physical_hash for item in slices}
         bring_files(inner, [(self.record, needed)])
-        Presence(inner.object_names, inner.objects).require_checked(self.record, needed)
-        rows = EngineRows(inner.chains, inner.objects, inner.objects.rows)
-        return [*rows.get_paths(self.record.id, slices, load_view(inner.chains, self.record.id).schema)]
+        Presence(inner.store, inner.objects).require_checked(self.record, needed)
+        rows = EngineRows(inner.store, inner.objects, inner.objects.rows)
+        return [*rows.get_paths(self.record.id, slices, load_view(inner.store, self.record.id).schema)]
 
     def to_arrow(self) -> "pa.Table":
         """Read the events, by offset, into memory."""
-        offset = load_view(self.inner.chains, self.record.id).vocabulary.offset
+        offset = load_view(self.inner.store, self.record.id).vocabulary.offset
         return datasets.row_files.read_events(self.files(), self.schema, offset, self.after)
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -189,7 +189,7 @@ class Table:
         if not files:
             return Rows(self.to_arrow()).to_spark(session)
         frame = session.read.option("mergeSchema", "true").parquet(*files)
-        offset = load_view(self.inner.chains, self.record.id).vocabulary.offset
+        offset = load_view(self.inner.store, self.record.id).vocabulary.offset
         return frame.where(frame[offset] > self.after) if self.after >= 0 else frame
 
 
@@ -227,14 +227,14 @@ class ArrowTable(Protocol):
 
 @contextmanager
 def written_stream(
-    chains: ChainStore, record: DatasetRecord, source: str | None, rows: ArrowTable
+    store: MetadataStore, record: DatasetRecord, source: str | None, rows: ArrowTable
 ) -> Iterator[BinaryIO]:
     """Give a table as a stream in a file that is gone afterwards.
 
     Raises:
         UsageError: The push source reads no typed columns, or there is none.
     """
-    view = load_view(chains, record.id)
+    view = load_view(store, record.id)
     chosen = ingest.push_sources.choose_push_source(record, view, source)
     if ingest.push_sources.ARROW_STREAM not in ingest.push_sources.list_media_types(view, chosen):
         kind = type(chosen.read).__name__.removeprefix("ReadStep")

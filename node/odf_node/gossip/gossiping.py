@@ -12,10 +12,11 @@ from contextlib import suppress
 from typing import Final
 
 from odf_node.gossip.home_reading import HomeReader, read_items
-from odf_node.ports import Clock
-from odf_node.ports.datasets import Subscription
-from odf_node.ports.gossip import GossipItems, GossipSink, GossipTransport, KeptItem
-from odf_node.ports.peers import PeerStore
+from odf_node.ports.clock import Clock
+from odf_node.ports.gossip import GossipSink, GossipTransport
+from odf_node.records.datasets import Subscription
+from odf_node.records.peers import KeptItem
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, OdfError, UnavailableError
 from odf_protocol.gossip import (
@@ -75,8 +76,7 @@ class Gossip:
     def __init__(
         self,
         reader: HomeReader,
-        peers: PeerStore,
-        gossip: GossipItems,
+        store: MetadataStore,
         private_key: bytes,
         clock: Clock,
         transport: GossipTransport,
@@ -90,8 +90,7 @@ class Gossip:
         self.subscriptions: tuple[Subscription, ...] = ()
         self._settings = settings
         self._reader = reader
-        self._peers = peers
-        self._gossip = gossip
+        self._store = store
         self._key = private_key
         self._clock = clock
         self._transport = transport
@@ -201,7 +200,7 @@ class Gossip:
 
     async def _restore(self) -> None:
         items, records = await asyncio.to_thread(
-            lambda: (self._gossip.list_gossip_items(), self._peers.list_peer_records())
+            lambda: (self._store.list_gossip_items(), self._store.list_peer_records())
         )
         read = await asyncio.to_thread(
             lambda: tuple(item for kept in items for item in read_items(ItemKind(kept.kind), [kept.raw]))
@@ -258,7 +257,7 @@ class Gossip:
         def write() -> list[Item]:
             if kept or forgotten:
                 rows = [KeptItem(item.id, item.kind.value, item.raw) for item in kept]
-                self._gossip.change_gossip_items(rows, forgotten)
+                self._store.change_gossip_items(rows, forgotten)
             return [item for item in accepted if not self._tell_sinks(item)]
 
         try:
@@ -288,6 +287,6 @@ class Gossip:
             return
         self._saved = set(records)
         try:
-            await asyncio.to_thread(self._peers.replace_peer_records, records)
+            await asyncio.to_thread(self._store.replace_peer_records, records)
         except OdfError as error:
             self._log("gossip-store", text=str(error))

@@ -8,10 +8,9 @@ from odf_node.errors import RefusedError
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import Freshness
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, Origin
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.peer_client import PeerDataset, PeerHead
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import check_equivocation
 from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError
@@ -49,8 +48,7 @@ async def hear(peer: PeerDataset) -> Heard:
 class Hearing:
     """Learns during one pull; every document is checked by itself, so the peer need not be believed."""
 
-    chains: ChainStore
-    documents: DocumentStore
+    store: MetadataStore
     now: Timestamp
 
     def learn_keys(self, record: DatasetRecord | None, heard: Heard, *, replaces: bool) -> tuple[str, ...]:
@@ -64,7 +62,7 @@ class Hearing:
         """
         hidden, known = 0, 0
         if record is not None and record.origin is not Origin.OWN:
-            logs = KeyLogs(self.chains, self.documents)
+            logs = KeyLogs(self.store)
             found = logs.learn(record.id, heard.key_events, now=self.now)
             hidden, known = found.hidden, len(found.history.events)
             if not replaces:
@@ -82,21 +80,21 @@ class Hearing:
 
     def learn(self, dataset_id: DatasetId, heard: Heard, offered: PeerHead) -> tuple[str, ...]:
         """Keep what the peer proves against the dataset; say what is doubtful about the head that it shows."""
-        Disputes(self.chains, self.documents).learn(heard.disputes, dataset_id, now=self.now)
-        freshness = Freshness(self.chains, self.documents)
+        Disputes(self.store).learn(heard.disputes, dataset_id, now=self.now)
+        freshness = Freshness(self.store)
         return freshness.list_doubts(dataset_id, offered.head, offered.signed_head, now=self.now)
 
     def remember(self, dataset_id: DatasetId, offered: PeerHead, source: str) -> None:
         """Keep the head in mind, by which later ones are judged."""
         if offered.signed_head is not None:
-            Freshness(self.chains, self.documents).learn(offered.signed_head, dataset_id, source=source, now=self.now)
+            Freshness(self.store).learn(offered.signed_head, dataset_id, source=source, now=self.now)
 
     def freeze(self, refusal: RefusedError) -> None:
         """Keep the proof that came out of a refusal: from now on the dataset is frozen (EQUIV-9)."""
         proof = None if refusal.folder is None else refusal.folder / "equivocation.json"
         if proof is not None and proof.is_file():
             raw = proof.read_bytes()
-            Disputes(self.chains, self.documents).learn([raw], check_equivocation(raw).dataset_id, now=self.now)
+            Disputes(self.store).learn([raw], check_equivocation(raw).dataset_id, now=self.now)
 
 
 async def _unless_mute(asked: Awaitable[tuple[bytes, ...]]) -> tuple[bytes, ...]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import Freshness
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import Attestation, AuditEntry, Clock, Origin, Outcome
-from odf_node.ports.audit import AuditLog
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import SubscriptionStore
-from odf_node.ports.evidence import DocumentStore, EvidenceStore
+from odf_node.ports.clock import Clock
+from odf_node.records.audit import AuditEntry, Outcome
+from odf_node.records.datasets import Origin
+from odf_node.records.evidence import Attestation
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.gossip.item import Item, ItemKind
@@ -28,11 +28,7 @@ SOURCE = "gossip"
 class Hearsay:
     """``GossipSink`` of the node: findings go to the statements, proofs freeze, heads are kept in mind."""
 
-    chains: ChainStore
-    documents: DocumentStore
-    evidence: EvidenceStore
-    audit: AuditLog
-    subscriptions: SubscriptionStore
+    store: MetadataStore
     clock: Clock
 
     def accept(self, item: Item) -> None:
@@ -42,17 +38,17 @@ class Hearsay:
         now = self.clock.now()
         match item.kind:
             case ItemKind.ATTESTATION:
-                self.evidence.put_attestation(Attestation.of(decode_statement(item.raw), now))
+                self.store.put_attestation(Attestation.of(decode_statement(item.raw), now))
             case ItemKind.EQUIVOCATION | ItemKind.SETTLEMENT:
-                Disputes(self.chains, self.documents).learn([item.raw], item.dataset_id, now=now)
+                Disputes(self.store).learn([item.raw], item.dataset_id, now=now)
             case ItemKind.HEAD:
-                Freshness(self.chains, self.documents).learn(item.raw, item.dataset_id, source=SOURCE, now=now)
+                Freshness(self.store).learn(item.raw, item.dataset_id, source=SOURCE, now=now)
             case ItemKind.KEY_EVENT:
                 self._learn_key_event(item)
 
     def _learn_key_event(self, item: Item) -> None:
-        record = self.chains.find_dataset(item.dataset_id)
-        logs, now = KeyLogs(self.chains, self.documents), self.clock.now()
+        record = self.store.find_dataset(item.dataset_id)
+        logs, now = KeyLogs(self.store), self.clock.now()
         if record is None or record.origin is not Origin.OWN:
             # What does not continue the log that is kept comes whole with the next pull.
             with suppress(RejectedError):
@@ -63,7 +59,7 @@ class Hearsay:
         if event.hash in {each.hash for each in known}:
             return
         # Who made it has a key of ours (KEY-20): where we made another one, both together are a proof.
-        self.audit.append_audit(
+        self.store.append_audit(
             AuditEntry(
                 at=now,
                 actor=SOURCE,
@@ -75,6 +71,6 @@ class Hearsay:
         )
 
     def _matters(self, dataset_id: DatasetId) -> bool:
-        if self.chains.find_dataset(dataset_id) is not None:
+        if self.store.find_dataset(dataset_id) is not None:
             return True
-        return any(one.dataset_id == dataset_id for one in self.subscriptions.list_subscriptions())
+        return any(one.dataset_id == dataset_id for one in self.store.list_subscriptions())

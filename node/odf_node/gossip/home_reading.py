@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DocumentKind
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import Subscription, SubscriptionStore
-from odf_node.ports.evidence import DocumentStore, EvidenceStore
-from odf_node.ports.peers import PeerStore
+from odf_node.records.datasets import Subscription
+from odf_node.records.evidence import DocumentKind
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip import Interests, Item, ItemKind, PeerAddress, read_item
@@ -38,11 +36,7 @@ class HomeReader:
     """Finds what is new in the node's own database; remembers what it has told.
 
     Attributes:
-        chains: What is here.
-        documents: Who vouches for it.
-        evidence: What others stated.
-        peers: Those that the operator named.
-        subscriptions: Of this node.
+        store: What the home keeps.
         bootstrap: Addresses that the operator's configuration names.
         read_signers: Says whose every word is of interest, such as auditors; asked each round.
         tells: Whether everybody may know what this node publishes.
@@ -50,11 +44,7 @@ class HomeReader:
         read_change: Answers equal as long as nothing was committed: then nothing is read.
     """
 
-    chains: ChainStore
-    documents: DocumentStore
-    evidence: EvidenceStore
-    peers: PeerStore
-    subscriptions: SubscriptionStore
+    store: MetadataStore
     bootstrap: tuple[PeerAddress, ...] = ()
     read_signers: Callable[[], frozenset[DidKey]] = frozenset
     tells: Callable[[], bool] = lambda: True
@@ -82,25 +72,25 @@ class HomeReader:
         return self._view
 
     def _read(self) -> HomeView:
-        records = self.chains.list_datasets()
+        records = self.store.list_datasets()
         news: list[Item] = []
         told = [record for record in records if record.published] if self.tells() else []
-        documents = self.documents.list_head_documents()
+        documents = self.store.list_head_documents()
         for record in told:
             place = documents.get(record.id)
             if place is None or self._told.get(record.id) == place:
                 continue
             self._told[record.id] = place
             # A key speaks for a head once others know the events that name it.
-            news += read_items(ItemKind.KEY_EVENT, KeyLogs(self.chains, self.documents).documents_about(record.id))
-            signed = self.documents.find_signed_head(record.id)
+            news += read_items(ItemKind.KEY_EVENT, KeyLogs(self.store).documents_about(record.id))
+            signed = self.store.find_signed_head(record.id)
             if signed is not None:
                 news += read_items(ItemKind.HEAD, [signed.raw])
         published = frozenset(record.id for record in told)
         if published - self._published:
             self._arrival = 0  # what was said about a dataset before it was published is told now
         self._published = published
-        attestations = self.evidence.list_attestations_after(self._arrival, limit=PAGE_ATTESTATIONS)
+        attestations = self.store.list_attestations_after(self._arrival, limit=PAGE_ATTESTATIONS)
         self._has_more = len(attestations) == PAGE_ATTESTATIONS
         if attestations:
             self._arrival = attestations[-1][0]
@@ -110,12 +100,12 @@ class HomeReader:
         if self._reads % PROOF_ROUNDS == 1:
             for record in told:
                 # A recovery key is named without a new head.
-                news += read_items(ItemKind.KEY_EVENT, KeyLogs(self.chains, self.documents).documents_about(record.id))
+                news += read_items(ItemKind.KEY_EVENT, KeyLogs(self.store).documents_about(record.id))
                 for kind, item_kind in _DISPUTES:
-                    documents_of_kind = self.documents.iter_documents(record.id, kind)
+                    documents_of_kind = self.store.iter_documents(record.id, kind)
                     news += read_items(item_kind, [document.raw for document in documents_of_kind])
-        subscriptions = self.subscriptions.list_subscriptions()
-        named = [address for url in self.peers.list_named_peers() if (address := _find_address(url)) is not None]
+        subscriptions = self.store.list_subscriptions()
+        named = [address for url in self.store.list_named_peers() if (address := _find_address(url)) is not None]
         held = frozenset(record.id for record in records)
         return HomeView(
             tuple(news),

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports import Clock, Peer
-from odf_node.ports.peers import PeerStore
+from odf_node.ports.clock import Clock
+from odf_node.records.peers import Peer
+from odf_node.store import MetadataStore
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip.addresses import PeerAddress, decode_peer_record
 from odf_protocol.public_addresses import as_heard
@@ -14,7 +15,7 @@ from odf_protocol.public_addresses import as_heard
 class Peers:
     """The use case behind ``odf-node peer``; a running node follows within a round."""
 
-    peers: PeerStore
+    store: MetadataStore
     clock: Clock
 
     def add(self, text: str) -> PeerAddress:
@@ -27,22 +28,22 @@ class Peers:
             address = PeerAddress.parse(text.rstrip("/"))
         except MalformedError as error:
             raise UsageError(f"{text} is no address of a node; write it as http(s)://host:port ({error})") from error
-        self.peers.name_peer(address.text, self.clock.now())
+        self.store.name_peer(address.text, self.clock.now())
         return address
 
     def list_peers(self) -> list[tuple[Peer, bool]]:
         """Return all peers that are kept, and whether the operator named them."""
-        named = set(self.peers.list_named_peers())
-        return [(peer, peer.url in named) for peer in self.peers.list_peers()]
+        named = set(self.store.list_named_peers())
+        return [(peer, peer.url in named) for peer in self.store.list_peers()]
 
     def list_askable(self, most: int) -> list[str]:
         """Return addresses of nodes: those that were named first, then those that gossip brought, marked as heard.
 
         Of each node that gossip brought the address that it calls the best is taken, as long as its word holds.
         """
-        named = list(self.peers.list_named_peers())
+        named = list(self.store.list_named_peers())
         now = self.clock.now()
-        for raw in self.peers.list_peer_records():
+        for raw in self.store.list_peer_records():
             try:
                 record = decode_peer_record(raw)
             except OdfError:
@@ -58,7 +59,7 @@ class Peers:
             UnknownDatasetError: There is no such peer.
         """
         for url in (text, text.rstrip("/")):
-            if self.peers.find_peer(url) is not None:
-                self.peers.delete_peer(url)
+            if self.store.find_peer(url) is not None:
+                self.store.delete_peer(url)
                 return url
         raise UnknownDatasetError(f"there is no peer {text}; 'odf-node peer list' shows them")

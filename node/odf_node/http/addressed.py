@@ -12,8 +12,8 @@ from aiohttp import web
 from odf_node.http.callers import get_caller
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE, ServedNode
-from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.errors import DatasetNotFoundError, ObjectNotFoundError
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import DatasetNotFoundError, ObjectNotFoundError
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, UnsupportedError
 from odf_protocol.exchange.messages import OBJECT_ABSENT
@@ -39,7 +39,7 @@ async def get_readable(request: web.Request) -> DatasetRecord:
 async def find_readable(request: web.Request) -> DatasetRecord | None:
     """Return the dataset as ``get_readable``; None: it is not here, or not for this caller."""
     which = _find_address(request)
-    datasets, reads = request.app[NODE].datasets, get_caller(request).reads
+    datasets, reads = request.app[NODE].store, get_caller(request).reads
     return None if which is None else await asyncio.to_thread(datasets.find_readable, which, reads)
 
 
@@ -115,7 +115,7 @@ def require_had(node: ServedNode, record: DatasetRecord, object_hash: Multihash)
     Raises:
         ObjectNotFoundError: It does not.
     """
-    if not node.object_names.has_dataset_object(record.id, object_hash):
+    if not node.store.has_dataset_object(record.id, object_hash):
         raise ObjectNotFoundError(object_hash)
 
 
@@ -131,7 +131,7 @@ def explained_absence(node: ServedNode, record: DatasetRecord, object_hash: Mult
     try:
         yield
     except ObjectNotFoundError:
-        names = node.object_names
+        names = node.store
         has = names.has_dataset_object(record.id, object_hash)
         is_lost = has and object_hash not in names.list_absent_objects(record.id)
         if is_lost or not names.names_object(record.id, object_hash):

@@ -19,7 +19,7 @@ from odf_node.http.access_log import share_of
 from odf_node.http.middleware import Handler
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import LIVE, NODE
-from odf_node.ports.access import PUSH_SCOPE, AccessToken, ReadGrants, TokenState, read_grants
+from odf_node.records.access import PUSH_SCOPE, AccessToken, ReadGrants, TokenState, read_grants
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.http_signatures import CONTENT_DIGEST, decode_signature, signature_base
@@ -173,7 +173,7 @@ def _without_usual_port(authority: str, scheme: str) -> str:
 
 async def _find_valid(request: web.Request, secret_hash: bytes) -> AccessToken | None:
     node = request.app[NODE]
-    token = await asyncio.to_thread(node.tokens.find_token, secret_hash)
+    token = await asyncio.to_thread(node.store.find_token, secret_hash)
     return token if token is not None and token.state_at(node.clock.now()) is TokenState.VALID else None
 
 

@@ -16,8 +16,8 @@ from odf_node.http.answers import CHANGING, answer_bytes, answer_message
 from odf_node.http.callers import get_caller
 from odf_node.http.sending import wait_to_send
 from odf_node.http.served_node import NODE
-from odf_node.ports.datasets import DatasetRecord
 from odf_node.readable_inputs import may_see_records
+from odf_node.records.datasets import DatasetRecord
 from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.coverage import decode_progress
 from odf_protocol.enums import DatasetKind
@@ -84,7 +84,7 @@ async def _list_datasets(request: web.Request) -> web.Response:
     node, caller = request.app[NODE], get_caller(request)
 
     def find() -> tuple[Sequence[tuple[DatasetRecord, DatasetTexts | msgspec.UnsetType]], str | None]:
-        records = node.datasets.list_readable(caller.reads)
+        records = node.store.list_readable(caller.reads)
         if words:
             return node.search.find_page(words, records, after=after)
         page = [record for record in records if record.name > after][: PAGE_DATASETS + 1]
@@ -99,7 +99,7 @@ async def _list_datasets(request: web.Request) -> web.Response:
                 name=record.name,
                 kind=_kind(record),
                 head=HeadMessage.of(record.head),
-                trust=_describe_trust(record, node.chains.get_chain_state(record.id)[1]),
+                trust=_describe_trust(record, node.store.get_chain_state(record.id)[1]),
                 texts=texts,
             )
             for record, texts in shown
@@ -120,7 +120,7 @@ def _describe_trust(record: DatasetRecord, state: bytes) -> str:
 
 async def _get_head(request: web.Request) -> web.Response:
     record = await get_followed(request)
-    signed = await asyncio.to_thread(request.app[NODE].documents.find_signed_head, record.id)
+    signed = await asyncio.to_thread(request.app[NODE].store.find_signed_head, record.id)
     key_events = await asyncio.to_thread(request.app[NODE].key_logs.documents_about, record.id)
     # The chain may have grown between the two reads: the answer is about the head that the document vouches for.
     head = record.head if signed is None else signed.head
@@ -142,10 +142,10 @@ async def _get_blocks(request: web.Request) -> web.Response:
     upto = min(get_number(request, "upto", record.head.sequence_number), record.head.sequence_number)
     node = request.app[NODE]
     reads = get_caller(request).reads
-    with_records = await asyncio.to_thread(lambda: may_see_records(node.chains, record, reads))
+    with_records = await asyncio.to_thread(lambda: may_see_records(node.store, record, reads))
     etag = f"{record.head.hash}-{after}-{upto}{'' if with_records else '-bare'}"
     async with request.app[_PACKERS]:
-        packed = iter_packed(node.chains, node.evidence, record.id, after, upto, with_records=with_records)
+        packed = iter_packed(node.store, record.id, after, upto, with_records=with_records)
         body, _ = await asyncio.to_thread(lambda: encode_pack(packed))
     answer = answer_bytes(request, body, etag=etag, cache=CHANGING, content_type=PACK_MEDIA_TYPE)
     if answer.body and request.method != "HEAD":
@@ -156,14 +156,14 @@ async def _get_blocks(request: web.Request) -> web.Response:
 async def _get_hash(request: web.Request) -> web.Response:
     record = await get_followed(request)
     number = get_number(request, "number", 0)
-    found = await asyncio.to_thread(request.app[NODE].chains.find_block_by_number, record.id, number)
+    found = await asyncio.to_thread(request.app[NODE].store.find_block_by_number, record.id, number)
     return answer_message(HashAnswer(block_hash=None if found is None else str(found.hash)))
 
 
 async def _get_attestations(request: web.Request) -> web.Response:
     record = await get_readable(request)
     skip = max(get_number(request, "skip", 0), 0)
-    evidence = request.app[NODE].evidence
+    evidence = request.app[NODE].store
 
     def read() -> AttestationPage:
         page: list[bytes] = []

@@ -28,7 +28,7 @@ async def _get_ready(request: web.Request) -> web.Response:
     if request.app[DRAINING]:
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "stopping", "the node is stopping")
     # Errors of the store become an answer of their own: 503 while it is busy, 500 when it is damaged.
-    await asyncio.to_thread(request.app[NODE].tokens.list_tokens)
+    await asyncio.to_thread(request.app[NODE].store.list_tokens)
     return web.json_response({"status": "ready"}, headers={"Cache-Control": "no-store"})
 
 

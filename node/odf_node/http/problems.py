@@ -8,7 +8,7 @@ from aiohttp import web
 
 from odf_node.errors import FrozenDatasetError
 from odf_node.http.access_log import request_id_of
-from odf_node.ports.errors import HomeFullError, TooManyWaitingError
+from odf_node.records.errors import HomeFullError, TooManyWaitingError
 from odf_protocol.errors import (
     CorruptError,
     MalformedError,

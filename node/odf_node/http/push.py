@@ -19,8 +19,8 @@ from odf_node.http.push_registry import get_registry
 from odf_node.http.push_session import PushSession
 from odf_node.http.served_node import LIVE, NODE
 from odf_node.http.uploads import UPLOADS, Expected
-from odf_node.ports.errors import HomeFullError, ObjectNotFoundError
 from odf_node.ports.objects import StagedObject
+from odf_node.records.errors import HomeFullError, ObjectNotFoundError
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.block_outlines import WantedObject

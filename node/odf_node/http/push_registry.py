@@ -16,8 +16,8 @@ from odf_node.http.push_session import PushedDataset, PushSession, offered_head
 from odf_node.http.served_node import ServedNode
 from odf_node.http.uploads import Uploads
 from odf_node.metrics import Metrics
-from odf_node.ports.access import ReadGrants
 from odf_node.ports.pushes import PushReceiver
+from odf_node.records.access import ReadGrants
 from odf_node.threads import finish_in_thread
 from odf_node.turns import Turn
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
@@ -67,7 +67,7 @@ class PushRegistry:
     async def _begin(
         self, receiver: PushReceiver, token_id: str, request: PushRequest, reads: ReadGrants
     ) -> PushSession:
-        record = await asyncio.to_thread(self._node.chains.find_dataset, request.to_dataset_id())
+        record = await asyncio.to_thread(self._node.store.find_dataset, request.to_dataset_id())
         known_head = None if record is None else record.head
         offered = request.head.to_head()
         if known_head != offered:
@@ -79,7 +79,7 @@ class PushRegistry:
                 request,
                 reads=reads,
                 known_head=known_head,
-                object_names=self._node.object_names,
+                store=self._node.store,
                 objects=self._node.objects,
                 spool_folder=self._node.spool_folder,
                 now_s=_now_s(),

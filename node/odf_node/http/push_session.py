@@ -19,10 +19,11 @@ from typing import Self
 import msgspec
 
 from odf_node.http.uploads import Spool, UploadedPeer
-from odf_node.ports.access import ReadGrants
-from odf_node.ports.object_names import ObjectNames, open_arrivals
 from odf_node.ports.objects import Arrivals, ObjectStore
 from odf_node.ports.peer_client import PeerDescription, PeerHead, PeerSpeaks
+from odf_node.records.access import ReadGrants
+from odf_node.store import MetadataStore
+from odf_node.store.object_names import open_arrivals
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.exchange.block_outlines import BlockOutlines, WantedObject
 from odf_protocol.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS, PAGE_MISSING_OBJECTS
@@ -66,7 +67,7 @@ class PushSession:
         *,
         reads: ReadGrants,
         known_head: Head | None,
-        object_names: ObjectNames,
+        store: MetadataStore,
         objects: ObjectStore,
         spool_folder: Path | None,
         now_s: float,
@@ -76,7 +77,7 @@ class PushSession:
             stack.enter_context(objects.writing())
             spool = stack.enter_context(Spool(spool_folder))
             brought_by = f"push:{token_id}"
-            arrivals = stack.enter_context(open_arrivals(object_names, objects, request.to_dataset_id(), brought_by))
+            arrivals = stack.enter_context(open_arrivals(store, objects, request.to_dataset_id(), brought_by))
             lease = stack.pop_all()
             return cls(
                 push_id, token_id, request, known_head, lease, spool, reads, arrivals, now_s, received=known_head

@@ -23,12 +23,12 @@ from odf_node.http.problems import RETRY_AFTER_S, ProblemError
 from odf_node.http.push import receive_body
 from odf_node.http.served_node import LIVE, NODE
 from odf_node.http.uploads import UPLOADS, Expected
-from odf_node.ports.access import PUSH_SCOPE, AccessToken
-from odf_node.ports.datasets import DatasetRecord, Origin
-from odf_node.ports.errors import TooManyWaitingError
-from odf_node.ports.ingests import KeyInUseError
 from odf_node.ports.objects import StagedObject
 from odf_node.ports.row_intake import NoRowsTakenError, RowFormatError, RowIntake, SentRows, TakenRows
+from odf_node.records.access import PUSH_SCOPE, AccessToken
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.records.errors import TooManyWaitingError
+from odf_node.records.ingests import KeyInUseError
 from odf_node.threads import finish_in_thread
 from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.errors import MalformedError

@@ -8,17 +8,13 @@ from aiohttp import web
 
 from odf_node.configuration import Configuration
 from odf_node.metrics import Metrics
-from odf_node.ports.access import TokenStore
-from odf_node.ports.chains import ChainStore
 from odf_node.ports.clock import Clock
-from odf_node.ports.datasets import DatasetStore
-from odf_node.ports.evidence import DocumentStore, EvidenceStore
 from odf_node.ports.gossip import GossipReceiver
-from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
 from odf_node.ports.row_intake import RowIntake
 from odf_node.ports.serving import DatasetSearch, DisputeBoard, KeyLogBoard, RebuildDesk, SliceTrees
+from odf_node.store import MetadataStore
 from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.did import DidKey
 from odf_protocol.exchange.limits import MAX_VERIFICATIONS, MAX_WAITING_VERIFICATIONS
@@ -31,13 +27,8 @@ class ServedNode:
     Attributes:
         software: Name and version for peers, as ``odf-node/0.1.0``.
         node_id: The node's identity, None while it has no key.
-        chains: What is served.
-        datasets: Who may see which.
+        store: What the home keeps.
         search: Finds datasets by words.
-        documents: Who vouches for it.
-        evidence: What is known about it.
-        object_names: Which files belong to it.
-        tokens: Of callers.
         objects: Slices and checkpoints.
         clock: Judges tokens.
         trees: Hash trees of slices.
@@ -53,13 +44,8 @@ class ServedNode:
 
     software: str
     node_id: DidKey | None
-    chains: ChainStore
-    datasets: DatasetStore
+    store: MetadataStore
     search: DatasetSearch
-    documents: DocumentStore
-    evidence: EvidenceStore
-    object_names: ObjectNames
-    tokens: TokenStore
     objects: ObjectStore
     clock: Clock
     disputes: DisputeBoard

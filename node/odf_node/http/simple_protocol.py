@@ -14,7 +14,7 @@ from odf_node.http.answers import CHANGING, IMMUTABLE, answer_bytes, answer_obje
 from odf_node.http.callers import get_token
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE
-from odf_node.ports.errors import BlockNotFoundError
+from odf_node.records.errors import BlockNotFoundError
 from odf_protocol.exchange.routes import ObjectKind
 
 
@@ -55,7 +55,7 @@ async def _get_ref(request: web.Request) -> web.Response:
 async def _get_block(request: web.Request) -> web.Response:
     record = await get_readable(request)
     block_hash = get_hash(request)
-    block = await asyncio.to_thread(request.app[NODE].chains.find_block, record.id, block_hash)
+    block = await asyncio.to_thread(request.app[NODE].store.find_block, record.id, block_hash)
     if block is None:
         raise BlockNotFoundError(record.id, block_hash)
     return answer_bytes(request, block.raw, etag=str(block_hash), cache=IMMUTABLE)

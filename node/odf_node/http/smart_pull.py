@@ -12,10 +12,9 @@ from odf_node.adapters.smart_socket import VERSION, VERSION_HEADER
 from odf_node.http.addressed import get_followed
 from odf_node.http.served_node import LIVE, NODE
 from odf_node.http.smart_socket import SOCKETS, close_sockets, converse, open_socket
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.errors import BlockNotFoundError, ObjectNotFoundError
-from odf_node.ports.object_names import ObjectNames
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import BlockNotFoundError, ObjectNotFoundError
+from odf_node.store import MetadataStore
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.exchange.limits import MAX_CONCURRENT_PACKS
@@ -70,7 +69,7 @@ def dataset_url(request: web.Request) -> URL:
 async def _pull(request: web.Request) -> web.StreamResponse:
     record = await get_followed(request)
     socket = await open_socket(request, MAX_ASKING_MESSAGE_BYTES)
-    chains = request.app[NODE].chains
+    chains = request.app[NODE].store
 
     async def carry_out(effect: Prepare | LocateObjects) -> Any:
         match effect:
@@ -78,24 +77,24 @@ async def _pull(request: web.Request) -> web.StreamResponse:
                 async with request.app[_PACKERS]:
                     return await finish_in_thread(lambda: prepare(chains, record.id, asked))
             case LocateObjects(objects):
-                return await finish_in_thread(lambda: _locate(request, request.app[NODE].object_names, record, objects))
+                return await finish_in_thread(lambda: _locate(request, request.app[NODE].store, record, objects))
 
     await converse(request, socket, PullServer(asyncio.get_running_loop().time()), carry_out)
     return socket
 
 
-def prepare(chains: ChainStore, dataset_id: DatasetId, asked: PullRequest) -> Prepared | NotPrepared:
+def prepare(store: MetadataStore, dataset_id: DatasetId, asked: PullRequest) -> Prepared | NotPrepared:
     """Make the batch that is asked for, and the plan of exactly this batch.
 
     Raises:
         BlockNotFoundError: ``stop_at`` is no block of the chain.
     """
-    head = chains.get_head(dataset_id)
+    head = store.get_head(dataset_id)
     begin, stop = -1, head.sequence_number
     if asked.stop_at is not None:
-        stop = _get_number(chains, dataset_id, asked.stop_at)
+        stop = _get_number(store, dataset_id, asked.stop_at)
     if asked.begin_after is not None:
-        found = chains.find_block(dataset_id, Multihash.parse(asked.begin_after))
+        found = store.find_block(dataset_id, Multihash.parse(asked.begin_after))
         if found is not None:
             begin = found.sequence_number
         if (found is None or begin > stop) and not asked.force_update_if_diverged:
@@ -106,25 +105,25 @@ def prepare(chains: ChainStore, dataset_id: DatasetId, asked: PullRequest) -> Pr
         begin = min(begin, stop)
     if begin == stop:
         return Prepared(EMPTY_PLAN, None)
-    planned = plan_batch(chains, dataset_id, after=begin, upto=stop)
+    planned = plan_batch(store, dataset_id, after=begin, upto=stop)
     return Prepared(planned.plan, planned.batch)
 
 
-def _get_number(chains: ChainStore, dataset_id: DatasetId, text: str) -> int:
+def _get_number(store: MetadataStore, dataset_id: DatasetId, text: str) -> int:
     block_hash = Multihash.parse(text)
-    found = chains.find_block(dataset_id, block_hash)
+    found = store.find_block(dataset_id, block_hash)
     if found is None:
         raise BlockNotFoundError(dataset_id, block_hash)
     return found.sequence_number
 
 
 def _locate(
-    request: web.Request, object_names: ObjectNames, record: DatasetRecord, objects: tuple[ObjectFile, ...]
+    request: web.Request, store: MetadataStore, record: DatasetRecord, objects: tuple[ObjectFile, ...]
 ) -> ObjectsLocated:
     base, headers = dataset_url(request), transfer_headers(request)
     found = []
     for item in objects:
-        if not object_names.names_object(record.id, item.hash):
+        if not store.names_object(record.id, item.hash):
             raise ObjectNotFoundError(item.hash)
         url = str(base / object_path(KINDS[item.object_type], item.hash))
         found.append(

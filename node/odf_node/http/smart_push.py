@@ -18,10 +18,10 @@ from odf_node.http.smart_pull import transfer_headers
 from odf_node.http.smart_socket import converse, open_socket
 from odf_node.http.smart_upload import SmartUpload
 from odf_node.http.uploads import UPLOADS, Expected
-from odf_node.ports.access import REPLACE_SCOPE, AccessToken, ReadGrants
-from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.peer_client import PeerHead
+from odf_node.records.access import REPLACE_SCOPE, AccessToken, ReadGrants
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import ObjectNotFoundError
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.exchange.routes import PREFIX
@@ -149,11 +149,11 @@ async def _consider(request: web.Request, push: _Push, upload: SmartUpload) -> A
     if f"push:{upload.dataset_id}" not in push.token.scopes and "push" not in push.token.scopes:
         raise RejectedError("EX-17 token", expected=f"one that allows {upload.dataset_id}", found="another")
     if push.record is None:
-        if await asyncio.to_thread(node.chains.find_dataset, upload.dataset_id) is not None:
+        if await asyncio.to_thread(node.store.find_dataset, upload.dataset_id) is not None:
             return Declined(Problem(ref_collision=RefCollision(dataset_id=str(upload.dataset_id))))
         if await find_readable(request) is not None:
             return Declined(Problem(name_collision=NameCollision(dataset_alias=push.name)))
-    await finish_in_thread(lambda: upload.open_arrivals(node.object_names, node.objects))
+    await finish_in_thread(lambda: upload.open_arrivals(node.store, node.objects))
     await _require_room(request, upload)
     offered = PeerHead(head=upload.last, name=push.name, dataset_id=upload.dataset_id)
     await node.pushes.consider(offered, actor=push.token.id, reads=push.reads)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Self
 
 from odf_node.http.uploads import Spool, UploadedPeer
-from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.object_names import ObjectNames, open_arrivals
 from odf_node.ports.objects import Arrivals, ObjectStore
 from odf_node.ports.peer_client import PeerDescription, PeerHead, PeerSpeaks
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
+from odf_node.store.object_names import open_arrivals
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.block_outlines import BlockOutlines, WantedObject
@@ -109,10 +110,10 @@ class SmartUpload(UploadedPeer):
         assert self.uploaded is not None
         return self.uploaded
 
-    def open_arrivals(self, object_names: ObjectNames, objects: ObjectStore) -> None:
+    def open_arrivals(self, store: MetadataStore, objects: ObjectStore) -> None:
         """Begin to take objects; what arrives is there for whoever begins the push again (HOME-19)."""
         assert self.dataset_id is not None
-        arrivals = open_arrivals(object_names, objects, self.dataset_id, f"push:{self.token_id}")
+        arrivals = open_arrivals(store, objects, self.dataset_id, f"push:{self.token_id}")
         self.uploaded = self.lease.enter_context(arrivals)
 
     def check_complete(self) -> None:

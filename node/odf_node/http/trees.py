@@ -15,8 +15,8 @@ from odf_node.http.addressed import get_hash, get_readable, get_size_bytes
 from odf_node.http.answers import IMMUTABLE, answer_bytes, answer_message
 from odf_node.http.callers import get_caller
 from odf_node.http.served_node import NODE
-from odf_node.ports import StoredObjects
-from odf_node.ports.errors import ObjectNotFoundError
+from odf_node.ports.objects import StoredObjects
+from odf_node.records.errors import ObjectNotFoundError
 from odf_node.threads import finish_in_thread
 from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol import hashing

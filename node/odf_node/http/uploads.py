@@ -15,9 +15,9 @@ from typing import Final, Self
 from aiohttp import web
 
 from odf_node.configuration import Storage
-from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.objects import ArrivingObjects, StoredObjects
 from odf_node.ports.peer_client import OnBytes, SilentPeer
+from odf_node.records.errors import ObjectNotFoundError
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.multihash import Multihash

@@ -9,11 +9,12 @@ from typing import Final
 from odf_engines.contract import IngestResponse, QuarantineReason
 from odf_engines.stage_figures import StageClock, StageFigures
 from odf_node.ingest.report import StageSample, describe_reasons
-from odf_node.ports.commits import FetchedPlace
-from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.ingests import IngestKey, StageStore
 from odf_node.ports.observing import Run
-from odf_node.ports.quarantine import QuarantineFile, RowId, Settlement
+from odf_node.records.commits import FetchedPlace
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.ingests import IngestKey
+from odf_node.records.quarantine import QuarantineFile, RowId, Settlement
+from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import MalformedError, OdfError
@@ -104,7 +105,7 @@ def entry_of(
 
 
 def note_stages(
-    store: StageStore, record: DatasetRecord, sequence_number: int | None, stages: Sequence[StageFigures]
+    store: MetadataStore, record: DatasetRecord, sequence_number: int | None, stages: Sequence[StageFigures]
 ) -> None:
     """Keep figures, beside a block where there is one."""
     # Behind the commit, and for people: whoever reads the figures misses one batch, and nothing else does.
@@ -114,12 +115,12 @@ def note_stages(
 
 @contextmanager
 def noting_failure(
-    store: StageStore, record: DatasetRecord, clock: StageClock, run: Run, *, is_rehearsal: bool
+    store: MetadataStore, record: DatasetRecord, clock: StageClock, run: Run, *, is_rehearsal: bool
 ) -> Iterator[None]:
     """Keep what the stages did of an ingest that fails while the block runs; of a rehearsal nothing.
 
     Args:
-        store: Where.
+        store: What the home keeps.
         record: The dataset.
         clock: Has what was measured on this side, where the run has no figures yet.
         run: What is observed; it gets them, too.

@@ -31,10 +31,10 @@ from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.errors import UsageError
 from odf_node.ingest.corrected_rows_check import check_corrected
 from odf_node.ingest.standing_rows import VALUE, StandingRows, content_of, read_values, whole
-from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
-from odf_node.ports.evidence import DocumentStore
+from odf_node.ports.keys import KeyStore
+from odf_node.ports.objects import ObjectStore
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_protocol.block_notes import LookedUp, note_correction, note_lookups
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.enums import DatasetKind
@@ -77,9 +77,7 @@ class Correction:
 class Correcting:
     """The use case behind ``odf-node correct``."""
 
-    chains: ChainStore
-    commits: CommitStore
-    documents: DocumentStore
+    store: MetadataStore
     objects: ObjectStore
     keys: KeyStore
     queries: QueryRunner
@@ -156,7 +154,7 @@ class Correcting:
             outputs = StagedOutputs(self.objects, stack)
             new_data = outputs.stage_slice(path, interval, None)
             assert new_data is not None
-            Changelogs(self.chains, self.objects, self.queries.engines.rows).require_sound(
+            Changelogs(self.store, self.objects, self.queries.engines.rows).require_sound(
                 view, new_data, outputs.staged[new_data.physical_hash].path
             )
             event = AddData(
@@ -179,8 +177,8 @@ class Correcting:
             raise UsageError(f"'{record.name}' is a derivative: correct its inputs, and pull it again")
         note = note_correction(reason)
         # Before the rows are read: who writes in between makes the commit fail.
-        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
-        view = load_view(self.chains, record.id)
+        writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
+        view = load_view(self.store, record.id)
         if view.schema is None or view.last_offset is None:
             raise UsageError(f"'{record.name}' has no rows yet")
         return view, note, writer

@@ -18,13 +18,12 @@ from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.presence import Presence
 from odf_node.errors import UnknownDatasetError
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import DatasetRecord, StoredObjects
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import StoredObjects
 from odf_node.ports.rows import RowsCache
 from odf_node.ports.sources import DATASET_SCHEME, Fetched, UpToDate
+from odf_node.records.datasets import DatasetRecord
 from odf_node.rows.slice_process import MOST_FILES, SliceProcess
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.events import (
@@ -87,9 +86,7 @@ def parse_dataset_url(url: str) -> DatasetPlace:
 class FollowedRows:
     """Reads what datasets of this node gained; whoever fetches holds a lease."""
 
-    chains: ChainStore
-    documents: DocumentStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: StoredObjects
     cache: RowsCache
 
@@ -116,11 +113,11 @@ class FollowedRows:
             kind = type(source.read).__name__.removeprefix("ReadStep")
             (at / "read" / "kind").reject("Parquet, as which rows of datasets come", kind)
         try:
-            found = get_dataset(self.chains, place.name)
+            found = get_dataset(self.store, place.name)
         except UnknownDatasetError:
             (at / "fetch" / "url").reject("a dataset of this node", place.name)
         with suppress(UnknownDatasetError):  # which is about to be made
-            if self._rests_on(found.id, get_dataset(self.chains, follower).id):
+            if self._rests_on(found.id, get_dataset(self.store, follower).id):
                 (at / "fetch" / "url").reject("no circle", f"'{found.name}', which rests on '{follower}'")
 
     def fetch(
@@ -134,17 +131,17 @@ class FollowedRows:
             ObjectsAbsentError: Files are not here, or nobody checked their rows.
             FrozenDatasetError: Two histories of it are signed.
         """
-        record = get_dataset(self.chains, place.name)
+        record = get_dataset(self.store, place.name)
         if self._rests_on(record.id, follower.id):
             raise RejectedError("ING-43 no-circles", expected=f"a dataset that does not rest on '{follower.name}'")
-        Disputes(self.chains, self.documents).require_undisputed(record.id, record.name)
-        view = load_view(self.chains, record.id)
+        Disputes(self.store).require_undisputed(record.id, record.name)
+        view = load_view(self.store, record.id)
         last = self._find_last(state, record)
         slices, has_more = self._choose(record.id, last)
         if not slices or view.schema is None:
             return UpToDate()
-        Presence(self.object_names, self.objects).require_checked(record, (each.physical_hash for each in slices))
-        paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices, view.schema)
+        Presence(self.store, self.objects).require_checked(record, (each.physical_hash for each in slices))
+        paths = EngineRows(self.store, self.objects, self.cache).get_paths(record.id, slices, view.schema)
         target = folder / f"rows-{secrets.token_hex(8)}"
         with SliceProcess() as reader, target.open("xb") as file:
             reader.write_new_rows(paths, view, file, after=last, name=record.name, has_operations=place.has_operations)
@@ -156,7 +153,7 @@ class FollowedRows:
 
     def _choose(self, dataset_id: DatasetId, last: int) -> tuple[list[DataSlice], bool]:
         chosen: list[DataSlice] = []
-        for each in iter_slices(self.chains, dataset_id):
+        for each in iter_slices(self.store, dataset_id):
             if each.offset_interval.end <= last:
                 continue
             size_bytes = sum(one.size for one in chosen) + each.size
@@ -175,7 +172,7 @@ class FollowedRows:
             is_same = found["dataset"] == str(record.id)
         except (ValueError, KeyError, TypeError, RecursionError, MalformedError) as error:
             raise MalformedError(CURSOR, expected="dataset, offset and block", found=state.value[:200]) from error
-        if is_same and self.chains.find_block(record.id, block) is None:
+        if is_same and self.store.find_block(record.id, block) is None:
             expected = f"block {block} in '{record.name}', up to which it was read"
             raise RejectedError("ING-43 history-stays", expected=expected, found="another history")
         return offset if is_same else -1
@@ -193,12 +190,12 @@ class FollowedRows:
         return False
 
     def _iter_origins(self, dataset_id: DatasetId) -> Iterator[DatasetId]:
-        if self.chains.find_dataset(dataset_id) is None:
+        if self.store.find_dataset(dataset_id) is None:
             return
-        view = load_view(self.chains, dataset_id)
+        view = load_view(self.store, dataset_id)
         if view.transform is not None:
             yield from input_ids(view.transform)
         with suppress(UnknownDatasetError, MalformedError):
             place = None if view.polling_source is None else find_place(view.polling_source.fetch)
             if place is not None:
-                yield get_dataset(self.chains, place.name).id
+                yield get_dataset(self.store, place.name).id

@@ -14,10 +14,10 @@ import msgspec
 from odf_engines.contract import QuarantineReason
 from odf_node.errors import UsageError
 from odf_node.ingest.report import IngestReport
-from odf_node.ports import DatasetRecord
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.ingests import IngestKey, IngestStore, KeptAnswer, KeyReusedError
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.ingests import IngestKey, KeptAnswer, KeyReusedError
 from odf_node.row_counts import RowCounts
+from odf_node.store import MetadataStore
 from odf_protocol.head import Head
 
 MAX_KEY_CHARACTERS: Final = 255  # guess: a UUID has 36; the draft leaves it to us
@@ -59,21 +59,19 @@ def key_for(caller: str, text: str, path: Path, asked: Mapping[str, str | None])
     return IngestKey(caller=caller, text=check_key(text), asked=whole)
 
 
-def find_repeated(
-    ingests: IngestStore, chains: ChainStore, record: DatasetRecord, key: IngestKey
-) -> IngestReport | None:
+def find_repeated(store: MetadataStore, record: DatasetRecord, key: IngestKey) -> IngestReport | None:
     """Give the first answer under the key again; None: nothing was answered yet.
 
     Raises:
         KeyReusedError: Something else was asked.
     """
-    kept = ingests.find_answer(record.id, key.caller, key.text)
+    kept = store.find_answer(record.id, key.caller, key.text)
     if kept is None:
         return None
     if kept.key.asked != key.asked:
         raise KeyReusedError(key.text)
     answer = msgspec.json.decode(kept.text, type=_Answer)
-    block = chains.find_block_by_number(record.id, kept.sequence_number)
+    block = store.find_block_by_number(record.id, kept.sequence_number)
     head = record.head if block is None else Head(block.sequence_number, block.hash)
     values: dict[str, Any] = {name: getattr(answer, name) for name in answer.__struct_fields__}
     # Answers of before rows were counted by what became of them.

@@ -11,7 +11,7 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UnknownDatasetError
 from odf_node.ingest.ingest_rules import find_rules
-from odf_node.ports.chains import ChainStore
+from odf_node.store import MetadataStore
 from odf_protocol.events import SetAttachments
 from odf_protocol.manifest import DatasetSnapshot
 from odf_protocol.manifest.errors import ManifestError
@@ -21,7 +21,7 @@ from odf_protocol.manifest.errors import ManifestError
 class LookedInto:
     """Says which datasets look into which, as they are here, or will be with the manifests that are added."""
 
-    chains: ChainStore
+    store: MetadataStore
     added: tuple[DatasetSnapshot, ...] = ()
 
     def find_circle(self, name: str, of: str) -> tuple[str, ...]:
@@ -52,8 +52,8 @@ class LookedInto:
         """Find the name and the attachments of a dataset that never had rows; None: it had, or is not here."""
         added, view = self._find_added(name), None
         with suppress(UnknownDatasetError):
-            record = get_dataset(self.chains, name)
-            added, view = self._find_added(record.name), load_view(self.chains, record.id)
+            record = get_dataset(self.store, name)
+            added, view = self._find_added(record.name), load_view(self.store, record.id)
             name = record.name
         if view is not None and view.schema is not None:
             return None

@@ -20,7 +20,7 @@ from odf_engines.ingest.source_schema import find_declared
 from odf_node.datasets.quarantined_rows import KeptRow
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
-from odf_node.ports.quarantine import RowId
+from odf_node.records.quarantine import RowId
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import MalformedError
 from odf_protocol.manifest.errors import find_nearest, list_words

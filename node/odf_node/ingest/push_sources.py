@@ -5,7 +5,7 @@ from typing import Final
 from odf_engines.column_streams import may_be_columns
 from odf_node import ingest
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord, Origin
+from odf_node.records.datasets import DatasetRecord, Origin
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     AddPushSource,

@@ -12,7 +12,7 @@ from typing import Any
 from odf_engines.contract import IngestResponse, QuarantineReason
 from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageFigures, merge_stages
 from odf_node import datasets
-from odf_node.ports import DatasetRecord
+from odf_node.records.datasets import DatasetRecord
 from odf_node.row_counts import RowCounts
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError

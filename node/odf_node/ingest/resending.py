@@ -22,10 +22,10 @@ from odf_node.errors import UsageError
 from odf_node.ingest.batch import Batch, Root
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.taking import BatchTaker
-from odf_node.ports import DatasetRecord, ObjectStore
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.quarantine import Fate, QuarantineFile, QuarantineStore, RowId, SettledError, Settlement
+from odf_node.ports.objects import ObjectStore
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.quarantine import Fate, QuarantineFile, RowId, SettledError, Settlement
+from odf_node.store import MetadataStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     AddData,
@@ -47,10 +47,8 @@ _SHOWN_AS = "quarantine"
 class Resending:
     """The use case behind ``odf-node quarantine resend`` and ``drop``."""
 
-    chains: ChainStore
+    store: MetadataStore
     reader: QuarantineReader
-    quarantine: QuarantineStore
-    object_names: ObjectNames
     objects: ObjectStore
     taker: BatchTaker
     scratch: Path
@@ -84,7 +82,7 @@ class Resending:
             InvalidSourceError: As ``BatchTaker.take``.
         """
         for (push_source, _), same in groupby(sorted(rows, key=_source_of), key=_source_of):
-            view = load_view(self.chains, record.id)
+            view = load_view(self.store, record.id)
             source = _find_source(record, view, push_source or None)
             sent = list(same)
             with self._batch_folder() as folder:
@@ -133,7 +131,7 @@ class Resending:
         waiting = entry.batch
         if waiting is None or waiting.file is None:
             raise SettledError(entry.id)
-        view = load_view(self.chains, record.id)
+        view = load_view(self.store, record.id)
         source = _find_source(record, view, entry.push_source)
         with self._batch_folder() as folder:
             # What reads it may write beside it.
@@ -158,7 +156,7 @@ class Resending:
         Raises:
             SettledError: One does not wait; none was dropped.
         """
-        self.quarantine.settle(record.id, Settlement(fate=Fate.DROPPED, rows=tuple(rows)))
+        self.store.settle(record.id, Settlement(fate=Fate.DROPPED, rows=tuple(rows)))
 
     def drop_batch(self, record: DatasetRecord, entry: QuarantineFile, *, system_time: Timestamp) -> DatasetRecord:
         """Give a waiting batch up; a polled source goes on behind it, where it was the next one.
@@ -170,11 +168,11 @@ class Resending:
         if waiting is None or waiting.fate is not None:
             raise SettledError(entry.id)
         settlement = Settlement(fate=Fate.DROPPED, batches=(entry.id,))
-        view = load_view(self.chains, record.id)
+        view = load_view(self.store, record.id)
         with self._batch_folder():
             superfluous = self.taker.waiting.list_files(record, settlement)
             if waiting.new_state in (None, view.source_state) or view.source_state != waiting.known_state:
-                self.quarantine.settle(record.id, settlement)
+                self.store.settle(record.id, settlement)
             else:
                 event = AddData(
                     prev_checkpoint=view.prev_checkpoint,
@@ -192,7 +190,7 @@ class Resending:
         self.scratch.mkdir(parents=True, exist_ok=True)
         with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
             yield Path(folder)
-        self.objects.delete_unnamed(self.object_names.is_referenced_object)
+        self.objects.delete_unnamed(self.store.is_referenced_object)
 
 
 def _is_sendable(row: KeptRow) -> bool:

@@ -17,15 +17,15 @@ from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, rea
 from odf_node import ingest
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
-from odf_node.home import name_sinks
+from odf_node.home_folder import name_sinks
 from odf_node.ingest.declared_plug_ins import DeclaredSink
-from odf_node.ports import DatasetRecord, StoredObjects
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.ingests import IngestStore
 from odf_node.ports.notices import MOST_ATTEMPTS, SignedPosting, wait_after_s
-from odf_node.ports.quarantine import QuarantineFile, QuarantineStore
+from odf_node.ports.objects import StoredObjects
 from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.quarantine import QuarantineFile
 from odf_node.sink_notes import held_notes, read_notes
+from odf_node.store import MetadataStore
 from odf_protocol.errors import OdfError
 
 _OWN: Final = "ODF_NODE_"
@@ -55,9 +55,7 @@ class BadRowSinks:
     """Gives entries to sinks; used by one thread.
 
     Attributes:
-        chains: Have the rules of datasets.
-        ingests: Have the entries,
-        quarantine: and what became of them,
+        store: What the home keeps.
         objects: and their rows.
         posts: Sends what is signed, see ``SinkContext``.
         folder: Of what sinks write, a folder a dataset.
@@ -65,9 +63,7 @@ class BadRowSinks:
         environment: Of the node.
     """
 
-    chains: ChainStore
-    ingests: IngestStore
-    quarantine: QuarantineStore
+    store: MetadataStore
     objects: StoredObjects
     posts: SignedPosting
     folder: Path
@@ -83,8 +79,8 @@ class BadRowSinks:
             now_s: Of a clock that only goes forward: sinks that did not take something are left alone for a while, and
                 where one failed too often all that waits there is dropped; None: each is asked once.
         """
-        declared = ingest.ingest_rules.find_rules(load_view(self.chains, record.id).attachments).sinks
-        entries = [*self.ingests.iter_quarantine(record.id)] if declared else []
+        declared = ingest.ingest_rules.find_rules(load_view(self.store, record.id).attachments).sinks
+        entries = [*self.store.iter_quarantine(record.id)] if declared else []
         if not entries:
             return
         with held_notes(self.cache) as notes:
@@ -130,7 +126,7 @@ class BadRowSinks:
         return made
 
     def _bad_rows(self, record: DatasetRecord, entry: QuarantineFile) -> BadRows:
-        reader = QuarantineReader(self.ingests, self.quarantine, self.objects)
+        reader = QuarantineReader(self.store, self.objects)
         return BadRows(
             node=self.posts.node_id,
             dataset=record.name,
@@ -144,11 +140,11 @@ class BadRowSinks:
         )
 
 
-def list_waiting(chains: ChainStore, ingests: IngestStore, cache: Path, record: DatasetRecord) -> list[tuple[str, int]]:
+def list_waiting(store: MetadataStore, cache: Path, record: DatasetRecord) -> list[tuple[str, int]]:
     """Say which sinks of a dataset did not have how many entries yet."""
-    declared = ingest.ingest_rules.find_rules(load_view(chains, record.id).attachments).sinks
+    declared = ingest.ingest_rules.find_rules(load_view(store, record.id).attachments).sinks
     taken = read_notes(cache).get(str(record.id), {}) if declared else {}
-    numbers = [entry.id for entry in ingests.iter_quarantine(record.id)] if declared else []
+    numbers = [entry.id for entry in store.iter_quarantine(record.id)] if declared else []
     lasts = [(each.name, taken.get(_key_of(record, each)[1], 0)) for each in declared if each.name != _NOTHING_TO_GIVE]
     counts = [(name, sum(number > last for number in numbers)) for name, last in lasts]
     return [(name, count) for name, count in counts if count]

@@ -22,7 +22,7 @@ from odf_node.datasets.queries import QueryRunner
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ingest.mending import InvalidEditError, iter_texts
-from odf_node.ports import DatasetRecord
+from odf_node.records.datasets import DatasetRecord
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     DataField,

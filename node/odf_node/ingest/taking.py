@@ -25,15 +25,15 @@ from odf_node.ingest.ingest_rules import IngestRules
 from odf_node.ingest.keyed import answer_of
 from odf_node.ingest.report import IngestReport, rehearse, sample_stages
 from odf_node.ingest.waiting import WaitingBatches
-from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
-from odf_node.ports.evidence import DocumentStore
-from odf_node.ports.ingests import IngestStore, KeptAnswer, StageStore
+from odf_node.ports.keys import KeyStore
+from odf_node.ports.objects import ObjectStore
 from odf_node.ports.observing import Run, RunKind, columns_of_schema, version_of
-from odf_node.ports.quarantine import QuarantineStore, Settlement
 from odf_node.ports.sources import SourceReader
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.ingests import KeptAnswer
+from odf_node.records.quarantine import QuarantineFile, Settlement
 from odf_node.row_counts import RowCounts
+from odf_node.store import MetadataStore
 from odf_protocol.block_notes import LookedUp, note_lookups
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
@@ -60,12 +60,7 @@ class BatchTaker:
     (ING-25).
     """
 
-    chains: ChainStore
-    commits: CommitStore
-    documents: DocumentStore
-    ingests: IngestStore
-    quarantine: QuarantineStore
-    stages: StageStore
+    store: MetadataStore
     objects: ObjectStore
     keys: KeyStore
     engines: EngineHost
@@ -77,7 +72,7 @@ class BatchTaker:
     @property
     def waiting(self) -> WaitingBatches:
         """What keeps batches that break a limit."""
-        return WaitingBatches(self.ingests, self.objects, self.engines.workspace)
+        return WaitingBatches(self.store, self.objects, self.engines.workspace)
 
     def take(self, root: Root, batch: Batch) -> IngestReport:
         """Take in a batch, and let the observer hear of it, for the errors see ``take_part``."""
@@ -90,7 +85,7 @@ class BatchTaker:
 
     def noting_failure(self, record: DatasetRecord, clock: StageClock, run: Run) -> AbstractContextManager[None]:
         """Keep figures of an ingest that fails while the block runs."""
-        return noting_failure(self.stages, record, clock, run, is_rehearsal=self.is_rehearsal)
+        return noting_failure(self.store, record, clock, run, is_rehearsal=self.is_rehearsal)
 
     def take_part(self, root: Root, batch: Batch, run: Run) -> IngestReport:
         """Take in a batch.
@@ -116,7 +111,7 @@ class BatchTaker:
         response = self._ask_engine(batch, request)
         counts = RowCounts.of_response(response, source.merge, has_query=source.preprocess is not None)
         samples = sample_stages(response) if self.is_rehearsal else ()
-        last = self.ingests.find_batch_size(record.id, root.push_source) if rules.limits.compares else None
+        last = self.store.find_batch_size(record.id, root.push_source) if rules.limits.compares else None
         is_snapshot = isinstance(request.merge, MergeStrategySnapshot) and request.state_path is not None
         current = source_rows.state.count_state_rows(request.state_path) if is_snapshot and request.state_path else 0
         why = (
@@ -147,11 +142,11 @@ class BatchTaker:
         run.stages, run.rows = report.stages, report.new_rows
         run.written = None if report.up_to_date else version_of(report.record, columns_of_schema(response.schema))
         note_stages(
-            self.stages, record, None if report.up_to_date else report.record.head.sequence_number, report.stages
+            self.store, record, None if report.up_to_date else report.record.head.sequence_number, report.stages
         )
         if not batch.resent_from:
             # Behind the commit: a kill between them leaves the comparison with the batch before, and nothing else.
-            self.ingests.put_batch_size(record.id, root.push_source, response.statistics.rows_in)
+            self.store.put_batch_size(record.id, root.push_source, response.statistics.rows_in)
         return report
 
     def _request(self, root: Root, batch: Batch, rules: IngestRules, looked_up: list[LookedUp]) -> IngestRequest:
@@ -210,9 +205,7 @@ class BatchTaker:
         Raises:
             SettledError: What it settles does not wait any more.
         """
-        writer = ChainWriter.continue_chain(
-            self.chains, self.commits, self.documents, self.keys, record.id, after=view.head
-        )
+        writer = ChainWriter.continue_chain(self.store, self.keys, record.id, after=view.head)
         writer.add(event, system_time=system_time)
         state = self.find_merge_state(view)
         return writer.commit(
@@ -221,7 +214,7 @@ class BatchTaker:
 
     def find_merge_state(self, view: DatasetView) -> Multihash | None:
         """Find the projected state after the head, None where it has to be computed again."""
-        known = self.ingests.find_merge_state(view.dataset_id, view.head)
+        known = self.store.find_merge_state(view.dataset_id, view.head)
         return known if known is not None and self.objects.has(known) else None
 
     def _merge_state(self, view: DatasetView, source: SetPollingSource | AddPushSource) -> Path | None:
@@ -231,7 +224,7 @@ class BatchTaker:
         known = self.find_merge_state(view)
         # Another push source of the dataset may have left it, with another key or strategy.
         engine = self.engines.get_ingest_engine()
-        rows = EngineRows(self.chains, self.objects, self.engines.rows)
+        rows = EngineRows(self.store, self.objects, self.engines.rows)
         assert view.schema is not None
         of_change = (view.vocabulary.offset, view.vocabulary.op, view.vocabulary.system_time)
         fields = odf_protocol.schema_arrow.rows_schema_of(view.schema)
@@ -240,7 +233,7 @@ class BatchTaker:
             path = rows.get_merge_state(known)
             if engine.fits_state(path, source.merge, view.next_offset, columns):
                 return path
-        slices = rows.get_paths(view.dataset_id, tuple(iter_slices(self.chains, view.dataset_id)), view.schema)
+        slices = rows.get_paths(view.dataset_id, tuple(iter_slices(self.store, view.dataset_id)), view.schema)
         target = self.engines.workspace / "rebuilt-state.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         engine.rebuild_state(slices, source.merge, view.vocabulary, target)
@@ -251,15 +244,13 @@ class BatchTaker:
     ) -> IngestReport:
         record = root.record
         settled = self.waiting.list_files(record, batch.settlement)
-        writer = ChainWriter.continue_chain(
-            self.chains, self.commits, self.documents, self.keys, record.id, after=root.view.head
-        )
+        writer = ChainWriter.continue_chain(self.store, self.keys, record.id, after=root.view.head)
         with ExitStack() as stack:
             outputs = StagedOutputs(self.objects, stack)
             new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
             # Where nothing stands, a merge has nothing to take back; a stream's operations are its source's (ROWS-13).
             if new_data and root.view.schema and not isinstance(root.source.merge, MergeStrategyChangelogStream):
-                changelogs = Changelogs(self.chains, self.objects, self.engines.rows)
+                changelogs = Changelogs(self.store, self.objects, self.engines.rows)
                 counted = response.statistics.rows_by_operation
                 taken = None if counted is None else sum(counted[op] for op in TAKING)
                 changelogs.require_sound(root.view, new_data, outputs.staged[new_data.physical_hash].path, taken=taken)
@@ -285,7 +276,7 @@ class BatchTaker:
             if not writer.has_blocks:
                 self._keep_without_block(record, batch, quarantine, outputs, answer)
             else:
-                superseded = self.ingests.find_newest_merge_state(record.id)
+                superseded = self.store.find_newest_merge_state(record.id)
                 updated = writer.commit(
                     signed_at=batch.system_time,
                     objects=self.objects,
@@ -299,7 +290,7 @@ class BatchTaker:
                 )
                 report = replace(report, record=updated)
                 if new_data is not None:
-                    rows_of_engines = EngineRows(self.chains, self.objects, self.engines.rows)
+                    rows_of_engines = EngineRows(self.store, self.objects, self.engines.rows)
                     roles = self.engines.roles
                     rows_of_engines.adopt(new_data.physical_hash, *filter(None, (roles.ingest_first, roles.ingest)))
                 if merge_state is not None and superseded not in {None, merge_state}:
@@ -318,11 +309,11 @@ class BatchTaker:
         if quarantine is not None:
             self.objects.put(outputs.staged[quarantine.object_hash], quarantine.object_hash)
         if answer is not None:
-            self.ingests.put_answer(record.id, answer, quarantine, batch.settlement)
+            self.store.put_answer(record.id, answer, quarantine, batch.settlement)
         elif batch.settlement is not None:
-            self.quarantine.settle(record.id, batch.settlement, quarantine)
+            self.store.settle(record.id, batch.settlement, quarantine)
         elif quarantine is not None:
-            self.ingests.put_quarantine(quarantine)
+            self.store.put_quarantine(quarantine)
 
 
 def _add_blocks(

@@ -13,11 +13,12 @@ from odf_node.errors import UsageError
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import require_newest, require_newest_signed_here
 from odf_node.keys.logs import KeyLogs, KnownKeys
-from odf_node.ports import DatasetRecord, Head, KeyStore, Origin, PrivateKey
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore
+from odf_node.ports.keys import KeyStore, PrivateKey
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.store import MetadataStore
 from odf_protocol.did import DidKey
 from odf_protocol.errors import OdfError
+from odf_protocol.head import Head
 from odf_protocol.heads import sign_head
 from odf_protocol.key_events import KeyEvent, decode_key_event
 from odf_protocol.key_history import KeyHistory
@@ -30,8 +31,7 @@ from odf_protocol.timestamp import Timestamp
 class KeyChanging:
     """The use case behind ``odf-node key``, for datasets whose keys are here."""
 
-    chains: ChainStore
-    documents: DocumentStore
+    store: MetadataStore
     keys: KeyStore
 
     def rotate(self, record: DatasetRecord, *, now: Timestamp) -> KeyEvent:
@@ -43,8 +43,8 @@ class KeyChanging:
             HeadMovedError, KeyLogMovedError: Somebody wrote first; nothing was changed.
         """
         record, old, known = self._open(record)
-        Disputes(self.chains, self.documents).require_undisputed(record.id, record.name)
-        require_newest(self.chains, self.documents, self.keys, record.id, record.head)
+        Disputes(self.store).require_undisputed(record.id, record.name)
+        require_newest(self.store, self.keys, record.id, record.head)
         new = self.keys.generate()
         raw = sign_rotation(
             old.seed,
@@ -112,7 +112,7 @@ class KeyChanging:
             HeadMovedError, KeyLogMovedError: Somebody wrote first; nothing was changed.
         """
         record = self._read_again(record)
-        known = KeyLogs(self.chains, self.documents).read(record.id)
+        known = KeyLogs(self.store).read(record.id)
         done = self._find_done(known.history, record, recovery_key, stolen_from, next_recovery_key)
         if done is not None:
             return self._said_already(done)
@@ -140,14 +140,14 @@ class KeyChanging:
             UsageError, RestoredBackupError: As ``recover``.
         """
         record = self._read_again(record)
-        history = KeyLogs(self.chains, self.documents).get_history(record.id)
+        history = KeyLogs(self.store).get_history(record.id)
         self._require_recoverable(record, history, recovery_key, stolen_from)
 
     def _require_preparable(
         self, record: DatasetRecord, current: PrivateKey, history: KeyHistory, signed_with: PrivateKey | None
     ) -> PrivateKey:
-        Disputes(self.chains, self.documents).require_undisputed(record.id, record.name)
-        require_newest(self.chains, self.documents, self.keys, record.id, record.head)
+        Disputes(self.store).require_undisputed(record.id, record.name)
+        require_newest(self.store, self.keys, record.id, record.head)
         return current if history.recovery_key is None else _require_recovery_key(record, history, signed_with)
 
     def _require_recoverable(
@@ -157,16 +157,16 @@ class KeyChanging:
         _require_recovery_key(record, history, recovery_key)
         if not 0 <= stolen_from <= record.head.sequence_number + 1:
             raise UsageError(f"'{record.name}' has blocks 0 to {record.head.sequence_number}; name one of them")
-        require_newest_signed_here(self.chains, self.documents, self.keys, record.id, record.head)
+        require_newest_signed_here(self.store, self.keys, record.id, record.head)
         return history
 
     def _open(self, record: DatasetRecord) -> tuple[DatasetRecord, PrivateKey, KnownKeys]:
         record = self._read_again(record)
-        return (record, *KeyLogs(self.chains, self.documents).get_signing_key(record.id, self.keys))
+        return (record, *KeyLogs(self.store).get_signing_key(record.id, self.keys))
 
     def _read_again(self, record: DatasetRecord) -> DatasetRecord:
         """Return the record as it is now: a running node may have written since it was read."""
-        found = self.chains.find_dataset(record.id)
+        found = self.store.find_dataset(record.id)
         if found is None or found.origin is not Origin.OWN:
             raise UsageError(f"'{record.name}' is not this node's own: only its owner changes its keys")
         return found
@@ -190,7 +190,7 @@ class KeyChanging:
 
     def _signed_here(self, event: KeyEvent) -> bool:
         number, key = event.first_sequence_number, event.new_key
-        block = None if number is None else self.chains.find_block_by_number(event.dataset_id, number)
+        block = None if number is None else self.store.find_block_by_number(event.dataset_id, number)
         if block is None or block.signature is None or key is None:
             return False
         signature, number = block.signature, block.sequence_number
@@ -227,8 +227,8 @@ class KeyChanging:
         now: Timestamp,
         new: PrivateKey | None,
     ) -> KeyEvent:
-        change = KeyLogs(self.chains, self.documents).change_of(before.extend(raw), (raw,), known.kept, now)
-        self.documents.add_key_events(
+        change = KeyLogs(self.store).change_of(before.extend(raw), (raw,), known.kept, now)
+        self.store.add_key_events(
             replace(
                 change,
                 expected_head=record.head.hash,

@@ -9,9 +9,11 @@ from typing import Final
 
 from odf_node.errors import FrozenDatasetError, UsageError
 from odf_node.keys.logs import MAX_PROOFS, KeyLogs
-from odf_node.ports import DatasetRecord, DocumentKind, EvidenceDocument, KeyNotFoundError, KeyStore
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore
+from odf_node.ports.keys import KeyStore
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import KeyNotFoundError
+from odf_node.records.evidence import DocumentKind, EvidenceDocument
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, EquivocationProof, check_equivocation
 from odf_protocol.errors import OdfError
@@ -39,8 +41,7 @@ class Dispute:
 class Disputes:
     """What is proved against datasets, over one store."""
 
-    chains: ChainStore
-    documents: DocumentStore
+    store: MetadataStore
 
     def learn(self, raws: Iterable[bytes], dataset_id: DatasetId, *, now: Timestamp) -> int:
         """Keep the proofs and settlements about a dataset among what somebody passed on; say how many are new.
@@ -53,9 +54,9 @@ class Disputes:
     def list_disputes(self, dataset_id: DatasetId) -> list[Dispute]:
         """List what is proved about a dataset; everything is checked again."""
         settlements = self.list_settlements(dataset_id)
-        keys = KeyLogs(self.chains, self.documents).get_history(dataset_id)
+        keys = KeyLogs(self.store).get_history(dataset_id)
         found = []
-        for document in self.documents.iter_documents(dataset_id, DocumentKind.EQUIVOCATION):
+        for document in self.store.iter_documents(dataset_id, DocumentKind.EQUIVOCATION):
             proof = check_equivocation(document.raw)
             kept = find_kept_history(proof, settlements)
             found.append(Dispute(proof, kept, document.received_at, excuses(keys, proof)))
@@ -63,14 +64,12 @@ class Disputes:
 
     def list_settlements(self, dataset_id: DatasetId) -> list[Settlement]:
         """List the owner's decisions about a dataset."""
-        return [
-            decode_settlement(item.raw) for item in self.documents.iter_documents(dataset_id, DocumentKind.SETTLEMENT)
-        ]
+        return [decode_settlement(item.raw) for item in self.store.iter_documents(dataset_id, DocumentKind.SETTLEMENT)]
 
     def documents_about(self, dataset_id: DatasetId) -> tuple[bytes, ...]:
         """Return proofs and settlements as they came, to be passed on."""
         kinds = (DocumentKind.EQUIVOCATION, DocumentKind.SETTLEMENT)
-        return tuple(item.raw for kind in kinds for item in self.documents.iter_documents(dataset_id, kind))
+        return tuple(item.raw for kind in kinds for item in self.store.iter_documents(dataset_id, kind))
 
     def find_obstacle(
         self, dataset_id: DatasetId, hashes: Mapping[int, Multihash] | None = None, *, name: str | None = None
@@ -120,7 +119,7 @@ class Disputes:
             UsageError: Nothing is open, or the history held here is neither of the two.
             KeyNotFoundError: The dataset is somebody else's.
         """
-        KeyLogs(self.chains, self.documents).get_signing_key(record.id, keys)
+        KeyLogs(self.store).get_signing_key(record.id, keys)
         disputes = [dispute for dispute in self.list_disputes(record.id) if not dispute.is_void]
         open_ones = [dispute.proof for dispute in disputes if dispute.kept is None]
         if not open_ones:
@@ -140,13 +139,13 @@ class Disputes:
             if here not in {proof.first, proof.second}:
                 raise UsageError(f"the history held here has neither of the two blocks {proof.position} of the proof")
             raw = sign_settlement(key.seed, proof, keeps=here, reason=reason, time=now)
-            self.documents.put_document(EvidenceDocument(DocumentKind.SETTLEMENT, record.id, raw, now))
+            self.store.put_document(EvidenceDocument(DocumentKind.SETTLEMENT, record.id, raw, now))
             settled.append(decode_settlement(raw))
         return settled
 
     def _learn_one(self, raw: bytes, dataset_id: DatasetId, now: Timestamp) -> bool:
         kind = DocumentKind.EQUIVOCATION if _is_proof(raw) else DocumentKind.SETTLEMENT
-        known = list(self.documents.iter_documents(dataset_id, kind))
+        known = list(self.store.iter_documents(dataset_id, kind))
         if any(item.raw == raw for item in known):
             return False
         try:
@@ -155,9 +154,7 @@ class Disputes:
         except OdfError:
             return False
         # EQUIV-8: what some key signed twice concerns a dataset only if the key speaks for it.
-        if about.dataset_id != dataset_id or not _concerns(
-            KeyLogs(self.chains, self.documents).get_history(dataset_id), about
-        ):
+        if about.dataset_id != dataset_id or not _concerns(KeyLogs(self.store).get_history(dataset_id), about):
             return False
         if isinstance(about, EquivocationProof) and any(
             about.shows_the_same(check_equivocation(item.raw)) for item in known
@@ -169,7 +166,7 @@ class Disputes:
             has_room = len(known) < MAX_PROOFS or self._freezes_anew(about)
         if not has_room:
             return False
-        return self.documents.put_document(EvidenceDocument(kind, dataset_id, raw, now))
+        return self.store.put_document(EvidenceDocument(kind, dataset_id, raw, now))
 
     def _freezes_anew(self, proof: EquivocationProof) -> bool:
         """Say whether a dataset that is followed would be frozen by a proof (EQUIV-10).
@@ -182,9 +179,9 @@ class Disputes:
         return is_open and all(dispute.is_void or dispute.kept is not None for dispute in known)
 
     def _held_at(self, dataset_id: DatasetId, position: int) -> Multihash | None:
-        if self.chains.find_dataset(dataset_id) is None:
+        if self.store.find_dataset(dataset_id) is None:
             return None
-        stored = self.chains.find_block_by_number(dataset_id, position)
+        stored = self.store.find_block_by_number(dataset_id, position)
         return None if stored is None else stored.hash
 
 

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from odf_node.errors import RestoredBackupError
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import Head, KeyLogMovedError, SeenHead, SignedHead
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore
 from odf_node.ports.keys import SignedMarks
+from odf_node.records.datasets import SignedHead
+from odf_node.records.errors import KeyLogMovedError
+from odf_node.records.evidence import SeenHead
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, block_statement, prove_equivocation
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
+from odf_protocol.head import Head
 from odf_protocol.heads import SignedHead as HeadDocument
 from odf_protocol.heads import decode_signed_head, verify_head
 from odf_protocol.key_history import KeyHistory
@@ -29,8 +31,7 @@ from odf_protocol.timestamp import Timestamp
 class Freshness:
     """What is known about the newest heads, over one store."""
 
-    chains: ChainStore
-    documents: DocumentStore
+    store: MetadataStore
 
     def learn(self, raw: bytes, dataset_id: DatasetId, *, source: str, now: Timestamp) -> bool:
         """Remember a signed head that somebody showed, if it is the newest; one that contradicts freezes the dataset.
@@ -39,17 +40,17 @@ class Freshness:
             Whether anything new was learned; False too for what is no head of this dataset.
         """
         try:
-            head = verify_head(raw, dataset_id, keys=KeyLogs(self.chains, self.documents).get_history(dataset_id))
+            head = verify_head(raw, dataset_id, keys=KeyLogs(self.store).get_history(dataset_id))
         except OdfError:
             return False
-        seen = self.documents.find_seen_head(dataset_id)
+        seen = self.store.find_seen_head(dataset_id)
         if seen is not None and (seen.sequence_number, seen.block_hash) != (head.sequence_number, head.block_hash):
             self._prove(EquivocationKind.HEADS, head, seen.raw, now)
             # It may have come before the block of its number did.
             self._compare_with_held(decode_signed_head(seen.raw), now)
         self._compare_with_held(head, now)
         self._keep_renewal(head, now)
-        return self.documents.put_seen_head(
+        return self.store.put_seen_head(
             SeenHead(
                 dataset_id=dataset_id,
                 sequence_number=head.sequence_number,
@@ -67,9 +68,7 @@ class Freshness:
         doubts = []
         if signed_head is not None:
             try:
-                head = verify_head(
-                    signed_head, dataset_id, keys=KeyLogs(self.chains, self.documents).get_history(dataset_id)
-                )
+                head = verify_head(signed_head, dataset_id, keys=KeyLogs(self.store).get_history(dataset_id))
             except OdfError:
                 head = None  # the gate says what is wrong with it
             if head is not None and head.is_expired(now):
@@ -79,14 +78,14 @@ class Freshness:
                 )
             elif head is not None and head.time > Timestamp(now.seconds + MAX_SKEW_S):
                 doubts.append(f"the signed head says it was signed at {head.time}, which has not come yet (HEAD-5)")
-        seen = self.documents.find_seen_head(dataset_id)
+        seen = self.store.find_seen_head(dataset_id)
         if seen is not None and seen.sequence_number > offered.sequence_number:
             doubts.append(
                 f"the peer shows block {offered.sequence_number} as the newest; {seen.source} showed a signed head "
                 f"of block {seen.sequence_number} at {seen.seen_at}: newer blocks are withheld, or the peer is behind "
                 "(HEAD-8)"
             )
-        record = self.chains.find_dataset(dataset_id)
+        record = self.store.find_dataset(dataset_id)
         if record is not None and record.head.sequence_number > offered.sequence_number:
             doubts.append(
                 f"the peer went back to block {offered.sequence_number}; block {record.head.sequence_number} is held "
@@ -96,9 +95,9 @@ class Freshness:
 
     def _compare_with_held(self, head: HeadDocument, now: Timestamp) -> None:
         """Hold a head against the block of its number that is held: its signature is enough for a proof."""
-        if self.chains.find_dataset(head.dataset_id) is None:
+        if self.store.find_dataset(head.dataset_id) is None:
             return
-        held = self.chains.find_block_by_number(head.dataset_id, head.sequence_number)
+        held = self.store.find_block_by_number(head.dataset_id, head.sequence_number)
         if held is not None and held.hash != head.block_hash and held.signature is not None:
             said = block_statement(head.dataset_id, held.sequence_number, held.hash, head.signer, held.signature)
             self._prove(EquivocationKind.HEAD_AND_BLOCK, head, said, now)
@@ -108,22 +107,22 @@ class Freshness:
             proof = prove_equivocation(kind, head.raw, other)
         except (MalformedError, RejectedError):
             return  # of different numbers: whether they contradict is known when the blocks are
-        Disputes(self.chains, self.documents).learn([proof.raw], head.dataset_id, now=now)
+        Disputes(self.store).learn([proof.raw], head.dataset_id, now=now)
 
     def _keep_renewal(self, head: HeadDocument, now: Timestamp) -> None:
         """Keep a newer document about the block that is the head here: its expiry counts from now on."""
-        held = self.chains.find_dataset(head.dataset_id)
+        held = self.store.find_dataset(head.dataset_id)
         if held is None or held.head != Head(head.sequence_number, head.block_hash):
             return
-        kept = self.documents.find_signed_head(head.dataset_id)
+        kept = self.store.find_signed_head(head.dataset_id)
         if kept is None:
             return
-        log, known = KeyLogs(self.chains, self.documents).read(head.dataset_id), decode_signed_head(kept.raw)
+        log, known = KeyLogs(self.store).read(head.dataset_id), decode_signed_head(kept.raw)
         # A key that another one has followed takes no word back from that one, whatever time it says.
         if _rank(known, log.history, now) >= _rank(head, log.history, now):
             return
         with suppress(KeyLogMovedError):
-            self.documents.put_signed_head(SignedHead(head.dataset_id, held.head, head.raw), known_key_events=log.kept)
+            self.store.put_signed_head(SignedHead(head.dataset_id, held.head, head.raw), known_key_events=log.kept)
 
 
 def _rank(head: HeadDocument, history: KeyHistory, now: Timestamp) -> tuple[int, bool, Timestamp]:
@@ -136,9 +135,7 @@ MAX_SKEW_S = 300
 """How far another clock may be ahead before its heads are doubted.  # guess: far beyond what NTP leaves"""
 
 
-def require_newest(
-    chains: ChainStore, documents: DocumentStore, keys: SignedMarks, dataset_id: DatasetId, head: Head
-) -> None:
+def require_newest(store: MetadataStore, keys: SignedMarks, dataset_id: DatasetId, head: Head) -> None:
     """Stop a publisher whose home is a restored backup before it signs a second history (HEAD-9).
 
     Two memories speak: the newest head that anybody showed, and what was signed last, blocks and key events, which is
@@ -147,22 +144,20 @@ def require_newest(
     Raises:
         RestoredBackupError: The chain or key log held here is behind what was published, or another one.
     """
-    require_newest_keys(keys, KeyLogs(chains, documents).get_history(dataset_id))
-    seen = documents.find_seen_head(dataset_id)
+    require_newest_keys(keys, KeyLogs(store).get_history(dataset_id))
+    seen = store.find_seen_head(dataset_id)
     memories = [] if seen is None else [(seen.sequence_number, seen.block_hash, f"{seen.source} shows")]
-    _require_memories(chains, dataset_id, head, memories, keys)
+    _require_memories(store, dataset_id, head, memories, keys)
 
 
-def require_newest_signed_here(
-    chains: ChainStore, documents: DocumentStore, keys: SignedMarks, dataset_id: DatasetId, head: Head
-) -> None:
+def require_newest_signed_here(store: MetadataStore, keys: SignedMarks, dataset_id: DatasetId, head: Head) -> None:
     """Do the same by this machine's memory alone: what others show may be the words of a stolen key.
 
     Raises:
         RestoredBackupError: As ``require_newest``.
     """
-    require_newest_keys(keys, KeyLogs(chains, documents).get_history(dataset_id))
-    _require_memories(chains, dataset_id, head, [], keys)
+    require_newest_keys(keys, KeyLogs(store).get_history(dataset_id))
+    _require_memories(store, dataset_id, head, [], keys)
 
 
 def require_newest_keys(keys: SignedMarks, history: KeyHistory) -> None:
@@ -184,13 +179,17 @@ def require_newest_keys(keys: SignedMarks, history: KeyHistory) -> None:
 
 
 def _require_memories(
-    chains: ChainStore, dataset_id: DatasetId, head: Head, memories: list[tuple[int, Multihash, str]], keys: SignedMarks
+    store: MetadataStore,
+    dataset_id: DatasetId,
+    head: Head,
+    memories: list[tuple[int, Multihash, str]],
+    keys: SignedMarks,
 ) -> None:
     last = keys.find_last_signed(dataset_id)
     if last is not None:
         memories.append((*last, "this machine remembers"))
     for number, block_hash, who in memories:
-        stored = chains.find_block_by_number(dataset_id, number) if number <= head.sequence_number else None
+        stored = store.find_block_by_number(dataset_id, number) if number <= head.sequence_number else None
         if stored is None or stored.hash != block_hash:
             raise RestoredBackupError(
                 f"{who} that this dataset's key signed block {number} ({block_hash.short}); the chain held here ends "

@@ -9,18 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from odf_node.ports import (
-    DatasetRecord,
-    DocumentKind,
-    EvidenceDocument,
-    KeyLogChange,
-    KeyLogMovedError,
-    KeyStore,
-    PrivateKey,
-    SigningKeyLostError,
-)
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore
+from odf_node.ports.keys import KeyStore, PrivateKey
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import KeyLogMovedError, SigningKeyLostError
+from odf_node.records.evidence import DocumentKind, EvidenceDocument, KeyLogChange
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, check_equivocation
 from odf_protocol.errors import OdfError, RejectedError
@@ -58,8 +51,7 @@ class OfferedKeys:
 class KeyLogs:
     """Key logs over one store."""
 
-    chains: ChainStore
-    documents: DocumentStore
+    store: MetadataStore
 
     def read(self, dataset_id: DatasetId) -> KnownKeys:
         """Return who speaks for a dataset as far as is known here; every event is checked again."""
@@ -106,7 +98,7 @@ class KeyLogs:
             if not found.new or known.kept + len(found.new) > MAX_KEPT_EVENTS:
                 return found
             try:
-                self.documents.add_key_events(self.change_of(found.history, found.new, known.kept, now))
+                self.store.add_key_events(self.change_of(found.history, found.new, known.kept, now))
             except KeyLogMovedError as error:
                 moved = error
                 continue
@@ -115,7 +107,7 @@ class KeyLogs:
 
     def change_of(self, history: KeyHistory, new: tuple[bytes, ...], known: int, now: Timestamp) -> KeyLogChange:
         """Put together what becomes true with new events: the pin follows, a void head is forgotten (KEY-16)."""
-        seen = self.documents.find_seen_head(history.dataset_id)
+        seen = self.store.find_seen_head(history.dataset_id)
         return KeyLogChange(
             dataset_id=history.dataset_id,
             raws=new,
@@ -162,10 +154,10 @@ class KeyLogs:
         """
         history = self.get_history(record.id)
         for each in history.recoveries:
-            last = self.chains.find_block_by_number(record.id, each.first_sequence_number - 1)
+            last = self.store.find_block_by_number(record.id, each.first_sequence_number - 1)
             if last is not None and last.hash != each.keeps:
                 return last.sequence_number
-            after = self.chains.find_block_by_number(record.id, each.first_sequence_number)
+            after = self.store.find_block_by_number(record.id, each.first_sequence_number)
             if after is not None and after.signature is not None:
                 try:
                     history.require_block(after.signature, after.sequence_number, after.hash)
@@ -178,12 +170,12 @@ class KeyLogs:
         events = [decode_key_event(raw) for raw in new]
         if any(event.change is KeyChange.RECOVERY for event in events):
             return  # says itself what becomes of such blocks (KEY-12)
-        record = self.chains.find_dataset(before.dataset_id) if events else None
+        record = self.store.find_dataset(before.dataset_id) if events else None
         for event in events:
             number = event.first_sequence_number
             if record is None or number is None or number > record.head.sequence_number:
                 continue
-            held = self.chains.find_block_by_number(record.id, number)
+            held = self.store.find_block_by_number(record.id, number)
             if held is None or held.signature is None:
                 continue
             signer = before.find_signer(held.signature, number, held.hash)
@@ -198,15 +190,15 @@ class KeyLogs:
     def _keep_proofs(self, dataset_id: DatasetId, found: KeyLogComparison, now: Timestamp) -> None:
         if not found.proofs:
             return
-        kept = [each.raw for each in self.documents.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)]
+        kept = [each.raw for each in self.store.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)]
         for proof in found.proofs:
             if proof.raw in kept or (len(kept) >= MAX_PROOFS and _has_open_log(kept, found.history)):
                 continue
-            self.documents.put_document(EvidenceDocument(DocumentKind.EQUIVOCATION, dataset_id, proof.raw, now))
+            self.store.put_document(EvidenceDocument(DocumentKind.EQUIVOCATION, dataset_id, proof.raw, now))
             kept.append(proof.raw)
 
     def _raws(self, dataset_id: DatasetId) -> list[bytes]:
-        return [item.raw for item in self.documents.iter_documents(dataset_id, DocumentKind.KEY_EVENT)]
+        return [item.raw for item in self.store.iter_documents(dataset_id, DocumentKind.KEY_EVENT)]
 
 
 def _has_open_log(proofs: Sequence[bytes], history: KeyHistory) -> bool:

@@ -10,9 +10,10 @@ from typing import Final
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import require_newest
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, Origin, SignedHead
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore
+from odf_node.ports.keys import KeyStore
+from odf_node.ports.objects import ObjectStore
+from odf_node.records.datasets import DatasetRecord, Origin, SignedHead
+from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.heads import Renewal, sign_head, verify_head
@@ -22,9 +23,7 @@ from odf_protocol.timestamp import Timestamp
 AFTER_FAILURE_S: Final = 60  # guess: what forbids it is mended by people
 
 
-def renew_head(
-    chains: ChainStore, documents: DocumentStore, keys: KeyStore, record: DatasetRecord, *, now: Timestamp, valid_s: int
-) -> None:
+def renew_head(store: MetadataStore, keys: KeyStore, record: DatasetRecord, *, now: Timestamp, valid_s: int) -> None:
     """Sign the head that is held as the newest once more, from now on and for ``valid_s`` seconds.
 
     Raises:
@@ -34,9 +33,9 @@ def renew_head(
         RestoredBackupError: The chain held here is behind what was published.
         KeyLogMovedError: The key was changed meanwhile; what the old one signed would count for the newest word.
     """
-    key, known = KeyLogs(chains, documents).get_signing_key(record.id, keys)
-    Disputes(chains, documents).require_undisputed(record.id, record.name)
-    require_newest(chains, documents, keys, record.id, record.head)
+    key, known = KeyLogs(store).get_signing_key(record.id, keys)
+    Disputes(store).require_undisputed(record.id, record.name)
+    require_newest(store, keys, record.id, record.head)
     raw = sign_head(
         key.seed,
         dataset_id=record.id,
@@ -45,7 +44,7 @@ def renew_head(
         time=now,
         expires=Timestamp(now.seconds + valid_s, now.nanoseconds),
     )
-    documents.put_signed_head(SignedHead(record.id, record.head, raw), known_key_events=known.kept)
+    store.put_signed_head(SignedHead(record.id, record.head, raw), known_key_events=known.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +62,7 @@ class HeadRenewal:
     Used by one thread at a time.
     """
 
-    chains: ChainStore
-    documents: DocumentStore
+    store: MetadataStore
     objects: ObjectStore
     keys: KeyStore
     _heads: dict[DatasetId, tuple[int, HeadDocument]] = field(default_factory=dict)
@@ -72,8 +70,8 @@ class HeadRenewal:
 
     def renew_due(self, rule: Renewal, now: Timestamp) -> list[Renewed]:
         """Sign what is due by ``rule`` at ``now``; a head that must not be signed is tried again after a minute."""
-        documents = self.documents.list_head_documents()
-        own = [one for one in self.chains.list_datasets() if one.published and one.origin is Origin.OWN]
+        documents = self.store.list_head_documents()
+        own = [one for one in self.store.list_datasets() if one.published and one.origin is Origin.OWN]
         due = [record for record in own if self._is_due(record, documents.get(record.id), rule, now)]
         return self._renew(due, documents, rule, now) if due else []
 
@@ -85,13 +83,11 @@ class HeadRenewal:
             return False  # a clock that is set back makes nobody wait longer
         known = self._heads.get(record.id)
         if known is None or known[0] != document:
-            signed = self.documents.find_signed_head(record.id)
+            signed = self.store.find_signed_head(record.id)
             if signed is None:
                 return False
             try:
-                head = verify_head(
-                    signed.raw, record.id, keys=KeyLogs(self.chains, self.documents).get_history(record.id)
-                )
+                head = verify_head(signed.raw, record.id, keys=KeyLogs(self.store).get_history(record.id))
             except OdfError:
                 return False  # signed by a key that another one has followed: who writes next signs anew
             known = self._heads[record.id] = (document, head)
@@ -105,7 +101,7 @@ class HeadRenewal:
             for record in due:
                 problem = None
                 try:
-                    renew_head(self.chains, self.documents, self.keys, record, now=now, valid_s=rule.valid_s)
+                    renew_head(self.store, self.keys, record, now=now, valid_s=rule.valid_s)
                 except OdfError as error:
                     problem = str(error)
                     self._failed[record.id] = (documents[record.id], now)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, KeyStore
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore
+from odf_node.ports.keys import KeyStore
+from odf_node.records.datasets import DatasetRecord
+from odf_node.store import MetadataStore
 from odf_protocol.block import decode_block
 from odf_protocol.key_history import KeyHistory, Recovery
 
@@ -18,12 +18,11 @@ MAX_LISTED_BLOCKS: Final = 1000
 class KeyReports:
     """Describes keys, from one store."""
 
-    chains: ChainStore
-    documents: DocumentStore
+    store: MetadataStore
 
     def describe(self, record: DatasetRecord, keys: KeyStore | None = None) -> dict[str, Any]:
         """Describe the keys of a dataset; with ``keys``, also which of them are in this home."""
-        logs = KeyLogs(self.chains, self.documents)
+        logs = KeyLogs(self.store)
         history = logs.get_history(record.id)
         periods = []
         for period in history.periods:
@@ -59,7 +58,7 @@ class KeyReports:
 
     def list_doubts(self, record: DatasetRecord) -> list[str]:
         """Say in sentences what whoever relies on a dataset must know of its keys; nothing where none was stolen."""
-        logs = KeyLogs(self.chains, self.documents)
+        logs = KeyLogs(self.store)
         doubts = list_key_doubts(logs.get_history(record.id), record)
         disowned = logs.find_disowned(record)
         if disowned is not None:
@@ -79,7 +78,7 @@ class KeyReports:
                     "hash": str(stored.hash),
                     "event": type(decode_block(stored.raw, expected_hash=stored.hash).event).__name__,
                 }
-                for stored in self.chains.iter_blocks(
+                for stored in self.store.iter_blocks(
                     record.id, after=first - 1, upto=min(upto, first + MAX_LISTED_BLOCKS - 1)
                 )
             ]

@@ -1,7 +1,5 @@
 """Gossip as the rest of the node sees it: who hears of items, where they are kept, how messages travel."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # the store implements these ports, and every command opens the store
@@ -51,25 +49,4 @@ class GossipTransport(Protocol):
             MalformedError: What came is no reply.
             RejectedError: The address must not be connected to.
         """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class KeptItem:
-    """An item as it is kept; read again, and so verified again, when the node starts."""
-
-    id: bytes
-    kind: str
-    raw: bytes
-
-
-class GossipItems(Protocol):
-    """What others said and is passed on, between runs."""
-
-    def change_gossip_items(self, added: Iterable[KeptItem], removed: Iterable[bytes]) -> None:
-        """Keep items and forget others by id; what is kept or unknown already changes nothing."""
-        ...
-
-    def list_gossip_items(self) -> tuple[KeptItem, ...]:
-        """Return all items, oldest first."""
         ...

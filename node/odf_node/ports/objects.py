@@ -239,7 +239,7 @@ class ObjectStore(StoredObjects, Protocol):
     def arrivals(self, dataset_id: DatasetId, brought_by: str, *, already: Callable[[Multihash], bool]) -> Arrivals:
         """Open what ``brought_by`` brings for a dataset; nobody else sees it. The caller holds a writing lease.
 
-        ``already`` says which objects the dataset has (``ObjectNames.has_dataset_object``).
+        ``already`` says which objects the dataset has (``MetadataStore.has_dataset_object``).
         """
         ...
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from odf_engines.stage_figures import StageFigures
-from odf_node.ports.datasets import DatasetRecord
+from odf_node.records.datasets import DatasetRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa

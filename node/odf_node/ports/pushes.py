@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from odf_node.ports.access import ReadGrants
-from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import PeerDataset, PeerHead
+from odf_node.records.access import ReadGrants
+from odf_node.records.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from odf_engines.ingest_parts import QuarantineReason
-from odf_node.ports.datasets import DatasetRecord
+from odf_node.records.datasets import DatasetRecord
 from odf_node.row_counts import RowCounts
 from odf_protocol.errors import OdfError, UnsupportedError
 from odf_protocol.timestamp import Timestamp
@@ -70,7 +70,7 @@ class RowIntake(Protocol):
 
         Raises:
             NoRowsTakenError: They cannot be read, or too many of them are bad.
-            KeyReusedError, KeyInUseError: See ``IngestStore``.
+            KeyReusedError, KeyInUseError: See ``MetadataStore``.
         """
         ...
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from odf_node.ports.datasets import DatasetRecord
+from odf_node.records.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odf_node.ports import StoredObjects
+from odf_node.ports.objects import StoredObjects
 from odf_node.rows.slice_process import ReadingLimits, SliceProcess
 from odf_node.threads import finish_in_thread
 from odf_node.turns import FairTurns, TurnLimits

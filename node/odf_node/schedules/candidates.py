@@ -10,9 +10,9 @@ from odf_node.datasets.declared_schedule import find_schedule
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UnknownDatasetError
 from odf_node.ingest.followed_rows import find_place
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import DatasetRecord, Origin
+from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.schedules.timetable import Candidate
+from odf_node.store import MetadataStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
@@ -27,12 +27,12 @@ from odf_protocol.transform_plan import input_ids
 class CandidateReader:
     """Reads chains that grew since it read them last; there may be ten thousand others."""
 
-    chains: ChainStore
+    store: MetadataStore
     _known: dict[DatasetId, tuple[Multihash, str, Candidate | None]] = field(default_factory=dict)
 
     def list_candidates(self) -> list[Candidate]:
         """List them, in the order of their names."""
-        records = [record for record in self.chains.list_datasets() if record.origin is Origin.OWN]
+        records = [record for record in self.store.list_datasets() if record.origin is Origin.OWN]
         self._known = {record.id: self._read(record) for record in records}
         return [candidate for _, _, candidate in self._known.values() if candidate is not None]
 
@@ -41,7 +41,7 @@ class CandidateReader:
         if known is not None and known[:2] == (record.head.hash, record.name):
             return known
         try:
-            candidate = self._candidate_of(record, load_view(self.chains, record.id))
+            candidate = self._candidate_of(record, load_view(self.store, record.id))
         except OdfError:
             candidate = None  # 'status' and 'verify' say what is wrong with it; it must not stop the others
         return record.head.hash, record.name, candidate
@@ -58,7 +58,7 @@ class CandidateReader:
         inputs = ()
         if followed is not None:
             with suppress(UnknownDatasetError):  # the pull says so
-                inputs = (get_dataset(self.chains, followed.name).id,)
+                inputs = (get_dataset(self.store, followed.name).id,)
         return Candidate(record.id, record.name, inputs, host, _schedule_of(record, view), scheme)
 
 

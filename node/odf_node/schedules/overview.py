@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from odf_node.configuration.declaration import Schedule
-from odf_node.ports.chains import ChainStore
 from odf_node.schedules.notes import ScheduleNotes
 from odf_node.schedules.standings import Standing
+from odf_node.store import MetadataStore
 from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
 
@@ -55,7 +55,7 @@ class ScheduleSummary:
 class ScheduleOverview:
     """The use case behind ``odf-node schedule``: reads what is noted, asks nobody, changes nothing."""
 
-    chains: ChainStore
+    store: MetadataStore
     notes: ScheduleNotes
 
     def list_datasets(self) -> list[ScheduledDataset]:
@@ -81,7 +81,7 @@ class ScheduleOverview:
 
     def _iter_datasets(self) -> Iterator[ScheduledDataset]:
         notes = self.notes
-        for record in self.chains.list_datasets() if notes.places else ():
+        for record in self.store.list_datasets() if notes.places else ():
             place = notes.places.get(record.id)
             if place is not None:
                 rest = notes.rests.get(place.host or "")

@@ -11,13 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from odf_node.datasets.chains import iter_decoded
-from odf_node.ports import Attestation, Head, KeyStore
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.keys import KeyStore
 from odf_node.ports.progress import Say, say_under
+from odf_node.records.evidence import Attestation
+from odf_node.store import MetadataStore
 from odf_node.trust.verifying import Finding
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.head import Head
 from odf_protocol.in_toto import BlockRef
 from odf_protocol.statements import decode_statement
 from odf_protocol.timestamp import Timestamp
@@ -54,9 +55,7 @@ def run_tasks(tasks: Sequence[Task], jobs: int, say: Say) -> Iterator[Finding]:
                 future.cancel()
 
 
-def publish_finding(
-    finding: Finding, chains: ChainStore, evidence: EvidenceStore, keys: KeyStore, *, now: Timestamp
-) -> bytes | None:
+def publish_finding(finding: Finding, store: MetadataStore, keys: KeyStore, *, now: Timestamp) -> bytes | None:
     """Sign what was found and keep it, so that whoever pulls the dataset from here gets it too (ATTEST-20).
 
     Blocks that were verified before without a statement are stated now, from memory (VERIFY-7).
@@ -78,10 +77,10 @@ def publish_finding(
         steps_in_range=finding.steps_in_range,
     )
     upto = finding.remembered_head
-    if finding.is_valid and checked.is_complete and upto is not None and _is_held(finding.dataset_id, upto, chains):
-        start = _find_unstated(finding.dataset_id, upto, DidKey(key.public_key()), chains, evidence)
+    if finding.is_valid and checked.is_complete and upto is not None and _is_held(finding.dataset_id, upto, store):
+        start = _find_unstated(finding.dataset_id, upto, DidKey(key.public_key()), store)
         if start is not None:
-            checked = _add(checked, _recount(finding.dataset_id, start, upto, chains))
+            checked = _add(checked, _recount(finding.dataset_id, start, upto, store))
             first, last = start, last or upto
     if first is None or last is None:
         return None
@@ -98,17 +97,15 @@ def publish_finding(
         time=now,
         partial=finding.partial,
     )
-    evidence.put_attestation(Attestation.of(decode_statement(raw), now))
+    store.put_attestation(Attestation.of(decode_statement(raw), now))
     return raw
 
 
-def _find_unstated(
-    dataset_id: DatasetId, upto: Head, node: DidKey, chains: ChainStore, evidence: EvidenceStore
-) -> Head | None:
+def _find_unstated(dataset_id: DatasetId, upto: Head, node: DidKey, store: MetadataStore) -> Head | None:
     """Return the first block, up to one, that no whole statement of this node is about, or None."""
     stated: list[tuple[int, int]] = []
-    for item in evidence.iter_attestations(dataset_id):
-        if item.attester == node and chains.find_block(dataset_id, item.last_block_hash) is not None:
+    for item in store.iter_attestations(dataset_id):
+        if item.attester == node and store.find_block(dataset_id, item.last_block_hash) is not None:
             said = decode_statement(item.raw)
             if isinstance(said, VerificationStatement) and said.problem is None and said.checked.is_complete:
                 stated.append((item.first_sequence_number, item.last_sequence_number))
@@ -118,14 +115,14 @@ def _find_unstated(
             following = max(following, last + 1)
     if following > upto.sequence_number:
         return None
-    stored = chains.find_block_by_number(dataset_id, following)
+    stored = store.find_block_by_number(dataset_id, following)
     return None if stored is None else Head(stored.sequence_number, stored.hash)
 
 
-def _recount(dataset_id: DatasetId, first: Head, last: Head, chains: ChainStore) -> Checked:
+def _recount(dataset_id: DatasetId, first: Head, last: Head, store: MetadataStore) -> Checked:
     """Count what was checked of remembered blocks: everything."""
     slices = rows = steps = 0
-    for block in iter_decoded(chains, dataset_id, after=first.sequence_number - 1, upto=last.sequence_number):
+    for block in iter_decoded(store, dataset_id, after=first.sequence_number - 1, upto=last.sequence_number):
         if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data is not None:
             interval = block.event.new_data.offset_interval
             slices, rows = slices + 1, rows + interval.row_count
@@ -151,7 +148,7 @@ def _add(one: Checked, other: Checked) -> Checked:
     )
 
 
-def _is_held(dataset_id: DatasetId, head: Head, chains: ChainStore) -> bool:
+def _is_held(dataset_id: DatasetId, head: Head, store: MetadataStore) -> bool:
     """Say whether the blocks that were verified are those held here; an address may have shown others."""
-    stored = chains.find_block(dataset_id, head.hash)
+    stored = store.find_block(dataset_id, head.hash)
     return stored is not None and stored.sequence_number == head.sequence_number

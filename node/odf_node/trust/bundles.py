@@ -9,9 +9,9 @@ from typing import Final
 from odf_node.acceptance.refusals import KEY_LOG_FILE, Refusals
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, DocumentKind
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore, EvidenceStore
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.evidence import DocumentKind
+from odf_node.store import MetadataStore
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import block_statement
@@ -36,28 +36,24 @@ _SORTS = {
 class Bundles:
     """Gathers what is kept, from one store."""
 
-    chains: ChainStore
-    documents: DocumentStore
-    evidence: EvidenceStore
+    store: MetadataStore
 
     def about_dataset(self, record: DatasetRecord) -> list[BundleDocument]:
         """Gather proofs, decisions of the owner, signed heads, statements, and the signatures of disputed blocks."""
         found = [
             BundleDocument(sort, item.raw)
             for kind, sort in _SORTS.items()
-            for item in self.documents.iter_documents(record.id, kind)
+            for item in self.store.iter_documents(record.id, kind)
         ]
-        found += [BundleDocument(DocumentSort.SIGNED_HEAD, h.raw) for h in self.documents.iter_signed_heads(record.id)]
-        seen = self.documents.find_seen_head(record.id)
+        found += [BundleDocument(DocumentSort.SIGNED_HEAD, h.raw) for h in self.store.iter_signed_heads(record.id)]
+        seen = self.store.find_seen_head(record.id)
         if seen is not None:
             found.append(BundleDocument(DocumentSort.SIGNED_HEAD, seen.raw))
-        found += [
-            BundleDocument(DocumentSort.STATEMENT, item.raw) for item in self.evidence.iter_attestations(record.id)
-        ]
-        for dispute in Disputes(self.chains, self.documents).list_disputes(record.id):
-            stored = self.chains.find_block_by_number(record.id, dispute.proof.position)
+        found += [BundleDocument(DocumentSort.STATEMENT, item.raw) for item in self.store.iter_attestations(record.id)]
+        for dispute in Disputes(self.store).list_disputes(record.id):
+            stored = self.store.find_block_by_number(record.id, dispute.proof.position)
             if stored is not None and stored.signature is not None:
-                keys = KeyLogs(self.chains, self.documents).get_history(record.id)
+                keys = KeyLogs(self.store).get_history(record.id)
                 found.append(_block_statement(keys, stored.raw, stored.signature))
         return found
 
@@ -88,7 +84,7 @@ class Bundles:
             dataset_id = event.dataset_id if isinstance(event, Seed) else dataset_id
             if dataset_id is not None and signature is not None:
                 try:
-                    yield _block_statement(KeyLogs(self.chains, self.documents).get_history(dataset_id), raw, signature)
+                    yield _block_statement(KeyLogs(self.store).get_history(dataset_id), raw, signature)
                 except ValueError:
                     continue
 

@@ -9,13 +9,12 @@ from odf_node.datasets.presence import Presence
 from odf_node.derive.grading import describe_reach
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.reports import KeyReports
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import Acceptance, CommitStore
-from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.engines import EngineShelf
-from odf_node.ports.evidence import Attestation, DocumentStore, EvidenceStore
-from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import StoredObjects
+from odf_node.records.commits import Acceptance
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.evidence import Attestation
+from odf_node.store import MetadataStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +51,22 @@ class TrustGrounds:
 class GroundsReader:
     """The use case behind ``odf-node inspect trust``."""
 
-    chains: ChainStore
-    commits: CommitStore
-    documents: DocumentStore
-    evidence: EvidenceStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: StoredObjects
     shelf: EngineShelf
 
     def read(self, record: DatasetRecord) -> TrustGrounds:
         """Collect what is known."""
-        unchecked = find_unchecked(self.commits, record)
-        obstacle = Disputes(self.chains, self.documents).find_obstacle(record.id, name=record.name)
-        doubts = KeyReports(self.chains, self.documents).list_doubts(record)
+        unchecked = find_unchecked(self.store, record)
+        obstacle = Disputes(self.store).find_obstacle(record.id, name=record.name)
+        doubts = KeyReports(self.store).list_doubts(record)
         return TrustGrounds(
             record,
-            describe_reach(record, self.chains, self.shelf),
-            find_partial(self.chains, record),
-            len(Presence(self.object_names, self.objects).find_absent(record)),
+            describe_reach(record, self.store, self.shelf),
+            find_partial(self.store, record),
+            len(Presence(self.store, self.objects).find_absent(record)),
             unchecked.what if unchecked else (),
             (*((obstacle,) if obstacle else ()), *doubts),
-            tuple(self.commits.iter_acceptances(record.id)),
-            tuple((each, describe_attestation(each.raw)) for each in self.evidence.iter_attestations(record.id)),
+            tuple(self.store.iter_acceptances(record.id)),
+            tuple((each, describe_attestation(each.raw)) for each in self.store.iter_attestations(record.id)),
         )

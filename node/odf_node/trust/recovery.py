@@ -9,13 +9,14 @@ from odf_node.commit_point import commit_with_objects
 from odf_node.datasets.chains import load_view
 from odf_node.errors import ForeignKeyError, UsageError
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import Commit, DatasetRecord, KeyStore, ObjectStore, Origin
 from odf_node.ports.block_stage import OfferedBlock
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
-from odf_node.ports.evidence import DocumentStore
+from odf_node.ports.keys import KeyStore
+from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import UNHEARD
+from odf_node.records.commits import Commit
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.store import MetadataStore
 from odf_node.threads import finish_in_thread
 from odf_protocol.block_traits import CHECKPOINT, ROWS
 from odf_protocol.chain.stored_state import decode_state, encode_state
@@ -30,9 +31,7 @@ from odf_protocol.timestamp import Timestamp
 class Recovery:
     """Takes blocks that this node's own key signed back from a peer that kept them."""
 
-    chains: ChainStore
-    commits: CommitStore
-    documents: DocumentStore
+    store: MetadataStore
     objects: ObjectStore
     keys: KeyStore
 
@@ -54,12 +53,12 @@ class Recovery:
         """
         if record.origin is not Origin.OWN:
             raise UsageError(f"'{record.name}' is not this node's own; pull it")
-        had = KeyLogs(self.chains, self.documents).read(record.id).kept
+        had = KeyLogs(self.store).read(record.id).kept
         key_events = await peer.list_key_events()
         if not lost_keys:
             self._require_own(record, key_events)
-        await finish_in_thread(lambda: KeyLogs(self.chains, self.documents).learn(record.id, key_events, now=now))
-        known = KeyLogs(self.chains, self.documents).read(record.id)
+        await finish_in_thread(lambda: KeyLogs(self.store).learn(record.id, key_events, now=now))
+        known = KeyLogs(self.store).read(record.id)
         offered = await peer.get_head()
         if offered.signed_head is None:
             raise RejectedError("HEAD-9 missing-blocks-are-signed", expected="a signed head", found="none")
@@ -70,12 +69,12 @@ class Recovery:
             raise UsageError(f"the peer holds nothing that is newer than block {record.head.sequence_number}")
         packed = [block async for block in peer.iter_blocks(after=record.head, upto=offered.head)]
         blocks = [OfferedBlock(block.raw, block.signature, block.replay_record) for block in packed]
-        _, state = self.chains.get_chain_state(record.id)
+        _, state = self.store.get_chain_state(record.id)
         chain = check_chain(
             blocks,
             keys=known.history,
             state=decode_state(state),
-            before=load_view(self.chains, record.id, upto=record.head.sequence_number),
+            before=load_view(self.store, record.id, upto=record.head.sequence_number),
             signed=True,
         )
         if chain.last.hash != head.block_hash:
@@ -95,7 +94,7 @@ class Recovery:
                 signed_head=offered.signed_head,
                 known_key_events=known.kept,
             )
-            recovered = await finish_in_thread(lambda: commit_with_objects(self.commits, self.objects, commit, {}))
+            recovered = await finish_in_thread(lambda: commit_with_objects(self.store, self.objects, commit, {}))
         self.keys.note_signed(record.id, recovered.head.sequence_number, recovered.head.hash)
         return recovered
 
@@ -104,7 +103,7 @@ class Recovery:
 
         Ours is a key that is in this home, and any that this machine remembers to have made an event for (KEY-19).
         """
-        known = {event.hash for event in KeyLogs(self.chains, self.documents).get_history(record.id).events}
+        known = {event.hash for event in KeyLogs(self.store).get_history(record.id).events}
         remembered = self.keys.find_last_key_event(record.id)
         foreign: KeyEvent | None = None
         for event in map(decode_key_event, raws):

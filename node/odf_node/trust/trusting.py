@@ -17,12 +17,9 @@ from odf_node.errors import UnknownDatasetError
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.keys.reports import KeyReports
-from odf_node.ports import DatasetRecord, KeyStore, Origin
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
-from odf_node.ports.evidence import DocumentStore, EvidenceStore
-from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.peers import PeerStore
+from odf_node.ports.keys import KeyStore
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.store import MetadataStore
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
@@ -72,12 +69,7 @@ class Change:
 class TrustReport:
     """The use case behind ``odf-node trust``: reads, decides, changes nothing."""
 
-    chains: ChainStore
-    commits: CommitStore
-    documents: DocumentStore
-    evidence: EvidenceStore
-    object_names: ObjectNames
-    peers: PeerStore
+    store: MetadataStore
     engines: EngineHost
     keys: KeyStore
     refusals: Refusals
@@ -86,29 +78,29 @@ class TrustReport:
     def stand(self, record: DatasetRecord, policies: PolicySet | None = None) -> Standing:
         """Say how a dataset stands under policies (None: those in force), from what is known about it today."""
         rule, decision = self._judge(record, policies or self.policies)
-        return Standing(record, rule, decision, find_partial(self.chains, record))
+        return Standing(record, rule, decision, find_partial(self.store, record))
 
     def _judge(self, record: DatasetRecord, policies: PolicySet) -> tuple[AcceptRule, Decision]:
-        obstacle = Disputes(self.chains, self.documents).find_obstacle(record.id, name=record.name)
+        obstacle = Disputes(self.store).find_obstacle(record.id, name=record.name)
         if obstacle is not None:
             return AcceptRule(name="EQUIV-9"), Decision(False, None, False, obstacle)
         if record.origin is Origin.OWN:
             return AcceptRule(name="own"), Decision(True, Trust.OWN, False, "written by this node")
         rule = policies.find_rule(record.name, record.id, record.origin_url or "")
         try:
-            KeyLogs(self.chains, self.documents).require_kept(record)
+            KeyLogs(self.store).require_kept(record)
         except RejectedError as error:
             return AcceptRule(name="KEY-14"), Decision(False, None, False, str(error))
         signed = record.pinned_key is not None
         try:
-            keys = KeyLogs(self.chains, self.documents).get_history(record.id)
-            chain = check_stored(self.chains, self.evidence, record, keys=keys, signed=signed)
+            keys = KeyLogs(self.store).get_history(record.id)
+            chain = check_stored(self.store, record, keys=keys, signed=signed)
         except OdfError as error:
             return rule, Decision(False, None, False, f"what is held is damaged: {error}")
         key = self.keys.find_node_key()
-        others = Statements(self.chains, self.evidence, policies, DidKey(key.public_key()) if key else None)
+        others = Statements(self.store, policies, DidKey(key.public_key()) if key else None)
         witnesses = others.witnesses(chain, ())
-        ports = chain, self.chains, self.object_names, self.engines
+        ports = chain, self.store, self.engines
         proof = gather_proof(*ports, signed=signed, witnesses=witnesses, with_digests=bool(rule.engines))
         if record.trust is Trust.REEXECUTED:
             # It was done; that inputs have gone since takes nothing away.
@@ -116,7 +108,7 @@ class TrustReport:
         named = policies.names_identity(record.id)
         proof = replace(proof, is_new=not named, identity_named=named)
         # Of files that nobody looked at nothing is claimed, whatever the rule would say of them.
-        unchecked = find_unchecked(self.commits, record)
+        unchecked = find_unchecked(self.store, record)
         if unchecked is None:
             return rule, decide(rule, proof)
         return rule, decide_on_metadata(rule, proof, has_files=unchecked.has_files)
@@ -124,7 +116,7 @@ class TrustReport:
     def list_changes(self, policies: PolicySet) -> list[Change]:
         """Find the datasets that other policies would judge otherwise."""
         changes = []
-        for record in self.chains.list_datasets():
+        for record in self.store.list_datasets():
             before, after = self.stand(record), self.stand(record, policies)
             if (before.decision.accepted, before.decision.ground) != (after.decision.accepted, after.decision.ground):
                 changes.append(Change(before, after))
@@ -134,20 +126,20 @@ class TrustReport:
         """Give everything that is known about what a dataset rests on, as plain values."""
         return {
             **self.stand(record).to_json(),
-            "query": describe_reach(record, self.chains, self.engines.shelf),
+            "query": describe_reach(record, self.store, self.engines.shelf),
             "origin": record.origin_url,
             "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
-            "keyWarnings": KeyReports(self.chains, self.documents).list_doubts(record),
+            "keyWarnings": KeyReports(self.store).list_doubts(record),
             "acceptances": [
                 {"head": str(item.head.hash), "source": item.source_url, **describe_acceptance(item)}
-                for item in self.commits.iter_acceptances(record.id)
+                for item in self.store.iter_acceptances(record.id)
             ],
             "statements": list(self._iter_statements([record], lambda _key: True)),
         }
 
     def describe_auditor(self, auditor: Auditor) -> dict[str, Any]:
         """Say what an auditor stated about datasets held here, and what would change without it."""
-        records = self.chains.list_datasets()
+        records = self.store.list_datasets()
         return {
             "auditor": auditor.name,
             "key": str(auditor.key),
@@ -161,12 +153,12 @@ class TrustReport:
         below = url.rstrip("/")
         peers = [
             {"url": p.url, "nodeKey": str(p.node_key) if p.node_key else None, "firstSeen": str(p.first_seen)}
-            for p in self.peers.list_peers()
+            for p in self.store.list_peers()
             if p.url == below or p.url.startswith(below + "/")
         ]
         taken: list[dict[str, Any]] = []
-        for record in self.chains.list_datasets():
-            for item in self.commits.iter_acceptances(record.id):
+        for record in self.store.list_datasets():
+            for item in self.store.iter_acceptances(record.id):
                 source = without_mark(item.source_url or "")
                 if source == below or source.startswith(below + "/"):
                     taken.append({"dataset": record.name, **describe_acceptance(item)})
@@ -197,7 +189,7 @@ class TrustReport:
         self, records: "list[DatasetRecord] | tuple[DatasetRecord, ...]", wanted: Callable[[DidKey], bool]
     ) -> Iterator[dict[str, Any]]:
         for record in records:
-            for item in self.evidence.iter_attestations(record.id):
+            for item in self.store.iter_attestations(record.id):
                 if wanted(item.attester):
                     known = self.policies.find_auditor(item.attester)
                     yield {

@@ -33,11 +33,11 @@ from odf_node.datasets.presence import Presence
 from odf_node.derive.replaying import Replayer
 from odf_node.engines.sessions import EngineHost
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, Head, ObjectStore, Origin, Verified
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.evidence import DocumentStore, EvidenceStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import ObjectStore
 from odf_node.ports.progress import Count, Say
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.records.evidence import Verified
+from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol import block_traits as traits
 from odf_protocol.chain.stored_state import decode_state, encode_state
@@ -46,6 +46,7 @@ from odf_protocol.divergence import Cause, Divergence
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import CorruptError, NotFoundError, OdfError, RejectedError, UnavailableError
 from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.head import Head
 from odf_protocol.heads import verify_head
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -170,10 +171,7 @@ class Finding:
 class Verifier:
     """The use case behind ``odf-node verify``."""
 
-    chains: ChainStore
-    documents: DocumentStore
-    evidence: EvidenceStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: ObjectStore
     engines: EngineHost
     now: Callable[[], Timestamp]
@@ -184,14 +182,14 @@ class Verifier:
 
         def visit(record: DatasetRecord) -> None:
             if recursive and record.kind is DatasetKind.DERIVATIVE:
-                transform = load_view(self.chains, record.id).transform
+                transform = load_view(self.store, record.id).transform
                 for dataset_id in input_ids(transform) if transform else ():
-                    source = self.chains.find_dataset(dataset_id)
+                    source = self.store.find_dataset(dataset_id)
                     if source is not None and source.id not in chosen:
                         visit(source)
             chosen.setdefault(record.id, record)
 
-        for record in select_datasets(self.chains, patterns):
+        for record in select_datasets(self.store, patterns):
             visit(record)
         return list(chosen.values())
 
@@ -216,8 +214,8 @@ class Verifier:
             EngineError: The engine failed for reasons that say nothing about the dataset.
         """
         options = options or VerifyOptions(replay=replay, everything=True)
-        Presence(self.object_names, self.objects).require(record)
-        signed_head = self.documents.find_signed_head(record.id)
+        Presence(self.store, self.objects).require(record)
+        signed_head = self.store.find_signed_head(record.id)
         # What began without signatures may have gained a signed head since; its first blocks stay unsigned.
         signed = signed_head is not None and (record.origin is Origin.OWN or record.pinned_key is not None)
         is_derivative = record.kind is DatasetKind.DERIVATIVE
@@ -232,11 +230,11 @@ class Verifier:
             replayed_steps=None,
             remembered=after + 1,
             remembered_head=known.head if known is not None and known.replayed else None,
-            partial=find_partial(self.chains, record),
+            partial=find_partial(self.store, record),
         )
         chain: CheckedChain | None = None
         try:
-            keys = KeyLogs(self.chains, self.documents).get_history(record.id)
+            keys = KeyLogs(self.store).get_history(record.id)
             if signed_head is not None:
                 verify_head(signed_head.raw, record.id, keys=keys)
             if known is not None:
@@ -245,9 +243,7 @@ class Verifier:
             while after < record.head.sequence_number:
                 upto = min(after + PIECE_BLOCKS, record.head.sequence_number)
                 chain = None
-                chain = check_stored(
-                    self.chains, self.evidence, record, keys=keys, signed=signed, state=state, upto=upto
-                )
+                chain = check_stored(self.store, record, keys=keys, signed=signed, state=state, upto=upto)
                 finding = self._check_piece(record, chain, finding, options, say)
                 state, after = chain.state, upto
                 if options.sample is None:
@@ -268,20 +264,20 @@ class Verifier:
         return finding
 
     def _recall(self, record: DatasetRecord, *, replay: bool) -> Verified | None:
-        known = self.evidence.find_verified(record.id)
+        known = self.store.find_verified(record.id)
         if known is None or (replay and not known.replayed):
             return None
-        held = self.chains.find_block_by_number(record.id, known.head.sequence_number)
+        held = self.store.find_block_by_number(record.id, known.head.sequence_number)
         return known if held is not None and held.hash == known.head.hash else None
 
     def _remember(self, record: DatasetRecord, chain: CheckedChain, *, replayed: bool) -> None:
         # It saves time alone: where there is no room for it, all is looked at again the next time.
         with suppress(UnavailableError):
-            self.evidence.put_verified(Verified(record.id, chain.last, replayed, encode_state(chain.state), self.now()))
+            self.store.put_verified(Verified(record.id, chain.last, replayed, encode_state(chain.state), self.now()))
 
     def _look_for_files(self, record: DatasetRecord, upto: int) -> None:
         """Check that the files of remembered blocks are there with their size; their bytes were read before."""
-        for block in iter_decoded(self.chains, record.id, upto=upto):
+        for block in iter_decoded(self.store, record.id, upto=upto):
             if isinstance(block.event, AddData | ExecuteTransform):
                 for part in (block.event.new_data, block.event.new_checkpoint):
                     if part is not None:
@@ -311,7 +307,7 @@ class Verifier:
         chosen = data if options.sample is None else sorted(options.random.sample(data, min(options.sample, len(data))))
         # Of a piece nobody knows what the others hold.
         is_all = before.first is None and chain.last == record.head
-        changelogs = Changelogs(self.chains, self.objects, self.engines.rows) if options.sample is None else None
+        changelogs = Changelogs(self.store, self.objects, self.engines.rows) if options.sample is None else None
         checked = check_rows(
             chain,
             paths,
@@ -324,11 +320,11 @@ class Verifier:
         replayed, not_checked, divergence = before.replayed_steps, before.not_checked, before.divergence
         engine_notes: list[str] = []
         if record.kind is DatasetKind.DERIVATIVE:
-            missing = find_missing_inputs(chain, self.chains, self.object_names)
+            missing = find_missing_inputs(chain, self.store)
             divergence = _missing_inputs(missing).to_json() if missing else divergence
             not_checked = self._obstacle(chain, options, missing)
             # As those that come with an offer (REPLAY-12).
-            replayer = Replayer(self.chains, self.object_names, self.objects, self.engines.rows, paths)
+            replayer = Replayer(self.store, self.objects, self.engines.rows, paths)
             # Re-execution looks at inputs anyway.
             with_inputs = bool(not_checked) and not missing
             engine_notes = check_records(chain, replayer, self.engines, with_inputs=with_inputs).describe()

@@ -8,10 +8,10 @@ from odf_node.datasets.presence import Presence
 from odf_node.derive.rebuilding import Rebuilder
 from odf_node.errors import NodeBusyError, UsageError
 from odf_node.exchange.remotes import Remotes
-from odf_node.ports import DatasetRecord, ObjectStore, RemoteDirection
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import ObjectStore
 from odf_node.ports.rows import RowsCache
+from odf_node.records.datasets import DatasetRecord, RemoteDirection
+from odf_node.store import MetadataStore
 from odf_protocol.enums import DatasetKind
 from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.multihash import Multihash
@@ -51,8 +51,7 @@ class DropReport:
 class DerivedCache:
     """The use case behind ``odf-node cache drop`` and ``cache list``."""
 
-    chains: ChainStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: ObjectStore
     rows: RowsCache
     rebuilder: Rebuilder
@@ -60,7 +59,7 @@ class DerivedCache:
 
     def describe(self, record: DatasetRecord) -> CacheState:
         """Say how much of a dataset's files is here."""
-        absent = Presence(self.object_names, self.objects).find_absent(record)
+        absent = Presence(self.store, self.objects).find_absent(record)
         sizes = self._sizes(record)
         lost = [size for name, size in sizes.items() if name in absent]
         row_bytes = sum(map(self.rows.get_size, sizes))
@@ -77,19 +76,19 @@ class DerivedCache:
             raise UsageError(f"'{record.name}' is a root: nothing computes its rows again, so they stay")
         self._require_way_back(record)
         sizes = self._sizes(record)
-        absent = Presence(self.object_names, self.objects).find_absent(record)
+        absent = Presence(self.store, self.objects).find_absent(record)
         here = {name: size for name, size in sizes.items() if name not in absent and self.objects.has(name)}
         # Noted before, so that whoever looks meanwhile sees no damage; a note about a file that is here does nothing.
-        self.object_names.mark_absent(record.id, here)
+        self.store.mark_absent(record.id, here)
         with self.objects.writing():
             self.objects.delete_later(here)
         # Asked once nobody writes any more: what was committed meanwhile may name the same bytes.
-        expected = cache(self.object_names.list_expected_objects)
+        expected = cache(self.store.list_expected_objects)
         if not self.objects.delete_unnamed(lambda name: name in expected()):
-            self.object_names.mark_present(record.id, [name for name in here if self.objects.has(name)], brought=False)
+            self.store.mark_present(record.id, [name for name in here if self.objects.has(name)], brought=False)
             raise NodeBusyError("another command is writing; nothing was freed, try again when it has ended")
         gone = [name for name in here if not self.objects.has(name)]
-        self.object_names.mark_present(record.id, [name for name in here if self.objects.has(name)], brought=False)
+        self.store.mark_present(record.id, [name for name in here if self.objects.has(name)], brought=False)
         return DropReport(record, len(gone), sum(here[name] for name in gone), len(here) - len(gone))
 
     def _require_way_back(self, record: DatasetRecord) -> None:
@@ -102,5 +101,5 @@ class DerivedCache:
             )
 
     def _sizes(self, record: DatasetRecord) -> dict[Multihash, int]:
-        blocks = iter_decoded(self.chains, record.id)
+        blocks = iter_decoded(self.store, record.id)
         return {item.hash: item.size_bytes for block in blocks for item in iter_wanted(block.event)}

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from odf_node import derive, keys
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.presence import Presence
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
-from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.evidence import DocumentKind, DocumentStore
-from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import StoredObjects
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.evidence import DocumentKind
+from odf_node.store import MetadataStore
 from odf_protocol.coverage import decode_progress
 from odf_protocol.did import DatasetId
 from odf_protocol.timestamp import Timestamp
@@ -44,26 +42,23 @@ class DatasetSummary:
 class Listing:
     """The use case behind ``odf-node list``."""
 
-    chains: ChainStore
-    commits: CommitStore
-    documents: DocumentStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: StoredObjects
 
     def summarize(self, records: Iterable[DatasetRecord]) -> Iterator[DatasetSummary]:
         """Sum up datasets without reading their chains; what few of them have is asked once for all."""
-        incomplete = self.object_names.list_incomplete_datasets()
-        disputed = self.documents.list_subjects(DocumentKind.EQUIVOCATION)
-        presence = Presence(self.object_names, self.objects)
+        incomplete = self.store.list_incomplete_datasets()
+        disputed = self.store.list_subjects(DocumentKind.EQUIVOCATION)
+        presence = Presence(self.store, self.objects)
         listed = tuple(records)
-        states = self.chains.get_chain_states(record.id for record in listed)
+        states = self.store.get_chain_states(record.id for record in listed)
         for record in listed:
             if record.id not in states:
                 continue  # deleted meanwhile
             progress = decode_progress(states[record.id])
-            unchecked = find_unchecked(self.commits, record)
+            unchecked = find_unchecked(self.store, record)
             is_frozen = record.id in disputed and self._is_frozen(record.id)
-            waited_for = () if progress.row_count else derive.waiting.find_waited_for(self.chains, record)
+            waited_for = () if progress.row_count else derive.waiting.find_waited_for(self.store, record)
             yield DatasetSummary(
                 record,
                 progress.row_count,
@@ -75,4 +70,4 @@ class Listing:
             )
 
     def _is_frozen(self, dataset_id: DatasetId) -> bool:
-        return keys.disputes.Disputes(self.chains, self.documents).find_obstacle(dataset_id) is not None
+        return keys.disputes.Disputes(self.store).find_obstacle(dataset_id) is not None

@@ -9,24 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from odf_node.exchange.remotes import Remotes
-from odf_node.ports import (
-    DatasetRecord,
-    Head,
-    HomeCorruptError,
-    NewBlock,
-    ObjectCorruptError,
-    ObjectNotFoundError,
-    ObjectUpkeep,
-    RemoteDirection,
-    StoredBlock,
-)
-from odf_node.ports.audit import AuditTrail
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
-from odf_node.ports.ingests import IngestStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import ObjectUpkeep
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import ProgressLine
+from odf_node.records.commits import NewBlock
+from odf_node.records.datasets import DatasetRecord, RemoteDirection, StoredBlock
+from odf_node.records.errors import HomeCorruptError, ObjectCorruptError, ObjectNotFoundError
+from odf_node.store import MetadataStore
+from odf_node.store.audit_trail import AuditTrail
 from odf_node.threads import finish_in_thread
 from odf_node.trust.verifying import Verifier
 from odf_protocol.block import Block, decode_block
@@ -34,6 +24,7 @@ from odf_protocol.chain import Strictness
 from odf_protocol.chain.verify import ChainVerifier
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.block_outlines import BlockOutlines, WantedObject, iter_wanted
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 
 
@@ -78,10 +69,7 @@ class _Lost:
 class Repairing:
     """The use case behind ``odf-node repair``."""
 
-    chains: ChainStore
-    commits: CommitStore
-    object_names: ObjectNames
-    ingests: IngestStore
+    store: MetadataStore
     objects: ObjectUpkeep
     trail: AuditTrail
     verifier: Verifier
@@ -141,7 +129,7 @@ class Repairing:
         """Look at all blocks at once; where anything is wrong, they are looked at one by one."""
         verifier = ChainVerifier(None, strictness=Strictness.FOREIGN)
         try:
-            for stored in self.chains.iter_blocks(record.id):
+            for stored in self.store.iter_blocks(record.id):
                 if verifier.take(stored.raw).digest != stored.hash.digest:
                     return False
         except OdfError:
@@ -150,7 +138,7 @@ class Repairing:
 
     def _find_block(self, record: DatasetRecord, number: int) -> StoredBlock | None:
         try:
-            return self.chains.find_block_by_number(record.id, number)
+            return self.store.find_block_by_number(record.id, number)
         except HomeCorruptError:
             return None
 
@@ -175,7 +163,7 @@ class Repairing:
             except OdfError as error:
                 report.failures.append(str(error))
                 continue
-            self.commits.mend_block(record.id, NewBlock.of(block, packed[-1].signature))
+            self.store.mend_block(record.id, NewBlock.of(block, packed[-1].signature))
             report.mended_blocks += 1
             report.sources[source] = None
             return block
@@ -184,7 +172,7 @@ class Repairing:
     def _find_lost(self, report: RepairReport, progress: ProgressLine) -> list[_Lost]:
         lost: list[_Lost] = []
         seen: set[Multihash] = set()
-        absent = self.object_names.list_absent_objects(report.record.id)
+        absent = self.store.list_absent_objects(report.record.id)
         for number, wanted in self._iter_wanted(report):
             for item in wanted:
                 if item.hash in seen:
@@ -208,7 +196,7 @@ class Repairing:
         record = report.record
         if not report.left:
             outlines = BlockOutlines()
-            for stored in self.chains.iter_blocks(record.id):
+            for stored in self.store.iter_blocks(record.id):
                 yield stored.sequence_number, outlines.read(stored.raw, stored.hash).wanted
             return
         for number in range(record.head.sequence_number + 1):
@@ -265,7 +253,7 @@ class Repairing:
 
     def _check_merge_state(self, record: DatasetRecord) -> None:
         """Let go of a merge state that is damaged: the next ingest computes it from the slices."""
-        kept = self.ingests.find_newest_merge_state(record.id)
+        kept = self.store.find_newest_merge_state(record.id)
         if kept is not None and not self._is_whole(kept):
             self.objects.delete(kept)
 

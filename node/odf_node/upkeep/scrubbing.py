@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from odf_node.ports import ObjectNotFoundError, StoredObjects
-from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import StoredObjects
+from odf_node.records.errors import ObjectNotFoundError
+from odf_node.store import MetadataStore
 from odf_protocol.errors import CorruptError
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -55,7 +56,7 @@ def read_scrub_state(cache: Path) -> ScrubState:
 class Scrubber:
     """Reads objects; one thread at a time."""
 
-    object_names: ObjectNames
+    store: MetadataStore
     objects: StoredObjects
     cache: Path
 
@@ -81,7 +82,7 @@ class Scrubber:
         if afresh or state.began_at is None or state.ended_at is not None:
             state = ScrubState(began_at=str(now()), damaged=state.damaged)
         damaged = set(state.damaged)
-        named = {str(item) for item in self.object_names.list_expected_objects()}
+        named = {str(item) for item in self.store.list_expected_objects()}
         saved_s = time.monotonic()
         for name in sorted({str(item) for item in self.objects.iter_hashes()} | named):
             if name <= state.last:
@@ -92,7 +93,7 @@ class Scrubber:
                 damaged.discard(name)
             except ObjectNotFoundError:
                 # Swept or dropped while the list was being read, unless somebody still wants it here.
-                if name in named and Multihash.parse(name) in self.object_names.list_expected_objects():
+                if name in named and Multihash.parse(name) in self.store.list_expected_objects():
                     self._note(name, damaged, on_damage)
             except CorruptError:
                 self._note(name, damaged, on_damage)

@@ -15,14 +15,12 @@ from odf_node.derive.engine_usage import EngineUsage
 from odf_node.derive.steps import StepBuilder
 from odf_node.keys.disputes import Disputes
 from odf_node.plug_ins import list_failures
-from odf_node.ports import Clock, DatasetRecord, ObjectUpkeep, Origin
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
-from odf_node.ports.evidence import DocumentKind, DocumentStore
-from odf_node.ports.ingests import IngestStore
-from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.quarantine import QuarantineStore
+from odf_node.ports.clock import Clock
+from odf_node.ports.objects import ObjectUpkeep
+from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.records.evidence import DocumentKind
 from odf_node.schedules.overview import ScheduleOverview
+from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol.chain import ChainState
 from odf_protocol.chain.stored_state import decode_state
@@ -62,12 +60,7 @@ class Finding:
 class NodeStatus:
     """The use case behind ``odf-node status``: reads what is known, asks nobody, changes nothing."""
 
-    chains: ChainStore
-    commits: CommitStore
-    documents: DocumentStore
-    object_names: ObjectNames
-    ingests: IngestStore
-    quarantine: QuarantineStore
+    store: MetadataStore
     objects: ObjectUpkeep
     refusals: Refusals
     clock: Clock
@@ -84,12 +77,12 @@ class NodeStatus:
 
     def _of_datasets(self) -> Iterator[Finding]:
         # Asked once for all: few have any, and there may be thousands of datasets.
-        disputed = self.documents.list_subjects(DocumentKind.EQUIVOCATION)
-        incomplete = self.object_names.list_incomplete_datasets()
-        quarantined = self.ingests.list_datasets_with_quarantine()
-        disputes = Disputes(self.chains, self.documents)
-        records = self.chains.list_datasets()
-        states = self.chains.get_chain_states(record.id for record in records)
+        disputed = self.store.list_subjects(DocumentKind.EQUIVOCATION)
+        incomplete = self.store.list_incomplete_datasets()
+        quarantined = self.store.list_datasets_with_quarantine()
+        disputes = Disputes(self.store)
+        records = self.store.list_datasets()
+        states = self.store.get_chain_states(record.id for record in records)
         for record in records:
             name = record.name
             if record.id in disputed and (obstacle := disputes.find_obstacle(record.id)) is not None:
@@ -107,9 +100,9 @@ class NodeStatus:
 
     def _of_files(self, record: DatasetRecord, *, is_incomplete: bool) -> Iterator[Finding]:
         name = record.name
-        marked = self.object_names.list_absent_objects(record.id) if is_incomplete else ()
+        marked = self.store.list_absent_objects(record.id) if is_incomplete else ()
         absent = sum(not self.objects.has(each) for each in marked)
-        unchecked = find_unchecked(self.commits, record)
+        unchecked = find_unchecked(self.store, record)
         if unchecked is not None:
             what = f"taken unchecked: {', '.join(unchecked.what)}"
             yield Finding(Condition.WAITING, name, what, f"odf-node pull {name}")
@@ -118,13 +111,13 @@ class NodeStatus:
             yield Finding(Condition.WAITING, name, what, f"odf-node cache rebuild {name}")
 
     def _of_others(self, record: DatasetRecord) -> Iterator[Finding]:
-        seen = self.documents.find_seen_head(record.id)
+        seen = self.store.find_seen_head(record.id)
         if seen is not None and (missing := seen.sequence_number - record.head.sequence_number) > 0:
             what = f"{count_of(missing, 'block')} behind what {seen.source} has"
             yield Finding(Condition.STALE, record.name, what, f"odf-node pull {record.name}")
 
     def _of_quarantine(self, record: DatasetRecord) -> Iterator[Finding]:
-        rows, batches = QuarantineReader(self.ingests, self.quarantine, self.objects).count_all_waiting(record)
+        rows, batches = QuarantineReader(self.store, self.objects).count_all_waiting(record)
         if rows or batches:
             kept = [count_of(rows, "row")] if rows else []
             kept += ["1 batch" if batches == 1 else f"{batches:,} batches"] if batches else []
@@ -133,7 +126,7 @@ class NodeStatus:
         if self.cache is None:
             return
         with suppress(OdfError):  # 'verify' says what is wrong with its rules
-            for sink, count in ingest.sinking.list_waiting(self.chains, self.ingests, self.cache, record):
+            for sink, count in ingest.sinking.list_waiting(self.store, self.cache, record):
                 entries = "1 entry waits" if count == 1 else f"{count:,} entries wait"
                 what = f"{entries} for the sink {sink}, which 'odf-node serve' gives it, or this command"
                 yield Finding(Condition.WAITING, record.name, what, f"odf-node quarantine deliver {record.name}")
@@ -141,12 +134,12 @@ class NodeStatus:
     def _of_own_derivative(self, record: DatasetRecord) -> Iterator[Finding]:
         name = record.name
         try:
-            view = load_view(self.chains, record.id)
-            planned = StepBuilder(self.chains, self.object_names, self.objects).plan_next(view, None)
+            view = load_view(self.store, record.id)
+            planned = StepBuilder(self.store, self.objects).plan_next(view, None)
         except OdfError as error:
             yield Finding(Condition.UNSOUND, name, str(error), f"odf-node verify {name}")
             return
-        waited_for = () if view.schema is None else derive.waiting.find_waited_for(self.chains, record)
+        waited_for = () if view.schema is None else derive.waiting.find_waited_for(self.store, record)
         for each in waited_for:
             yield Finding(Condition.WAITING, name, each.describe(), each.command)
         if waited_for and view.watermark is None:
@@ -173,9 +166,9 @@ class NodeStatus:
             yield Finding(Condition.SCHEDULED, None, what, "odf-node schedule")
 
     def _of_node(self) -> Iterator[Finding]:
-        missing = self.object_names.list_expected_objects() - set(self.objects.iter_hashes())
+        missing = self.store.list_expected_objects() - set(self.objects.iter_hashes())
         # A second look, for what another command dropped between the two lists.
-        expected = self.object_names.list_expected_objects() if missing else missing
+        expected = self.store.list_expected_objects() if missing else missing
         lost = [each for each in missing & expected if not self.objects.has(each)]
         if lost:
             what = f"{count_of(len(lost), 'file')} that should be here {'is' if len(lost) == 1 else 'are'} not"

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from odf_node.acceptance.refusals import Refusals
 from odf_node.commit_point import sweep_leftovers
 from odf_node.engine_workspace import sweep_workspaces
-from odf_node.home import Home, sweep_dataset_folders
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.object_names import ObjectNames
+from odf_node.home_folder import HomeFolder, sweep_dataset_folders
 from odf_node.ports.objects import ObjectUpkeep, SweepReport
+from odf_node.store import MetadataStore
 from odf_protocol.timestamp import Timestamp
 
 
@@ -17,30 +16,29 @@ from odf_protocol.timestamp import Timestamp
 class Sweeper:
     """The use case. ``now`` is the machine's clock whatever the run writes with: files are dated by it."""
 
-    chains: ChainStore
-    object_names: ObjectNames
+    store: MetadataStore
     objects: ObjectUpkeep
     refusals: Refusals
-    home: Home
+    home: HomeFolder
     now: Callable[[], Timestamp]
 
     def clean_up(self) -> None:
         """Remove what writers that were killed left behind; costs next to nothing where there is nothing."""
-        sweep_leftovers(self.object_names, self.objects, now=self.now())
+        sweep_leftovers(self.store, self.objects, now=self.now())
         sweep_workspaces(self.home.engines)
 
     def collect_garbage(self, *, dry_run: bool = False) -> SweepReport:
         """Remove (dry run: count) what nothing names and nobody goes on with, and refusals beyond their share."""
-        report = self.objects.sweep(self.object_names.list_referenced_objects, now=self.now(), dry_run=dry_run)
+        report = self.objects.sweep(self.store.list_referenced_objects, now=self.now(), dry_run=dry_run)
         if not report.ran:
             return report
         count, freed_bytes = self.refusals.trim(dry_run=dry_run)
         if not dry_run:
             sweep_workspaces(self.home.engines)
             # Of a dataset whose deletion was killed.
-            sweep_dataset_folders(self.home, lambda: (each.id for each in self.chains.list_datasets()))
+            sweep_dataset_folders(self.home, lambda: (each.id for each in self.store.list_datasets()))
         return replace(report, staged_files=report.staged_files + count, freed_bytes=report.freed_bytes + freed_bytes)
 
     def clear_cache(self) -> SweepReport:
         """Remove everything that can be had again, also what was kept for pulls that may go on."""
-        return self.objects.sweep(self.object_names.list_referenced_objects, now=self.now(), keep_arrived=False)
+        return self.objects.sweep(self.store.list_referenced_objects, now=self.now(), keep_arrived=False)

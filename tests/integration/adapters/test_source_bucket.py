@@ -14,8 +14,7 @@ from pyarrow.fs import S3FileSystem
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.adapters.sources.bucket import parse_object_url
 from odf_node.ingest.source_variables import fill_in
-from odf_node.ports import Fetched, SourceNotFoundError, SourceUnavailableError, UpToDate
-from odf_node.ports.sources import SourceTooLargeError
+from odf_node.ports.sources import Fetched, SourceNotFoundError, SourceTooLargeError, SourceUnavailableError, UpToDate
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.events import EventTimeSourceFromPath, FetchStepFilesGlob, FetchStepUrl, SourceState
 from odf_protocol.timestamp import Timestamp

@@ -17,9 +17,8 @@ import odf_engines.archive.root_folder
 from odf_node.adapters.image_folder import ImageFolder
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.errors import UsageError
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.machine import examine_machine
-from odf_node.ports.errors import HomeCorruptError
 from odf_node.ports.images import AddedImage
 from odf_node.ports.sources import (
     Commands,
@@ -29,6 +28,7 @@ from odf_node.ports.sources import (
     SourceUnavailableError,
     UpToDate,
 )
+from odf_node.records.errors import HomeCorruptError
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import ETAG, LAST_MODIFIED, EnvVar, FetchStepContainer, SourceState
 from odf_protocol.timestamp import Timestamp
@@ -45,7 +45,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> ImageFolder:
     """A node with one image, for all tests that say by the manifest what is run in it."""
     folder = tmp_path_factory.mktemp("images")
     (folder / "image.tar").write_bytes(shell_image())
-    images = ImageFolder(Home(folder / "home"))
+    images = ImageFolder(HomeFolder(folder / "home"))
     images.add(NAME, folder / "image.tar", has_network=False, now=NOW)
     return images
 
@@ -54,7 +54,7 @@ class Place:
     """A node's images, and a folder to fetch into."""
 
     def __init__(self, folder: Path, images: ImageFolder | None = None) -> None:
-        self.home = Home(folder / "home")
+        self.home = HomeFolder(folder / "home")
         self.images = images or ImageFolder(self.home)
         self.folder = folder / "fetched"
         self.folder.mkdir()

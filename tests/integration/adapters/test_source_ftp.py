@@ -15,8 +15,7 @@ from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.adapters.sources.ftp import parse_ftp_url
 from odf_node.byte_rate import ByteRate
 from odf_node.ingest.source_variables import digest_of_place, fill_in
-from odf_node.ports import Fetched, SourceNotFoundError, SourceUnavailableError, UpToDate
-from odf_node.ports.sources import SourceTooLargeError
+from odf_node.ports.sources import Fetched, SourceNotFoundError, SourceTooLargeError, SourceUnavailableError, UpToDate
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import EventTimeSourceFromSystemTime, FetchStepUrl, SourceState
 from odf_protocol.timestamp import Timestamp

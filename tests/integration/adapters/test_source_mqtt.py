@@ -15,7 +15,7 @@ from odf_node.adapters.source_readers import mqtt as mqtt_reader
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.adapters.sources.mqtt import MESSAGES
 from odf_node.ingest.source_variables import fill_in
-from odf_node.ports import Fetched, SourceUnavailableError, UpToDate
+from odf_node.ports.sources import Fetched, SourceUnavailableError, UpToDate
 from odf_protocol.events import FetchStepMqtt, MqttQos, MqttTopicSubscription, SourceState
 from odf_protocol.timestamp import Timestamp
 from support.false_postgres import false_postgres

@@ -14,8 +14,7 @@ from odf_node.adapters.source_readers.postgres import answer
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.adapters.sources.postgres import parse_postgres_url, request_of
 from odf_node.ingest.source_variables import fill_in
-from odf_node.ports import Fetched, SourceUnavailableError, UpToDate
-from odf_node.ports.sources import SourceTooLargeError
+from odf_node.ports.sources import Fetched, SourceTooLargeError, SourceUnavailableError, UpToDate
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import FetchStepUrl, SourceState
 from odf_protocol.timestamp import Timestamp

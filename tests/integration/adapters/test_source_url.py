@@ -13,7 +13,7 @@ from aiohttp import web
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.adapters.sources.source_state import etag_state, last_modified_state
 from odf_node.adapters.sources.url import show_url
-from odf_node.ports import (
+from odf_node.ports.sources import (
     Fetched,
     SourceNotFoundError,
     SourceRefusedError,

@@ -17,7 +17,7 @@ from odf_node.daemon.background_schedules import BackgroundSchedules
 from odf_node.daemon.housekeeping import keep_house
 from odf_node.daemon.scheduled_pull import judge_failure
 from odf_node.errors import UsageError
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import Live
 from odf_node.ports.sources import SourceNotFoundError, SourceUnavailableError
 from odf_node.schedules.notes import NOTES_FILE, ScheduleNotes, read_notes, write_notes
@@ -45,16 +45,16 @@ EACH_HOUR = Configuration(schedule=(Schedule(datasets="gone", every="1h"),))
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(tmp_path: Path) -> HomeFolder:
     """A root whose file is not there, so that no engine is needed."""
     manifest = tmp_path / "gone.yaml"
     manifest.write_text(MANIFEST.format(url=(tmp_path / "gone.csv").as_uri()))
     RealNode(tmp_path / "home").must("add", str(manifest))
-    return Home(tmp_path / "home")
+    return HomeFolder(tmp_path / "home")
 
 
 @pytest.fixture
-def start(home: Home) -> Iterator[Callable[[Live], BackgroundSchedules]]:
+def start(home: HomeFolder) -> Iterator[Callable[[Live], BackgroundSchedules]]:
     begun: list[BackgroundSchedules] = []
 
     def open_node() -> Node:
@@ -79,12 +79,12 @@ def wait_for(find: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def results(home: Home) -> list[Result | None]:
+def results(home: HomeFolder) -> list[Result | None]:
     return [place.standing.result for place in read_notes(home.cache).places.values()]
 
 
 def test_schedule_that_is_taken_out_of_the_settings_is_out_of_the_notes(
-    home: Home, start: Callable[[Live], BackgroundSchedules]
+    home: HomeFolder, start: Callable[[Live], BackgroundSchedules]
 ) -> None:
     live = Live(EACH_HOUR)
     start(live)
@@ -97,7 +97,7 @@ def test_schedule_that_is_taken_out_of_the_settings_is_out_of_the_notes(
 
 
 def test_schedule_of_a_manifest_holds_until_the_operator_names_the_dataset_or_switches_it_off(
-    tmp_path: Path, home: Home, start: Callable[[Live], BackgroundSchedules]
+    tmp_path: Path, home: HomeFolder, start: Callable[[Live], BackgroundSchedules]
 ) -> None:
     """SCHED-11."""
     live = Live(Configuration(ingest=Ingest(manifest_schedules=False)))
@@ -119,19 +119,21 @@ def test_schedule_of_a_manifest_holds_until_the_operator_names_the_dataset_or_sw
 
 
 def test_daemon_without_schedules_forgets_those_of_the_one_before(
-    home: Home, start: Callable[[Live], BackgroundSchedules]
+    home: HomeFolder, start: Callable[[Live], BackgroundSchedules]
 ) -> None:
     write_notes(home.cache, ScheduleNotes(1, EACH_HOUR.schedule, {}, 1))
     start(Live())
     wait_for(lambda: read_notes(home.cache).schedules == ())
 
 
-def test_node_without_schedules_notes_nothing(home: Home, start: Callable[[Live], BackgroundSchedules]) -> None:
+def test_node_without_schedules_notes_nothing(home: HomeFolder, start: Callable[[Live], BackgroundSchedules]) -> None:
     start(Live()).end()
     assert not (home.cache / NOTES_FILE).exists()
 
 
-def test_notes_are_written_when_something_happened(home: Home, start: Callable[[Live], BackgroundSchedules]) -> None:
+def test_notes_are_written_when_something_happened(
+    home: HomeFolder, start: Callable[[Live], BackgroundSchedules]
+) -> None:
     background = start(Live(EACH_HOUR))
     wait_for(lambda: results(home) == [Result.FAILED])
     before = (home.cache / NOTES_FILE).stat().st_mtime_ns
@@ -141,7 +143,7 @@ def test_notes_are_written_when_something_happened(home: Home, start: Callable[[
 
 
 def test_pull_that_cannot_begin_is_tried_again_later(
-    home: Home, start: Callable[[Live], BackgroundSchedules], monkeypatch: pytest.MonkeyPatch
+    home: HomeFolder, start: Callable[[Live], BackgroundSchedules], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin = threading.Thread.start
 
@@ -175,7 +177,7 @@ def test_what_may_heal_by_itself_is_tried_again_soon(error: Exception, result: R
     assert judge_failure(error).result is result
 
 
-def test_nodes_beside_the_server_keep_to_the_settings_in_force(home: Home) -> None:
+def test_nodes_beside_the_server_keep_to_the_settings_in_force(home: HomeFolder) -> None:
     """Whoever pulls or rebuilds in the background reads no faster, and with no other engine, than the daemon may."""
     live = Live()
 

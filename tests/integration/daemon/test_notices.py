@@ -17,7 +17,7 @@ from odf_node.configuration import Configuration, ConfigurationError, parse_conf
 from odf_node.configuration.declaration import Notice
 from odf_node.daemon.background_notices import BackgroundNotices
 from odf_node.exchange.notices import MOST_ATTEMPTS, NOTES_FILE, NoticeBoard, read_board, write_board
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import Live
 from odf_node.ports.notices import Told
 from odf_protocol.did import DidKey
@@ -66,7 +66,7 @@ def add(node: RealNode, name: str) -> None:
 
 @contextmanager
 def telling(node: RealNode, *notices: Notice) -> Iterator[Live]:
-    live, home = Live(Configuration(notice=notices)), Home(node.home)
+    live, home = Live(Configuration(notice=notices)), HomeFolder(node.home)
     with closing(Node(home, SystemClock())) as opened:
         background = BackgroundNotices(opened, live, look_each_s=0.02)
         background.start()
@@ -90,7 +90,7 @@ def wait_for(find: Callable[[], bool], *waits: type[Exception]) -> None:
 
 
 def node_id(node: RealNode) -> str:
-    with closing(Node(Home(node.home), SystemClock())) as opened:
+    with closing(Node(HomeFolder(node.home), SystemClock())) as opened:
         return str(DidKey(opened.keys.get_or_create_node_key().public_key()))
 
 

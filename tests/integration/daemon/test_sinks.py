@@ -14,7 +14,7 @@ from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.configuration import Configuration
 from odf_node.daemon.background_sinks import BackgroundSinks
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import Live
 from odf_node.ports.notices import MOST_ATTEMPTS, Told
 from odf_protocol.did import DidKey
@@ -71,7 +71,7 @@ def make(tmp_path: Path) -> Callable[..., RealNode]:
 @contextmanager
 def delivering(node: RealNode) -> Iterator[Live]:
     live = Live(Configuration())
-    with closing(Node(Home(node.home), SystemClock())) as opened:
+    with closing(Node(HomeFolder(node.home), SystemClock())) as opened:
         background = BackgroundSinks(opened, live, look_each_s=0.02)
         background.start()
         try:
@@ -105,7 +105,7 @@ def test_file_has_each_bad_row_once_and_quarantine_has_all(make) -> None:
     assert (lines[0]["row"], lines[0]["line"], lines[0]["dataset"]) == ("1.1", 3, "people")
     modes = [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent, path.parent.parent)]
     assert modes == [0o600, 0o700, 0o700]
-    assert Home(node.home).find_other_use() is None
+    assert HomeFolder(node.home).find_other_use() is None
     assert waiting(node) == ["many", "=cmd"]
     (node.home / "cache" / "sinks.json").write_text("[")
     node.must("quarantine", "deliver", "people")
@@ -232,7 +232,7 @@ def test_webhook_is_told_by_the_daemon_signed_and_again_until_it_takes(make, mon
 def assert_told(node: RealNode, receiver: Receiver, count: int) -> None:
     assert len(receiver.got) == count
     path, headers, body = receiver.got[-1]
-    with closing(Node(Home(node.home), SystemClock())) as opened:
+    with closing(Node(HomeFolder(node.home), SystemClock())) as opened:
         identity = str(DidKey(opened.keys.get_or_create_node_key().public_key()))
     verifier()(identity, receiver.authority, path, "", headers, body)
     told = receiver.bodies[-1]
@@ -284,8 +284,8 @@ def theirs(tmp_path: Path) -> Iterator[None]:
 
 def test_sink_of_another_package_is_given_rows_and_one_that_raises_harms_nobody(theirs, make) -> None:
     node = make("{kind: Raises, column: people}", "{kind: Counts, column: people}", "{kind: File, name: a}")
-    with closing(Node(Home(node.home), SystemClock())) as opened:
-        (record,) = opened.chains.list_datasets()
+    with closing(Node(HomeFolder(node.home), SystemClock())) as opened:
+        (record,) = opened.store.list_datasets()
         first = [(each.sink, each.told, each.why) for each in opened.sinks.deliver(record, 0.0)]
         assert first == [
             ("Raises", Told.UNAVAILABLE, "RuntimeError"),

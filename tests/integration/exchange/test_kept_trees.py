@@ -11,7 +11,7 @@ import pytest
 from odf_engines.reading.slices import summarise
 from odf_node.http.served_node import NODE
 from odf_node.http.server import create_app
-from odf_node.ports.errors import ObjectNotFoundError, TooManyWaitingError
+from odf_node.records.errors import ObjectNotFoundError, TooManyWaitingError
 from odf_node.rows import trees
 from odf_node.rows.slice_process import ReadingLimits, SliceProcess
 from odf_node.rows.trees import KeptTrees

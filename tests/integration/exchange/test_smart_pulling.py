@@ -16,11 +16,11 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.smart_peer import SmartPeer
 from odf_node.configuration import Configuration, Listen
 from odf_node.http.served_node import Live
-from odf_node.ports import Head
 from odf_node.ports.peer_client import PeerSpeaks
 from odf_node.ports.peer_errors import PeerForbidsError, PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer import batches
 from odf_protocol.smart_transfer.batches import encode_batch

@@ -283,8 +283,7 @@ async def test_smart_address_of_a_node_of_our_kind_is_pushed_to_by_our_exchange(
         outcome = await push_dataset(
             f"odf+{url}/demo.data",
             offered,
-            chains=here.store,
-            evidence=here.store,
+            store=here.store,
             objects=here.objects,
             settings=ClientSettings(attempts=1, token=TOKEN),
         )
@@ -308,8 +307,7 @@ async def test_http_address_of_another_server_is_told_how_to_push_there(tmp_path
             await push_dataset(
                 f"{url}/demo.data",
                 PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None),
-                chains=here.store,
-                evidence=here.store,
+                store=here.store,
                 objects=here.objects,
                 settings=ClientSettings(attempts=1),
             )

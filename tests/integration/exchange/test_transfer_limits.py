@@ -229,9 +229,7 @@ async def test_blocks_of_a_smart_push_keep_to_the_rate_of_either_side(tmp_path: 
 
 
 def pack_bytes(node: TestNode, chain: Chain) -> int:
-    body, _ = encode_pack(
-        iter_packed(node.store, node.store, chain.id, -1, chain.head.sequence_number, with_records=True)
-    )
+    body, _ = encode_pack(iter_packed(node.store, chain.id, -1, chain.head.sequence_number, with_records=True))
     return len(body)
 
 
@@ -261,9 +259,7 @@ async def test_pack_that_is_pushed_keeps_to_the_rate_of_the_server(tmp_path: Pat
     settings = ClientSettings(attempts=1, token=TOKEN)
     offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
     async with limited(receiver, receive_bytes_per_second=RATE) as (url, there):
-        await push_dataset(
-            f"{url}/demo.data", offered, chains=node.store, evidence=node.store, objects=node.objects, settings=settings
-        )
+        await push_dataset(f"{url}/demo.data", offered, store=node.store, objects=node.objects, settings=settings)
     assert receiver.store.get_head(chain.id) == chain.head
     least_s = pack_bytes(node, chain) / RATE - 1
     assert least_s > 1
@@ -353,8 +349,7 @@ async def test_push_has_as_many_uploads_at_once_as_were_asked_for(tmp_path: Path
             await push_dataset(
                 f"{url}/demo.data",
                 offered,
-                chains=node.store,
-                evidence=node.store,
+                store=node.store,
                 objects=node.objects,
                 settings=ClientSettings(token=TOKEN, parallel=parallel),
             )

@@ -16,13 +16,13 @@ from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.node_listing import list_offered, search_offered
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.adapters.request_signing import NodeSigner
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.configuration import Access, Configuration, Limits, Listen, Storage
 from odf_node.http.callers import MAX_SIGNATURE_AGE_S, Nonces, node_hash_of
 from odf_node.http.served_node import Live
 from odf_node.ports.keys import PrivateKey
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PushRefusedError
 from odf_node.ports.pushes import PushedHead
+from odf_node.store import MetadataStore
 from odf_protocol.did import DidKey
 from odf_protocol.http_signatures import content_digest
 from odf_protocol.timestamp import Timestamp
@@ -97,7 +97,7 @@ async def test_hidden_dataset_is_read_with_a_grant_for_it_and_others_learn_nothi
 class Watched:
     """A store that notes what it is asked."""
 
-    def __init__(self, store: SqliteMetadataStore) -> None:
+    def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self.asked: list[str] = []
 
@@ -295,9 +295,7 @@ async def test_plain_server_does_not_learn_who_lists_and_searches() -> None:
 async def push(url: str, source: TestNode, chain: Chain) -> None:
     settings = ClientSettings(sign=NodeSigner(FRIEND, StandingClock()), backoff_s=0.01, attempts=2)
     offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
-    await push_dataset(
-        url, offered, chains=source.store, evidence=source.store, objects=source.objects, settings=settings
-    )
+    await push_dataset(url, offered, store=source.store, objects=source.objects, settings=settings)
 
 
 @in_loop

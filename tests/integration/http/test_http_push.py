@@ -56,8 +56,7 @@ class Pair:
         return await push_dataset(
             f"{self.url}/{chain.name}",
             offered,
-            chains=self.pusher.store,
-            evidence=self.pusher.store,
+            store=self.pusher.store,
             objects=self.pusher.objects,
             settings=settings,
             **options,
@@ -541,8 +540,7 @@ async def test_folder_cannot_be_pushed_to(tmp_path: Path) -> None:
                 await push_dataset(
                     address,
                     offered,
-                    chains=nodes.pusher.store,
-                    evidence=nodes.pusher.store,
+                    store=nodes.pusher.store,
                     objects=nodes.pusher.objects,
                     settings=QUICK,
                 )

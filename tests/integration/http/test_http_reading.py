@@ -13,7 +13,7 @@ from yarl import URL
 
 from odf_node.configuration import Configuration, Limits
 from odf_node.http.served_node import Live
-from odf_node.ports import Attestation
+from odf_node.records.evidence import Attestation
 from odf_protocol.did import DidKey
 from odf_protocol.exchange.packs import PACK_MEDIA_TYPE, PackedBlock, decode_pack
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash

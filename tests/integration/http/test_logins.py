@@ -13,17 +13,17 @@ from odf_node.adapters.login_file import LoginFile
 from odf_node.composition import open_node
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.logins import Logins, parse_origin
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import LIVE, Live
-from odf_node.ports.errors import HomeCorruptError, UnsafeKeyFileError
 from odf_node.ports.peer_errors import PeerForbidsError
+from odf_node.records.errors import HomeCorruptError, UnsafeKeyFileError
 from odf_protocol.errors import MalformedError
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, serving
 
 
 def logins_in(folder: Path) -> Logins:
-    return Logins(LoginFile(Home(folder)), validate_token, ask_for_token)
+    return Logins(LoginFile(HomeFolder(folder)), validate_token, ask_for_token)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def password_server(answer: str) -> Any:
 
 
 def test_file_is_for_its_owner_alone(tmp_path: Path) -> None:
-    store = LoginFile(Home(tmp_path / "home"))
+    store = LoginFile(HomeFolder(tmp_path / "home"))
     store.put("https://a", "1")
     store.put("https://b", "2")
     path = tmp_path / "home" / "logins.json"
@@ -127,7 +127,7 @@ def test_file_is_for_its_owner_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "[]", '{"https://a": 1}', "\x00"])
 def test_damaged_file_is_named(tmp_path: Path, content: str) -> None:
-    store = LoginFile(Home(tmp_path / "home"))
+    store = LoginFile(HomeFolder(tmp_path / "home"))
     store.put("https://a", "1")
     (tmp_path / "home" / "logins.json").write_text(content)
     with pytest.raises(HomeCorruptError, match=r"logins\.json"):

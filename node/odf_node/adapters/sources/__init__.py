@@ -8,13 +8,13 @@ from odf_node.adapters.image_folder import ImageFolder
 from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.adapters.sources.reader import LocalSourceReader
 from odf_node.byte_rate import ByteRate
-from odf_node.home import Home
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.sources import Commands
 
 __all__ = ["LocalSourceReader", "SourceLimits", "open_sources"]
 
 
-def open_sources(home: Home, rate: ByteRate, commands: Commands) -> LocalSourceReader:
+def open_sources(home: HomeFolder, rate: ByteRate, commands: Commands) -> LocalSourceReader:
     """Return the sources of a node, for which its own home is closed (ING-23)."""
     secrets = (home.keys, home.logins, home.database)
     limits = SourceLimits(closed=(home.path, *SourceLimits().closed), secrets=secrets)

@@ -22,8 +22,8 @@ from odf_engines.sandbox.profile import Mount, Profile, build_command
 from odf_engines.sandbox.resources import MOST_DESCRIPTORS, LastingExcess, usage_of
 from odf_engines.sandbox.system_calls import open_filter
 from odf_node.adapters.sources.limits import SourceLimits
-from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.sources import Commands, SourceTooLargeError, refuse_command
+from odf_node.records.errors import mapped_os_errors
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import PrepStepPipe
 

@@ -29,9 +29,9 @@ from odf_node.adapters.sources.source_state import (
     is_same_version,
     last_modified_state,
 )
-from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.images import AddedImage, DamagedImage, ImageShelf
 from odf_node.ports.sources import Commands, Fetched, SourceUnavailableError, UpToDate, refuse_command
+from odf_node.records.errors import mapped_os_errors
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import FetchStepContainer, SourceState
 from odf_protocol.timestamp import Timestamp

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from odf_node.byte_rate import ByteRate
-from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.sources import SourceTooLargeError
+from odf_node.records.errors import mapped_os_errors
 from odf_protocol.events import SourceState
 from odf_protocol.timestamp import Timestamp
 

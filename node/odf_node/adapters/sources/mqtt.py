@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from odf_node.adapters.sources.limits import BoundedFile, FetchContext, SourceLimits
 from odf_node.adapters.sources.reader_process import find_missing_extra, run_reader
-from odf_node.ports.errors import mapped_os_errors
 from odf_node.ports.sources import Fetched, SourceUnavailableError, UpToDate
+from odf_node.records.errors import mapped_os_errors
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import FetchStepMqtt, SourceState
 

@@ -113,7 +113,7 @@ class DotCommands:
 
     def _show_schema(self, name: str) -> None:
         context = self._asker.context
-        inspections.definition.show_schema(context, get_dataset(context.node.chains, name.strip('`"')), as_json=False)
+        inspections.definition.show_schema(context, get_dataset(context.node.store, name.strip('`"')), as_json=False)
 
     def _set_time(self, text: str) -> None:
         self._asker.as_of = None if text == OFF else parse_time(text, option=".as-of")

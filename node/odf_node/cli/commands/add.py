@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from odf_node.datasets.creation import Added
     from odf_node.derive.grading import GradedTransform
     from odf_node.derive.translation import TranslatedDataset
-    from odf_node.ports import DatasetRecord
+    from odf_node.records.datasets import DatasetRecord
 
 TOPIC: Final = "make and read datasets"
 HELP: Final = "create datasets from manifests"
@@ -107,7 +107,7 @@ def _evolved(context: Context, record: "DatasetRecord", snapshot: DatasetSnapsho
     """Let a dataset have the columns that a manifest has more than it, and say which."""
     node = context.node
     events = node.ingestor.evolve(record, snapshot.metadata)
-    known = load_view(node.chains, record.id).schema
+    known = load_view(node.store, record.id).schema
     for event in events:
         if isinstance(event, SetDataSchema) and event.schema is not None and known is not None:
             held = {field.name for field in known.fields}

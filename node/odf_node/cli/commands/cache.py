@@ -10,7 +10,7 @@ from odf_node.errors import NodeBusyError
 from odf_node.wording import count_of
 
 if TYPE_CHECKING:
-    from odf_node.ports import DatasetRecord
+    from odf_node.records.datasets import DatasetRecord
 
 TOPIC: Final = "care for this node"
 HELP: Final = "free what can be had again, and bring it back"
@@ -49,7 +49,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it."""
     if arguments.action == "clear":
         return _clear(context, arguments)
-    chains = context.node.chains
+    chains = context.node.store
     records = select_datasets(chains, arguments.datasets) if arguments.datasets else list(chains.list_datasets())
     if arguments.action == "list":
         return _list(context, arguments, records)

@@ -24,7 +24,7 @@ from odf_protocol.manifest import (
 )
 
 if TYPE_CHECKING:
-    from odf_node.ports import DatasetRecord
+    from odf_node.records.datasets import DatasetRecord
 
 TOPIC: Final = "make and read datasets"
 HELP: Final = "make of a dataset what its manifest says now, as new blocks; shows the difference"
@@ -58,7 +58,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     context.load_settings()
     node, console = context.node, context.console
     node.sweeper.clean_up()
-    record = get_dataset(node.chains, arguments.dataset)
+    record = get_dataset(node.store, arguments.dataset)
     require_changeable(record)
     wanted, is_all = _read(context, record, arguments.manifest, evolves=arguments.evolve)
     redefiner = node.creator.redefiner

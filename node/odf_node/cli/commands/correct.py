@@ -19,7 +19,7 @@ from odf_node.wording import count_of
 
 if TYPE_CHECKING:
     from odf_node.ingest.correcting import Correcting, Correction
-    from odf_node.ports import DatasetRecord
+    from odf_node.records.datasets import DatasetRecord
 
 TOPIC: Final = "make and read datasets"
 HELP: Final = "retract or correct rows of a root dataset by hand, with a reason"
@@ -73,7 +73,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     context.load_settings()
     if not arguments.dry_run:
         node.sweeper.clean_up()
-    record = get_dataset(node.chains, arguments.dataset)
+    record = get_dataset(node.store, arguments.dataset)
     correcting = _correcting(context)
     with console.progress(f"{record.name}: looking for the rows"):
         planned = _plan(context, correcting, record, arguments)
@@ -102,10 +102,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def _correcting(context: Context) -> "Correcting":
     node = context.node
-    ports = node.chains, node.commits, node.documents, node.objects, node.keys
-    references = datasets.referencing.References(
-        node.chains, node.object_names, node.objects, node.queries.engines.rows
-    )
+    ports = node.store, node.objects, node.keys
+    references = datasets.referencing.References(node.store, node.objects, node.queries.engines.rows)
     return ingest.correcting.Correcting(*ports, node.queries, references, node.home.staging)
 
 

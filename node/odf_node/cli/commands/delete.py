@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Delete chains and data; a dataset that another one here is derived from is kept."""
     node = context.node
-    records = select_datasets(node.chains, arguments.datasets)
+    records = select_datasets(node.store, arguments.datasets)
     readers = node.deletion.find_readers(records)
     for record, reader in readers:
         raise UsageError(f"'{record.name}' is an input of '{reader.name}'; delete that one first, or both together")

@@ -154,7 +154,7 @@ def _export(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _usage(context: Context) -> "EngineUsage":
-    return derive.engine_usage.EngineUsage(context.node.chains, context.node.evidence, context.node.engine_shelf)
+    return derive.engine_usage.EngineUsage(context.node.store, context.node.engine_shelf)
 
 
 def _added_engines(context: Context) -> "AddedEngines":

@@ -79,7 +79,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     node = context.node
     if arguments.action == "export":
         return _export(context, arguments)
-    record = get_dataset(node.chains, arguments.subject)
+    record = get_dataset(node.store, arguments.subject)
     match arguments.action:
         case "show":
             _show(context, record, as_json=arguments.output_format == "json")
@@ -87,7 +87,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
             _settle(context, record, arguments.reason)
         case "recover":
             async with await node.outgoing.open_peer(arguments.source) as peer:
-                recovered = await Recovery(node.chains, node.commits, node.documents, node.objects, node.keys).recover(
+                recovered = await Recovery(node.store, node.objects, node.keys).recover(
                     record, peer, now=node.now(), lost_keys=arguments.lost_keys
                 )
             node.record("evidence recover", record.name, f"block {recovered.head.sequence_number}")
@@ -99,7 +99,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def _settle(context: Context, record: Any, reason: str) -> None:
     node = context.node
-    for settlement in Disputes(node.chains, node.documents).settle(record, node.keys, reason=reason, now=node.now()):
+    for settlement in Disputes(node.store).settle(record, node.keys, reason=reason, now=node.now()):
         node.record("evidence settle", record.name, str(settlement.proof))
         context.console.text(
             f"{record.name}: stands by block {settlement.position} {settlement.keeps}; the proof stays"
@@ -110,8 +110,8 @@ def _renew(context: Context, record: Any, days: int) -> None:
     if days < 1:
         raise UsageError("--valid-days is at least 1")
     node = context.node
-    now, valid_s = find_writing_time(node.chains, node.clock, record.id), days * 86_400
-    renew_head(node.chains, node.documents, node.keys, record, now=now, valid_s=valid_s)
+    now, valid_s = find_writing_time(node.store, node.clock, record.id), days * 86_400
+    renew_head(node.store, node.keys, record, now=now, valid_s=valid_s)
     expires = Timestamp(now.seconds + valid_s, now.nanoseconds)
     node.record("evidence renew", record.name, str(expires))
     context.console.text(f"{record.name}: block {record.head.sequence_number} is signed as the newest until {expires}")
@@ -120,8 +120,8 @@ def _renew(context: Context, record: Any, days: int) -> None:
 def _show(context: Context, record: Any, *, as_json: bool) -> None:
     node, console = context.node, context.console
     found = [
-        lay_side_by_side(node.chains, node.refusals, record, dispute)
-        for dispute in Disputes(node.chains, node.documents).list_disputes(record.id)
+        lay_side_by_side(node.store, node.refusals, record, dispute)
+        for dispute in Disputes(node.store).list_disputes(record.id)
     ]
     if as_json:
         console.json(found)
@@ -159,9 +159,9 @@ def _standing_of(dispute: dict[str, Any]) -> str:
 
 def _export(context: Context, arguments: argparse.Namespace) -> int:
     node = context.node
-    bundles = Bundles(node.chains, node.documents, node.evidence)
+    bundles = Bundles(node.store)
     try:
-        documents = bundles.about_dataset(get_dataset(node.chains, arguments.subject))
+        documents = bundles.about_dataset(get_dataset(node.store, arguments.subject))
     except UnknownDatasetError:
         report = node.refusals.get_report(arguments.subject)
         documents = bundles.about_refusal(Path(report["folder"]))

@@ -36,7 +36,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Write what is missing there, one dataset after the other."""
     node, console, place = context.node, context.console, arguments.to
     context.limit_transfers(rate=arguments.limit_rate)
-    records = select_datasets(node.chains, arguments.datasets)
+    records = select_datasets(node.store, arguments.datasets)
     if place.endswith(".tar") and len(records) > 1:
         raise UsageError(f"an archive holds one dataset; name a folder to export {len(records)} of them")
     reports = []

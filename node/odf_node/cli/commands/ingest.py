@@ -53,7 +53,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     ingestor = node.ingestor.rehearsing if arguments.dry_run else node.ingestor
     if not arguments.dry_run:
         node.sweeper.clean_up()
-    record = get_dataset(node.chains, arguments.dataset)
+    record = get_dataset(node.store, arguments.dataset)
     event_time = parse_time(arguments.event_time, option="--event-time") if arguments.event_time else None
     sources: list[tuple[Path | BinaryIO, str]] = [(path, _text_of(path)) for path in arguments.files]
     if arguments.stdin:

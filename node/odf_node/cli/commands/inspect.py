@@ -98,8 +98,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         case "plan":
             inspections.plans.show_plans(context, arguments.subject, as_json=as_json)
         case "lineage" if arguments.output_format in _DRAWN:
-            record = get_dataset(context.node.chains, arguments.subject)
+            record = get_dataset(context.node.store, arguments.subject)
             definition.draw_lineage(context, record, arguments.output_format)
         case kind:
-            of_datasets[kind](context, get_dataset(context.node.chains, arguments.subject), as_json=as_json)
+            of_datasets[kind](context, get_dataset(context.node.store, arguments.subject), as_json=as_json)
     return 0

@@ -15,7 +15,7 @@ from odf_node.cli.parsing import add_actions, add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.reports import KeyReports
-from odf_node.ports import HomeFullError, HomeReadOnlyError
+from odf_node.records.errors import HomeFullError, HomeReadOnlyError
 from odf_protocol.did import DidKey
 
 TOPIC: Final = "check and trust"
@@ -59,11 +59,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it; works beside a running node, which signs with the new key at its next block."""
     if arguments.action == "show":
-        record = get_dataset(context.node.chains, arguments.subject)
+        record = get_dataset(context.node.store, arguments.subject)
         _show(context, record, as_json=arguments.output_format == "json")
         return 0
     try:
-        record = get_dataset(context.node.chains, arguments.subject)
+        record = get_dataset(context.node.store, arguments.subject)
         match arguments.action:
             case "rotate":
                 event = _changing(context).rotate(record, now=context.node.now())
@@ -83,7 +83,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _changing(context: Context) -> Any:
-    return KeyChanging(context.node.chains, context.node.documents, context.node.keys)
+    return KeyChanging(context.node.store, context.node.keys)
 
 
 def _prepare(context: Context, record: Any, arguments: argparse.Namespace) -> None:
@@ -131,7 +131,7 @@ def _path(text: str) -> Path:
 
 def _show(context: Context, record: Any, *, as_json: bool) -> None:
     console = context.console
-    found = KeyReports(context.node.chains, context.node.documents).describe(record, context.node.keys)
+    found = KeyReports(context.node.store).describe(record, context.node.keys)
     unfinished = find_unfinished_key(record.id)
     if as_json:
         waiting = None if unfinished is None else {"key": str(unfinished.key), "file": unfinished.file}

@@ -41,7 +41,7 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
         if len(arguments.patterns) > 1:
             raise UsageError("name one node, and nothing beside it")
         return _list_offered(context, addresses[0], arguments)
-    chains = context.node.chains
+    chains = context.node.store
     records = (
         datasets.naming.select_datasets(chains, arguments.patterns)
         if arguments.patterns
@@ -87,7 +87,7 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
 
 
 async def _list_offered(context: Context, address: str, arguments: argparse.Namespace) -> int:
-    here = {str(record.id): record for record in context.node.chains.list_datasets()}
+    here = {str(record.id): record for record in context.node.store.list_datasets()}
     offered = await context.node.outgoing.list_offered(address)
     if arguments.output_format == "names":
         for each in offered:

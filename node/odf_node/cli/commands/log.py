@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Print blocks, newest first, with who signed them."""
-    record = get_dataset(context.node.chains, arguments.dataset)
+    record = get_dataset(context.node.store, arguments.dataset)
     for logged in context.node.read_models.chain_log.read(record, limit=arguments.limit):
         block, query, figures = logged.block, logged.query, logged.statistics
         did = logged.did

@@ -7,7 +7,7 @@ from typing import Final
 from odf_node.cli.context import Context
 from odf_node.datasets.naming import select_datasets
 from odf_node.derive.lineage import list_readers
-from odf_node.ports import DatasetRecord
+from odf_node.records.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
 
 TOPIC: Final = "exchange with others"
@@ -29,9 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Set the switch; a running node follows at its next request."""
     node = context.node
-    records = select_datasets(node.chains, arguments.datasets)
+    records = select_datasets(node.store, arguments.datasets)
     for record in records:
-        node.datasets.set_published(record.id, not arguments.off)
+        node.store.set_published(record.id, not arguments.off)
         node.record("publish --off" if arguments.off else "publish", record.name)
         context.console.text(f"{record.name} is {'no longer served' if arguments.off else 'served'} to others")
     if arguments.off and (derived := _list_served_readers(context, records)):
@@ -44,7 +44,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def _list_served_readers(context: Context, hidden: Sequence[DatasetRecord]) -> list[str]:
     """List what is served and derived from hidden datasets, directly or through others."""
-    chains = context.node.chains
+    chains = context.node.store
     known = chains.list_datasets()
     served = {record.name for record in known if record.published}
     found: dict[DatasetId, str] = {}

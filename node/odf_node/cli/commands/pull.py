@@ -15,7 +15,7 @@ from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
 from odf_node.exchange.pulling import PullWishes
 from odf_node.ingest.report import IngestReport
-from odf_node.ports import Origin
+from odf_node.records.datasets import Origin
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
@@ -203,7 +203,7 @@ def _set_watermarks(context: Context, arguments: argparse.Namespace, log: "Repor
     node = context.node
     watermark = parse_time(arguments.set_watermark, option="--set-watermark")
     for name in arguments.sources:
-        tell_writing_time(context, get_dataset(node.chains, name))
+        tell_writing_time(context, get_dataset(node.store, name))
     for stated in node.pulling.set_watermarks(arguments.sources, watermark):
         log.add(stated)
 

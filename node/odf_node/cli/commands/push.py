@@ -11,11 +11,11 @@ from odf_node.cli.run import tell_failure
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
 from odf_node.exchange.logins import is_server, parse_origin
-from odf_node.ports import RemoteDirection
+from odf_node.records.datasets import RemoteDirection
 from odf_protocol.errors import OdfError
 
 if TYPE_CHECKING:
-    from odf_node.ports import DatasetRecord
+    from odf_node.records.datasets import DatasetRecord
 
 TOPIC: Final = "exchange with others"
 HELP: Final = "offer a dataset to another node"
@@ -144,7 +144,7 @@ def _plan(context: Context, arguments: argparse.Namespace) -> "list[tuple[Datase
         raise UsageError("name what to push, or say --all")
     if arguments.all and arguments.to:
         raise UsageError("--all pushes to aliases, so leave out --to")
-    records = list(node.chains.list_datasets()) if arguments.all else select_datasets(node.chains, arguments.datasets)
+    records = list(node.store.list_datasets()) if arguments.all else select_datasets(node.store, arguments.datasets)
     if arguments.to:
         if len(records) > 1:
             raise UsageError(f"--to names one dataset's place, and {len(records)} are to be pushed")

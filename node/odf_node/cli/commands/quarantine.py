@@ -15,9 +15,9 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord, QuarantineFile
 from odf_node.ports.notices import Told
-from odf_node.ports.quarantine import RowId
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.quarantine import QuarantineFile, RowId
 from odf_node.wording import count_of
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def _add_options(child: argparse.ArgumentParser, name: str) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it."""
     node = context.node
-    record = get_dataset(node.chains, arguments.dataset)
-    reader = QuarantineReader(node.ingests, node.quarantine, node.objects)
+    record = get_dataset(node.store, arguments.dataset)
+    reader = QuarantineReader(node.store, node.objects)
     if arguments.action == "list":
         _list(context, reader, record, as_json=arguments.output_format == "json")
         return 0
@@ -261,7 +261,7 @@ def _fix(
     node = context.node
     if (arguments.file is None) == (not arguments.set):
         raise UsageError("say how rows are mended: either --file FILE or --set COLUMN=SQL")
-    view = load_view(node.chains, record.id)
+    view = load_view(node.store, record.id)
     mended: Mapping[RowId, Mapping[str, str | None]]
     untouched = 0
     if arguments.file is not None:
@@ -288,7 +288,7 @@ def _fix(
     if not mended:
         context.console.text(f"{record.name}: nothing was edited, no row was mended")
         return
-    node.quarantine.mend_rows(record.id, mended)
+    node.store.mend_rows(record.id, mended)
     node.record("quarantine fix", record.name, count_of(len(mended), "row"))
     context.console.text(
         f"{record.name}: {count_of(len(mended), 'row')} mended; 'odf-node quarantine resend {record.name}' sends them"
@@ -369,7 +369,7 @@ def _drop(
 
 def _resending(context: Context, reader: QuarantineReader) -> "Resending":
     node = context.node
-    ports = node.chains, reader, node.quarantine, node.object_names, node.objects
+    ports = node.store, reader, node.objects
     return ingest.resending.Resending(*ports, node.ingestor.taker, node.home.staging)
 
 

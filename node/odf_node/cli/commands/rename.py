@@ -23,8 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Rename; policies match names, so it is said where another rule holds now."""
     node, console = context.node, context.console
-    renaming = Renaming(node.datasets, node.read_policies())
-    renamed = renaming.rename(get_dataset(node.chains, arguments.dataset), arguments.name)
+    renaming = Renaming(node.store, node.read_policies())
+    renamed = renaming.rename(get_dataset(node.store, arguments.dataset), arguments.name)
     old = renamed.before.name
     node.record("rename", renamed.name, f"was {old}; {renamed.before.id}")
     console.text(f"renamed {old} to {renamed.name}")

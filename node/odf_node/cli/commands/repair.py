@@ -41,7 +41,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Repair one dataset after the other; exit with the code of damage if anything is left."""
     node, console = context.node, context.console
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
-    records = select_datasets(node.chains, arguments.datasets) if arguments.datasets else node.chains.list_datasets()
+    records = select_datasets(node.store, arguments.datasets) if arguments.datasets else node.store.list_datasets()
     sources = [parse_place(source) for source in arguments.sources]
     reports = []
     for record in records:

@@ -7,7 +7,7 @@ from odf_node.cli.context import Context, parse_reference
 from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.errors import UsageError
-from odf_node.ports import RemoteDirection
+from odf_node.records.datasets import RemoteDirection
 
 TOPIC: Final = "exchange with others"
 HELP: Final = "name repositories; say where datasets are pulled from and pushed to"
@@ -89,9 +89,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 def _run_alias(context: Context, arguments: argparse.Namespace) -> int:
     node, console = context.node, context.console
     if arguments.alias_action == "list":
-        records = (
-            select_datasets(node.chains, arguments.datasets) if arguments.datasets else node.chains.list_datasets()
-        )
+        records = select_datasets(node.store, arguments.datasets) if arguments.datasets else node.store.list_datasets()
         rows: list[dict[str, Any]] = [
             {"dataset": record.name, "kind": direction.value, "alias": remote.url}
             for record in records
@@ -101,7 +99,7 @@ def _run_alias(context: Context, arguments: argparse.Namespace) -> int:
         columns = {"dataset": "DATASET", "kind": "KIND", "alias": "ALIAS"}
         console.result(rows, columns, as_json=arguments.output_format == "json", empty="there are no aliases")
         return 0
-    record = get_dataset(node.chains, arguments.dataset)
+    record = get_dataset(node.store, arguments.dataset)
     named = [direction for direction in RemoteDirection if getattr(arguments, direction.value)]
     if arguments.alias_action == "add":
         if not named:

@@ -12,7 +12,7 @@ from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.errors import RestoredBackupError, UsageError
 from odf_node.keys.freshness import require_newest
-from odf_node.ports import Origin
+from odf_node.records.datasets import Origin
 from odf_node.wording import count_of
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, RejectedError
@@ -94,10 +94,10 @@ def _to_json(report: BackupReport) -> dict[str, object]:
 def _warn(context: Context) -> None:
     """Tell the operator before an old state signs anything (HOME-55)."""
     node, console = context.node, context.console
-    own = [record for record in node.chains.list_datasets() if record.origin is Origin.OWN]
+    own = [record for record in node.store.list_datasets() if record.origin is Origin.OWN]
     for record in own:
         try:
-            require_newest(node.chains, node.documents, node.keys, record.id, record.head)
+            require_newest(node.store, node.keys, record.id, record.head)
         except RestoredBackupError as behind:
             console.note(f"{record.name}: {behind}")
     if own:

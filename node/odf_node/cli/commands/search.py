@@ -97,7 +97,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _search_here(context: Context, words: list[str], most: int) -> list[dict[str, Any]]:
-    searching = Searching(context.node.chains, context.node.store)
+    searching = Searching(context.node.store)
     return [
         {
             "name": each.record.name,

@@ -31,9 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Read only as many slices as the rows asked for need; no engine is started."""
     node = context.node
-    record = get_dataset(node.chains, arguments.dataset)
+    record = get_dataset(node.store, arguments.dataset)
     hashes = node.reader.list_tail(record, count=arguments.num_records, skip=arguments.skip_records)
-    absent = node.object_names.list_absent_objects(record.id) & set(hashes)
+    absent = node.store.list_absent_objects(record.id) & set(hashes)
     if absent:
         with context.console.progress(f"{record.name}: fetching") as progress:
             bring_files(context, [(record, absent)], progress)

@@ -112,7 +112,7 @@ def _list(context: Context, *, as_json: bool) -> None:
         }
         for token in context.node.tokens.list_tokens()
     ]
-    names = {str(each.id): each.name for each in context.node.chains.list_datasets()}
+    names = {str(each.id): each.name for each in context.node.store.list_datasets()}
 
     def describe(scope: str) -> str:
         what, _, dataset = scope.partition(":")

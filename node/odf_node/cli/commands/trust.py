@@ -47,7 +47,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         changes = [change.to_json() for change in report.list_changes(other)]
         _show(context, changes, as_json, _show_changes)
     elif arguments.subject is None:
-        standings = [report.stand(record).to_json() for record in node.chains.list_datasets()]
+        standings = [report.stand(record).to_json() for record in node.store.list_datasets()]
         _show(context, standings, as_json, _show_standings)
     elif "://" in arguments.subject:
         _show(context, report.describe_peer(arguments.subject), as_json, _show_peer)
@@ -55,7 +55,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         _show(context, report.describe_auditor(auditor), as_json, _show_auditor)
     else:
         try:
-            record = get_dataset(node.chains, arguments.subject)
+            record = get_dataset(node.store, arguments.subject)
         except UnknownDatasetError as error:
             raise UnknownDatasetError(f"{error}; nor do the policies name an auditor so") from error
         _show(context, report.describe_dataset(record), as_json, _show_dataset)

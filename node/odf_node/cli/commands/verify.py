@@ -82,7 +82,7 @@ def _verify_once(context: Context, arguments: argparse.Namespace) -> list[Any]:
     with console.progress("verifying") as progress:
         for finding in run_tasks(tasks, arguments.jobs, progress.say):
             findings.append(finding)
-            if arguments.attest and publish_finding(finding, node.chains, node.evidence, node.keys, now=node.now()):
+            if arguments.attest and publish_finding(finding, node.store, node.keys, now=node.now()):
                 node.record("verify --attest", finding.name, "success" if finding.is_valid else "divergence")
             is_news = arguments.watch is None or finding.last is not None or not finding.is_valid
             if arguments.output_format == "text" and is_news:

@@ -8,7 +8,7 @@ from odf_node.datasets.chains import load_view
 from odf_node.derive.grading import describe_reach
 from odf_node.derive.query_history import Rows, list_queries
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord
+from odf_node.records.datasets import DatasetRecord
 from odf_protocol.coverage import decode_progress
 from odf_protocol.schema_compat import describe_type
 
@@ -24,7 +24,7 @@ def show_schema(context: Context, record: DatasetRecord, *, as_json: bool) -> No
     Raises:
         UsageError: The dataset never had data.
     """
-    schema = load_view(context.node.chains, record.id).schema
+    schema = load_view(context.node.store, record.id).schema
     if schema is None:
         raise UsageError(f"'{record.name}' has no schema yet: it has never had data")
     fields = [{"name": field.name, "type": describe_type(field.type)} for field in schema.fields]
@@ -45,7 +45,7 @@ def show_lineage(context: Context, record: DatasetRecord, *, as_json: bool) -> N
 def draw_lineage(context: Context, record: DatasetRecord, language: str) -> None:
     """Write the lineage of a dataset, down to the roots, in the language of a program that draws: dot or mermaid."""
     write = derive.lineage.write_dot if language == "dot" else derive.lineage.write_mermaid
-    for line in write(derive.lineage.read_lineage(context.node.chains, record)):
+    for line in write(derive.lineage.read_lineage(context.node.store, record)):
         context.console.text(line)
 
 
@@ -62,16 +62,16 @@ def show_query(context: Context, record: DatasetRecord, *, as_json: bool) -> Non
 
 
 def _find_transform(context: Context, record: DatasetRecord) -> "SetTransform | None":
-    return load_view(context.node.chains, record.id).transform
+    return load_view(context.node.store, record.id).transform
 
 
 def _show_derivative(
     context: Context, record: DatasetRecord, declared: "SetTransform", *, as_json: bool, with_query: bool
 ) -> None:
     console, engine = context.console, declared.transform.engine
-    queries = [_describe_query(context, span) for span in list_queries(context.node.chains, record.id)]
+    queries = [_describe_query(context, span) for span in list_queries(context.node.store, record.id)]
     newest = queries[-1]
-    reach = describe_reach(record, context.node.chains, context.node.engine_shelf)
+    reach = describe_reach(record, context.node.store, context.node.engine_shelf)
     if as_json:
         shown = {"dataset": record.name, "engine": engine, "inputs": newest["inputs"], "queries": newest["queries"]}
         console.json(shown | {"made": queries, "reach": reach})
@@ -115,7 +115,7 @@ def _describe_query(context: Context, span: "QuerySpan") -> dict[str, Any]:
 def _describe_input(
     context: Context, alias: str | None, dataset_id: "DatasetId", rows: "Rows | None"
 ) -> dict[str, Any]:
-    chains = context.node.chains
+    chains = context.node.store
     source = chains.find_dataset(dataset_id)
     held = None if source is None else decode_progress(chains.get_chain_state(dataset_id)[1]).row_count
     return {

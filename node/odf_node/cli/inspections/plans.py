@@ -12,8 +12,8 @@ from odf_node.datasets.naming import get_dataset
 from odf_node.derive.step_log import StepLog, describe_step, explain_time
 from odf_node.derive.step_plans import StepPlan, StepPlanner
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.ingests import KEPT_INGESTS
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.ingests import KEPT_INGESTS
 from odf_protocol.enums import DatasetKind
 from odf_protocol.manifest import parse_snapshots
 
@@ -46,16 +46,16 @@ def show_plans(context: Context, subject: str, *, as_json: bool) -> None:
         UsageError: Of a root no figures are kept.
     """
     node = context.node
-    root = next((each for each in node.chains.list_datasets() if each.name == subject and each.kind is _ROOT), None)
+    root = next((each for each in node.store.list_datasets() if each.name == subject and each.kind is _ROOT), None)
     if root is not None:
         _show_ingest(context, root, as_json=as_json)
         return
     planner = StepPlanner(
-        node.chains, node.transformer.builder, StepLog(node.chains, node.evidence), node.grader, node.transformer.bound
+        node.store, node.transformer.builder, StepLog(node.store), node.grader, node.transformer.bound
     )
     with context.console.progress("looking at the query"):
         try:
-            plans = [planner.plan_dataset(get_dataset(node.chains, subject))]
+            plans = [planner.plan_dataset(get_dataset(node.store, subject))]
         except UnknownDatasetError:
             if not Path(subject).is_file():
                 raise

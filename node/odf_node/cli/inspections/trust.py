@@ -5,7 +5,7 @@ from typing import Any
 from odf_node.cli.context import Context
 from odf_node.datasets.chains import describe_acceptance
 from odf_node.datasets.presence import say_how_to_get
-from odf_node.ports import DatasetRecord, Origin
+from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.trust.grounds import TrustGrounds
 from odf_node.wording import count_of
 
@@ -94,7 +94,7 @@ def _span(first: int, last: int) -> str:
 
 def show_histories(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
     """Show each, with its blocks, and what it was replaced by."""
-    commits, console = context.node.commits, context.console
+    commits, console = context.node.store, context.console
     found: list[dict[str, Any]] = [
         {
             "replacedAt": str(history.replaced_at),

@@ -11,7 +11,7 @@ from odf_engines.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from odf_node.acceptance.offers import Offer
 from odf_node.derive.lineage import LineageDataset, LineageInput
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import QuarantineFile
+from odf_node.records.quarantine import QuarantineFile
 from odf_pages import questions
 from odf_pages.lineage_pages import draw
 from odf_protocol.did import DatasetId
@@ -85,7 +85,7 @@ async def test_proofs_against_datasets_are_shown_pages_15(made: SecretiveNode) -
     forks = [chain.copy().add_rows([("Bern", n)]) for n in (1, 2)]
     store = made.node.store
     proof = prove_equivocation(EquivocationKind.HEADS, *(fork.signed_head() for fork in forks))
-    assert Disputes(store, store).learn([proof.raw], chain.id, now=NOW) == 1
+    assert Disputes(store).learn([proof.raw], chain.id, now=NOW) == 1
     async with reading(made) as reader:
         await reader.sign_in(INSPECTOR)
         page = await reader.get("/-/peers")

@@ -9,7 +9,7 @@ import pytest
 
 from odf_node.configuration import Configuration
 from odf_node.http.callers import secret_hash_of
-from odf_node.ports import AccessToken
+from odf_node.records.access import AccessToken
 from odf_pages.visits import LASTS_S, MOST_OF_ONE, MOST_SESSIONS, Sessions
 from odf_protocol.events import SetAttachments, SetInfo
 from odf_protocol.events.metadata import AttachmentEmbedded, AttachmentsEmbedded
