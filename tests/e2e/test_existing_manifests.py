@@ -70,7 +70,8 @@ CASES = {
 
 
 def ways() -> dict[str, str]:
-    lines = [line.strip("| \n").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    page = PAGE.read_text().partition("\n## ")[0]
+    lines = [line.strip("| \n").split(" | ") for line in page.splitlines() if line.startswith("| `")]
     return {form: way.strip("`") for form, _, way in lines}
 
 
