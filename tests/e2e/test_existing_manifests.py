@@ -66,6 +66,7 @@ CASES = {
     "`UNION` below `LIMIT` or windows (datafusion)": view(
         "datafusion", "(SELECT event_time, id FROM rows UNION ALL SELECT event_time, id FROM rows) LIMIT 3"
     ),
+    "`SELECT ID` of a column `id` (spark)": view("spark", "SELECT event_time, ID FROM rows"),
 }  # fmt: skip
 
 
@@ -79,12 +80,14 @@ def test_the_page_has_each_form_that_is_tried() -> None:
     assert ways().keys() == CASES.keys()
 
 
-@pytest.mark.parametrize("form", CASES)
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=[pytest.mark.spark] if "(spark)" in form else []) for form in CASES]
+)
 def test_each_form_of_the_page_is_refused_and_told_the_way(form: str, tmp_path: Path) -> None:
-    node = RealNode(tmp_path / "home")
+    node = RealNode(tmp_path / "home", has_engine="(spark)" in form)
     translates = ["--as-spark"] if "flink" in form else []
     text = CASES[form]
-    if "datafusion" in form:
+    if "datafusion" in form or "(spark)" in form:
         # What a query may be shows when its input has columns.
         (tmp_path / "1.json").write_text('{"event_time": "2024-01-01T00:00:00Z", "id": 1}\n')
         (tmp_path / "rows.yaml").write_text(root(fetch="{kind: FilesGlob, path: '*.json', order: ByName}"))
