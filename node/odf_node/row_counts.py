@@ -29,6 +29,7 @@ class RowCounts:
         left_out: Records that a converter left out (CONV-7).
         ignored: How many records have a field that no column names, by its name (ING-49).
         kept: Current rows that a snapshot lacks and that stay, as it has rows that cannot be read (ING-48).
+        unread: Names of files of an archive beside the one that was read, where the manifest names none (ING-49).
     """
 
     added: int = 0
@@ -39,6 +40,7 @@ class RowCounts:
     left_out: int = 0
     kept: int = 0
     ignored: Mapping[str, int] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
     @classmethod
     def of_response(cls, response: IngestResponse, merge: MergeStrategy, *, has_query: bool) -> Self:
@@ -76,6 +78,7 @@ class RowCounts:
             left_out=self.left_out + later.left_out,
             kept=self.kept + later.kept,
             ignored=dict(Counter(self.ignored) + Counter(later.ignored)),
+            unread=tuple(dict.fromkeys((*self.unread, *later.unread))),
         )
 
     def describe(self, *, would: bool = False) -> str:
@@ -97,6 +100,19 @@ class RowCounts:
         more = len(self.ignored) - len(shown)
         return f"{told}{f' and {more} more' if more > 0 else ''}"
 
+    def describe_unread(self) -> str:
+        """Name the files that nobody read; empty where there are none."""
+        shown = ", ".join(repr(name[:_SHOWN_CHARACTERS]) for name in self.unread[:_SHOWN_FIELDS])
+        more = len(self.unread) - _SHOWN_FIELDS
+        return f"{shown}{f' and {more} more' if more > 0 else ''}"
+
+    def describe_whole(self) -> str:
+        """Say in a line of a log what changed, and which fields and files are in no row (ING-49)."""
+        ignored, unread = self.describe_ignored(), self.describe_unread()
+        left = [f"in no column: {ignored}"] if ignored else []
+        left += [f"not read: {unread}"] if unread else []
+        return "; ".join((self.describe(), *left))
+
     def to_json(self) -> dict[str, object]:
         """Give them as plain values."""
         return {
@@ -108,8 +124,11 @@ class RowCounts:
             "leftOutRows": self.left_out,
             "keptRows": self.kept,
             "ignoredFields": dict(self.ignored),
+            "unreadFiles": [name[:_SHOWN_CHARACTERS] for name in self.unread[:_MOST_UNREAD]],
         }
 
 
 _CHANGES: Final = ("added", "corrected", "retracted", "unchanged")
+_SHOWN_CHARACTERS: Final = 80  # guess: of a name that somebody else chose
+_MOST_UNREAD: Final = 100  # guess: as many names as of fields that are ignored
 _SHOWN_FIELDS: Final = 10  # guess: as many as a line of a terminal or two have room for

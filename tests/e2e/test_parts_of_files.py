@@ -1,6 +1,7 @@
 """No part of a file is left out without a word: it is a column, is counted, or stands in quarantine (ING-49)."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import openpyxl
@@ -92,3 +93,62 @@ def test_fields_that_no_column_names_are_counted(tmp_path: Path) -> None:
         102,
         101,
     )
+
+
+PULLED = """kind: DatasetSnapshot
+version: 1
+content:
+  name: made
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {{kind: Url, url: "file://{source}"}}
+      prepare: [{{kind: Decompress, format: Zip{more}}}]
+      read: {{kind: Csv, header: true, ddlSchema: [n BIGINT]}}
+      merge: {{kind: Append}}
+"""
+
+
+def pack(path: Path) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("a.csv", "b.csv", "in/notes.txt"):
+            archive.writestr(name, "n\n1\n")
+    return path
+
+
+def test_further_files_of_an_archive_are_named_ing_49(tmp_path: Path) -> None:
+    source = pack(tmp_path / "a.zip")
+    home = tmp_path / "home"
+    (tmp_path / "m.yaml").write_text(PULLED.format(source=source, more=""))
+    assert run_command(home, "add", tmp_path / "m.yaml").returncode == 0
+    told = "made: not read: 'b.csv', 'in/notes.txt' of the archive; subPath names the file that is read"
+    assert told in run_command(home, "pull", "made", "--dry-run").stdout
+    (report,) = json.loads(run_command(home, "pull", "made", "-o", "json").stdout)
+    assert (report["addedRows"], report["unreadFiles"]) == (1, ["b.csv", "in/notes.txt"])
+
+
+def test_file_of_an_archive_that_the_manifest_names_is_all_that_is_meant_ing_49(tmp_path: Path) -> None:
+    source = pack(tmp_path / "a.zip")
+    home = tmp_path / "home"
+    (tmp_path / "m.yaml").write_text(PULLED.format(source=source, more=", subPath: b.csv"))
+    assert run_command(home, "add", tmp_path / "m.yaml").returncode == 0
+    (report,) = json.loads(run_command(home, "pull", "made", "-o", "json").stdout)
+    assert (report["addedRows"], report["unreadFiles"]) == (1, [])
+
+
+def test_keys_that_are_there_twice_go_to_quarantine_ing_49(tmp_path: Path) -> None:
+    source = tmp_path / "a.ndjson"
+    good = "".join(f'{{"n": {n}, "unit": "kg", "unit": "kg"}}\n' for n in range(12))
+    source.write_text('{"n": 12, "unit": "kg", "unit": "g"}\n' + good + '{"n": 13, "o": {"x": 1, "x": 2}}\n')
+    home = tmp_path / "home"
+    drafted = run_command(home, "new", "made", "--from", source, "-o", tmp_path / "m.yaml")
+    assert drafted.returncode == 0, drafted.stderr
+    written = " ".join((tmp_path / "m.yaml").read_text().split())
+    assert "2 records cannot be read so" in written
+    assert "kind: NdJson" in written
+    assert "the key 'unit' is there twice" in written
+    assert run_command(home, "add", tmp_path / "m.yaml").returncode == 0
+    tried = run_command(home, "ingest", "made", source, "--dry-run")
+    assert "the key 'unit' is there twice, with different values" in tried.stdout + tried.stderr
+    (report,) = json.loads(run_command(home, "ingest", "made", source, "-o", "json").stdout)
+    assert (report["addedRows"], report["quarantinedRows"]) == (12, 2)

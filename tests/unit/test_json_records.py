@@ -43,6 +43,59 @@ def test_what_is_no_json_object_is_broken(raw: bytes) -> None:
         parse_object(raw)
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"a": 1, "a": 2}',
+        b'{"a": 1, "a": true}',
+        b'{"a": 1, "b": 2, "\\u0061": "1"}',
+        b'{"a": {"b": 1, "b": 2}}',
+        b'{"a": [0, [{"b:c": 1, "b:c": 2}]]}',
+        b'{"a": null, "a": 1}',
+        b'{"x:y": "::", "x\\u003ay": ":"}',
+        b'{"\\u003a\\u003A": 1, "a": 2, "a": 3, "b": ":"}',
+        b'{"o": {"\\u003a\\u003a": 1, "a": 2, "a": 3, "b": [":"]}}',
+    ],
+)
+def test_object_with_a_key_twice_and_two_values_is_no_record_ing_49(raw: bytes) -> None:
+    with pytest.raises(BrokenJsonError, match="is there twice, with different values"):
+        parse_object(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"a": 1, "a": 1}',
+        b'{"a": {"b": 1}, "b": 1, "c": [{"b": 2}, {"b": 3}]}',
+        b'{"a:b": "c:d", "e": {"f:": ["g:", {":": ":"}]}}',
+        b'{"x\\u003ay": "\\u003a", "o": {"z": "\\u003a"}}',
+        b'{"a": {"b": 1, "b": 1}}',
+    ],
+)
+def test_object_with_each_key_once_is_a_record_whatever_its_colons_ing_49(raw: bytes) -> None:
+    assert "a" in parse_object(raw) or "a:b" in parse_object(raw) or "x:y" in parse_object(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"type": "Feature", "properties": {"a": 1, "a": 2}, "geometry": null}',
+        b'{"type": "Feature", "properties": {"a": 1}, "properties": {"b": 2}, "geometry": null}',
+        b'{"type": "Feature", "properties": {}, "geometry": {"type": "Point", "type": "Line"}}',
+    ],
+)
+def test_feature_with_a_key_twice_is_no_record_ing_49(raw: bytes) -> None:
+    with pytest.raises(BrokenJsonError, match="is there twice"):
+        parse_feature(raw)
+
+
+def test_document_with_its_array_twice_is_refused_ing_49(tmp_path: Path) -> None:
+    path = tmp_path / "source"
+    path.write_bytes(b'{"features": [{"a": 1}], "features": []}')
+    with pytest.raises(JsonPathError, match="a key is there twice"):
+        features_of(path)
+
+
 def test_lines_are_numbered_and_empty_ones_left_out(tmp_path: Path) -> None:
     path = tmp_path / "source"
     path.write_bytes(b'\xef\xbb\xbf{"a":1}\n\n  \r\n{"a":2}')

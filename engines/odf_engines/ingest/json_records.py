@@ -1,7 +1,8 @@
 """Read JSON into records of text: one object per line, one array in a document, or GeoJSON features.
 
 A value that is a JSON string becomes its text; any other value becomes its JSON text as written, so that a number keeps
-every digit. Null and an absent key are null. Keys that no column asks for are ignored.
+every digit. Null and an absent key are null. Keys that no column asks for are ignored, and counted. An object with a key
+twice is no record, unless both values are equal.
 
 Source: ODF ReadStepNdJson, ReadStepJson, ReadStepNdGeoJson, ReadStepGeoJson; spec/ingest.md ING-3.
 """
@@ -17,6 +18,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from odf_engines.ingest.json_members import BrokenJsonError, check_nested, decode_members, has_key_twice
 from odf_engines.ingest.source_text import open_bytes
 from odf_engines.ingest_parts import MAX_IGNORED
 from odf_engines.records.record_writer import RecordWriter
@@ -47,10 +49,6 @@ class JsonPathError(Exception):
         super().__init__(reason)
 
 
-class BrokenJsonError(ValueError):
-    """A record is not a JSON object."""
-
-
 Lines = Iterator[tuple[int | None, bytes]]
 Source = Callable[[], Lines]
 
@@ -72,7 +70,7 @@ def elements_of(path: Path, sub_path: str | None) -> Source:
     """Give the elements of the array that a document holds at `sub_path` (keys joined by dots), or is.
 
     Raises:
-        JsonPathError: The document is not JSON, or has no array there.
+        JsonPathError: The document is not JSON, has no array there, or has a key twice on the way.
     """
     with open_bytes(path) as data:
         raw: bytes | msgspec.Raw | mmap.mmap = data[:]
@@ -80,11 +78,14 @@ def elements_of(path: Path, sub_path: str | None) -> Source:
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     for key in sub_path.split(".") if sub_path else ():
         try:
-            raw = bytes(_OBJECT.decode(raw)[key])
-        except KeyError as error:
-            raise JsonPathError(f"no key {key!r} of the path {sub_path!r}") from error
+            members = {name: bytes(value) for name, value in _OBJECT.decode(raw).items()}
         except _NOT_JSON as error:
             raise JsonPathError(f"no JSON object with the key {key!r}: {error}") from error
+        if key not in members:
+            raise JsonPathError(f"no key {key!r} of the path {sub_path!r}")
+        if has_key_twice(raw, members):
+            raise JsonPathError(f"beside the key {key!r} of the path {sub_path!r} a key is there twice")
+        raw = members[key]
     try:
         elements = [bytes(element).strip() for element in _ARRAY.decode(raw)]
     except _NOT_JSON as error:
@@ -105,10 +106,10 @@ def parse_object(raw: bytes) -> dict[str, str | None]:
     """Read one JSON object into its values as texts.
 
     Raises:
-        BrokenJsonError: It is not one.
+        BrokenJsonError: It is not one, or has a key twice with different values.
     """
     try:
-        return {key: _text(value) for key, value in _OBJECT.decode(raw).items()}
+        return {key: _text(value) for key, value in decode_members(raw).items()}
     except _NOT_JSON as error:
         raise BrokenJsonError(f"not a JSON object: {error}") from error
 
@@ -117,11 +118,11 @@ def parse_feature(raw: bytes) -> dict[str, str | None]:
     """Read one GeoJSON feature into the texts of its properties, of its `geometry` and, where they have none, its `id`.
 
     Raises:
-        BrokenJsonError: It is not one.
+        BrokenJsonError: It is not one, or has a key twice with different values.
     """
     try:
-        feature = _OBJECT.decode(raw)
-        properties = bytes(feature.get("properties", b"{}"))
+        feature = decode_members(raw)
+        properties = feature.get("properties", b"{}")
         values = {} if properties == b"null" else parse_object(properties)
         values = {**values, GEOMETRY: _text(feature["geometry"]) if "geometry" in feature else None}
         # A property of that name is a column already; the id has a place of its own (RFC 7946, section 3.2).
@@ -197,12 +198,11 @@ def _count_ignored(ignored: Counter[str], names: Iterable[str]) -> None:
         ignored[name if name in ignored or len(ignored) < MAX_IGNORED else ""] += 1
 
 
-def _text(value: msgspec.Raw) -> str | None:
-    raw = bytes(value)
+def _text(raw: bytes) -> str | None:
     if raw.startswith(b'"'):
         return _STRING.decode(raw)
     text = raw.decode("utf-8")
     if text[0] in "[{":
         # `Raw` skips over nested values; this checks that they are JSON.
-        _ANY.decode(raw)
+        check_nested(raw, _ANY.decode(raw))
     return None if text == "null" else text

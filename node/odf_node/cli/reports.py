@@ -85,6 +85,8 @@ def _describe_ingest(report: IngestReport) -> list[str]:
         lines.append(f"{verb} retracted: {rows} that rows in quarantine may stand for")
     if report.counts.ignored:
         lines.append(f"in no column: {report.counts.describe_ignored()}; the read step's schema names columns")
+    if report.counts.unread:
+        lines.append(f"not read: {report.counts.describe_unread()} of the archive; subPath names the file that is read")
     if report.counts.left_out:
         lines.append(f"{count_of(report.counts.left_out, 'row')} left out by its converters")
     if report.warnings:

@@ -89,7 +89,7 @@ def _judge(report: PullReport) -> Ended:
     if failure is not None:
         ended = judge_failure(failure, report.new_blocks)
     if isinstance(report, IngestReport):
-        return replace(ended, rows=report.counts.describe(), quarantined_rows=report.counts.quarantined)
+        return replace(ended, rows=report.counts.describe_whole(), quarantined_rows=report.counts.quarantined)
     return ended
 
 

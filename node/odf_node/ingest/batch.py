@@ -40,6 +40,7 @@ class Batch:
         is_converted: Its rows went through the converters before.
         key: Under which it is asked for once; None: each time it is asked for.
         clock: Measures the stages on this side; has what was done before.
+        unread: Files of an archive beside the one that is read (ING-49).
     """
 
     path: Path
@@ -54,6 +55,7 @@ class Batch:
     is_converted: bool = False
     key: IngestKey | None = None
     clock: StageClock = field(default_factory=StageClock)
+    unread: tuple[str, ...] = ()
 
     def figures_with(self, response: IngestResponse) -> tuple[StageFigures, ...]:
         """List what was measured so far, here and by the engine, in the order in which it began."""

@@ -28,7 +28,7 @@ from odf_node.ports.keys import KeyStore
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.observing import Run
 from odf_node.ports.progress import UNHEARD, Say
-from odf_node.ports.sources import Fetched, SourceNotFoundError, SourceReader, UpToDate
+from odf_node.ports.sources import Fetched, Prepared, SourceNotFoundError, SourceReader, UpToDate
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import DatasetNotFoundError, HeadMovedError
 from odf_node.records.ingests import KeyInUseError
@@ -221,10 +221,12 @@ class Ingestor:
             if isinstance(fetched, UpToDate):
                 return IngestReport(record, up_to_date=True, batches=0)
             say(f"{record.name}: taking in {fetched.name}")
-            path = await self._prepare(source.prepare or (), fetched, Path(folder), clock)
+            prepared = await self._prepare(source.prepare or (), fetched, Path(folder), clock)
             name, new_state = fetched.name, fetched.source_state
             event_time = fetched.event_time or system_time
-            batch = Batch(path, name, event_time, system_time, new_state=new_state, place=place, clock=clock)
+            batch = Batch(
+                prepared.path, name, event_time, system_time, new_state, place=place, clock=clock, unread=prepared.unread
+            )
             report = await finish_in_thread(lambda: self.taker.take_part(Root(record, view, source), batch, run))
         await finish_in_thread(self._drop_superseded)
         # A source that has more and names no new state would give the same piece for ever.
@@ -249,18 +251,21 @@ class Ingestor:
             lambda: self._followed.fetch(followed, record, state=state, folder=folder, now=now)
         )
 
-    async def _prepare(self, steps: "tuple[PrepStep, ...]", fetched: Fetched, folder: Path, clock: StageClock) -> Path:
+    async def _prepare(
+        self, steps: "tuple[PrepStep, ...]", fetched: Fetched, folder: Path, clock: StageClock
+    ) -> Prepared:
+        path, unread = fetched.path, list[str]()
         if not steps:
-            return fetched.path
+            return Prepared(path)
         with clock.measuring(IngestStage.PREPARE):
-            path = fetched.path
             for position, step in enumerate(steps):
                 with clock.measuring(IngestStage.PREPARE, _kind_of(step), position):
-                    prepared = await self.sources.prepare((step,), path=path, name=fetched.name, folder=folder)
+                    prepared = await self.sources.prepare(step, path=path, name=fetched.name, folder=folder)
                 if path != fetched.path:
                     path.unlink()
-                path = prepared
-        return path
+                path = prepared.path
+                unread += prepared.unread
+        return Prepared(path, tuple(unread))
 
     def _state_of(self, view: DatasetView, place: bytes | None) -> SourceState | None:
         """Return how far the source is read; a date that belongs to another place says nothing of this one (ING-26)."""

@@ -110,6 +110,7 @@ class BatchTaker:
         request = self._request(root, batch, rules, looked_up)
         response = self._ask_engine(batch, request)
         counts = RowCounts.of_response(response, source.merge, has_query=source.preprocess is not None)
+        counts = replace(counts, unread=batch.unread)
         samples = sample_stages(response) if self.is_rehearsal else ()
         last = self.store.find_batch_size(record.id, root.push_source) if rules.limits.compares else None
         is_snapshot = isinstance(request.merge, MergeStrategySnapshot) and request.state_path is not None

@@ -173,6 +173,19 @@ class Fetched:
     waiting: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a prepare step made of a file.
+
+    Attributes:
+        path: The result.
+        unread: Names of further files of an archive, of which the step names none (ING-49).
+    """
+
+    path: Path
+    unread: tuple[str, ...] = ()
+
+
 class SourceReader(SampleReader, Protocol):
     """Reads polling sources as they are declared, after templates were filled in."""
 
@@ -228,10 +241,8 @@ class SourceReader(SampleReader, Protocol):
         """
         ...
 
-    async def prepare(self, steps: "tuple[PrepStep, ...]", *, path: Path, name: str, folder: Path) -> Path:
-        """Run the prepare steps one after another over a file and return the last result (``path`` when none).
-
-        Files between are removed, ``path`` never.
+    async def prepare(self, step: "PrepStep", *, path: Path, name: str, folder: Path) -> Prepared:
+        """Run a prepare step over a file, which stays as it is.
 
         Raises:
             MalformedError: An archive is damaged or has no such entry, or a command failed.

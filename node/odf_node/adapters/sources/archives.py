@@ -21,15 +21,21 @@ _MAX_DIRECTORY_BYTES: Final = 4 * 1024**2  # guess: some 40,000 entries; it is r
 _BOUNDED_METHODS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 
 
-def decompress(step: PrepStepDecompress, *, path: Path, target: Path, name: str, limits: SourceLimits) -> None:
-    """Unpack ``path`` into the new file ``target``; see ``SourceReader.prepare``."""
+def decompress(
+    step: PrepStepDecompress, *, path: Path, target: Path, name: str, limits: SourceLimits
+) -> tuple[str, ...]:
+    """Unpack ``path`` into the new file ``target``; return the further files of an archive that the step does not name.
+
+    See ``SourceReader.prepare``.
+    """
     packed_bytes = path.stat().st_size
     with path.open("rb") as packed, BoundedFile(target, name, limits, packed_bytes=packed_bytes) as unpacked:
         match step.format:
             case CompressionFormat.GZIP:
                 _gunzip(packed, unpacked, name)
+                return ()
             case CompressionFormat.ZIP:
-                _unzip(packed, unpacked, name, step.sub_path)
+                return _unzip(packed, unpacked, name, step.sub_path)
 
 
 def _gunzip(packed: BinaryIO, unpacked: BoundedFile, name: str) -> None:
@@ -59,10 +65,13 @@ def _gunzip(packed: BinaryIO, unpacked: BoundedFile, name: str) -> None:
         raise MalformedError("gzip file", where=name, expected="the end of its data", found="the end of the file")
 
 
-def _unzip(packed: BinaryIO, unpacked: BoundedFile, name: str, sub_path: str | None) -> None:
-    with open_entry(packed, name, sub_path) as (_, entry):
+def _unzip(packed: BinaryIO, unpacked: BoundedFile, name: str, sub_path: str | None) -> tuple[str, ...]:
+    with open_entry(packed, name, sub_path) as (archive, entry):
         while chunk := entry.read(_CHUNK_BYTES):
             unpacked.write(chunk)
+        if sub_path is not None:
+            return ()
+        return tuple(each.filename for each in list_entries(archive) if each.filename != entry.name)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from odf_node.adapters.sources.samples import read_sample, read_table
 from odf_node.adapters.sources.url import fetch_url
 from odf_node.byte_rate import ByteRate
 from odf_node.ports.images import ImageShelf
-from odf_node.ports.sources import Commands, Fetched, Sample, UpToDate
+from odf_node.ports.sources import Commands, Fetched, Prepared, Sample, UpToDate
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     FetchStep,
@@ -108,21 +108,17 @@ class LocalSourceReader:
     def take(self, source: Path | BinaryIO, *, name: str, folder: Path) -> Path:
         return take_file(source, name=name, folder=folder, limits=self.limits)
 
-    async def prepare(self, steps: tuple[PrepStep, ...], *, path: Path, name: str, folder: Path) -> Path:
-        current = path
-        for step in steps:
-            target = folder / f"prepared-{secrets.token_hex(8)}"
-            match step:
-                case PrepStepDecompress():
-                    await asyncio.to_thread(
-                        decompress, step, path=current, target=target, name=name, limits=self.limits
-                    )
-                case PrepStepPipe():
-                    await pipe(step, path=current, target=target, name=name, limits=self.limits, commands=self.commands)
-            if current != path:
-                current.unlink()
-            current = target
-        return current
+    async def prepare(self, step: PrepStep, *, path: Path, name: str, folder: Path) -> Prepared:
+        target = folder / f"prepared-{secrets.token_hex(8)}"
+        match step:
+            case PrepStepDecompress():
+                unread = await asyncio.to_thread(
+                    decompress, step, path=path, target=target, name=name, limits=self.limits
+                )
+                return Prepared(target, unread)
+            case PrepStepPipe():
+                await pipe(step, path=path, target=target, name=name, limits=self.limits, commands=self.commands)
+                return Prepared(target)
 
     async def read_sample(self, source: str, *, limit_bytes: int) -> Sample:
         return await read_sample(source, limit_bytes=limit_bytes, limits=self.limits)

@@ -77,7 +77,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                 )
             record = report.record
             if not (report.up_to_date or report.is_repeated or arguments.dry_run):
-                node.record("ingest", record.name, f"{report.counts.describe()}, from {shown_as}")
+                node.record("ingest", record.name, f"{report.counts.describe_whole()}, from {shown_as}")
             log.add(report)
     return 0
 

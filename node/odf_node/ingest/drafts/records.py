@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from odf_engines.ingest.csv_grammar import CsvDialect, iter_records
+from odf_engines.ingest.json_members import RepeatedKeyError
 from odf_engines.ingest.json_records import BrokenJsonError, parse_feature, parse_object
 from odf_node.ingest.drafts.dates import find_time_form
 from odf_node.ingest.drafts.numbers import find_number_forms
@@ -39,29 +40,35 @@ class Objects:
         kind: Of the read step that reads them.
         found: They, in order.
         key: Of the document's member that is their array; empty where the document is.
+        reason: Why the first of them is no object, where a key is there twice.
     """
 
     kind: str
     found: Sequence[Object | None]
     key: str = ""
+    reason: str = ""
 
 
 def find_objects(text: str, *, is_whole: bool) -> Objects | None:
     """Find the objects of a JSON text; None where it is no such text."""
     lines = [line for line in text.splitlines() if line.strip()]
     first = _parse(lines[0])
+    if first is None and _find_repeated_key(lines[0]):
+        first = next(filter(None, map(_parse, lines)), {})
     if first is not None and (len(lines) > 1 or _find_array(lines[0]) is None):
         complete = lines if is_whole or len(lines) == 1 else lines[:-1]
-        if first.get("type") == "Feature":
-            return Objects("NdGeoJson", [_parse(line, is_feature=True) for line in complete])
-        return Objects("NdJson", [_parse(line) for line in complete])
+        is_geo = first.get("type") == "Feature"
+        found = [_parse(line, is_feature=is_geo) for line in complete]
+        return Objects("NdGeoJson" if is_geo else "NdJson", found, reason=_find_reason(complete, found))
     array = _find_array(text)
     if array is None:
         return None
     key, start = array
     is_geo = key == "features" and '"FeatureCollection"' in text
-    found = [_parse(element, is_feature=is_geo) for element in _iter_elements(text, start)]
-    return Objects("GeoJson" if is_geo else "Json", found, key) if any(found) else None
+    elements = list(_iter_elements(text, start))
+    found = [_parse(element, is_feature=is_geo) for element in elements]
+    kind = "GeoJson" if is_geo else "Json"
+    return Objects(kind, found, key, _find_reason(elements, found)) if any(found) else None
 
 
 def _find_array(text: str) -> tuple[str, int] | None:
@@ -107,6 +114,22 @@ def _parse(text: str, *, is_feature: bool = False) -> Object | None:
         return (parse_feature if is_feature else parse_object)(text.strip().encode())
     except (BrokenJsonError, UnicodeEncodeError):
         return None
+
+
+def _find_repeated_key(text: str) -> str:
+    """Say which key an object has twice; empty where it has none, or is no object."""
+    try:
+        parse_object(text.strip().encode())
+    except RepeatedKeyError as error:
+        return str(error)
+    except (BrokenJsonError, UnicodeEncodeError):
+        return ""
+    return ""
+
+
+def _find_reason(texts: Sequence[str], found: Sequence[Object | None]) -> str:
+    """Say why the first text of which nothing was made was left out; empty where it goes without saying."""
+    return next((_find_repeated_key(text) for text, each in zip(texts, found, strict=True) if each is None), "")
 
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
@@ -206,6 +229,7 @@ def find_records(text: str, *, is_whole: bool, name: str) -> Records:
         options={"subPath": objects.key} if objects.kind == "Json" and objects.key else {},
         is_whole=is_whole,
         broken=len(objects.found) - len(good),
+        reason=objects.reason,
     )
 
 
