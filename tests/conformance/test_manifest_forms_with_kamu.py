@@ -37,9 +37,7 @@ def write_form(name: str, form: ManifestForm, folder: Path) -> Path:
 def rows_of(lines: str) -> list[dict[str, Any]]:
     """Read rows; without the times that follow from when they were read."""
     rows = [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
-    return [
-        {name: value for name, value in row.items() if not str(value).startswith(_NOW)} for row in rows
-    ]
+    return [{name: value for name, value in row.items() if not str(value).startswith(_NOW)} for row in rows]
 
 
 _NOW = tuple(f"{year}-" for year in range(2025, 2100))

@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 
 TIME: Final = "2024-01-01T00:00:00Z"
 CSV: Final = b"event_time,id,name\n2024-01-01,1,a\n2024-01-02,2,b\n"
-NDJSON: Final = b'{"event_time":"2024-01-01T00:00:00Z","id":1,"name":"a"}\n{"event_time":"2024-01-02T00:00:00Z","id":2}\n'
+NDJSON: Final = (
+    b'{"event_time":"2024-01-01T00:00:00Z","id":1,"name":"a"}\n{"event_time":"2024-01-02T00:00:00Z","id":2}\n'
+)
 FEATURE: Final = {
     "type": "Feature",
     "properties": {"id": 1, "name": "a"},
@@ -41,9 +43,9 @@ def document(name: str, metadata: str, *, kind: str = "Root") -> str:
     """Write a snapshot; ``metadata`` has an event in each line."""
     events = "".join(f"    - {event}\n" for event in metadata.strip().splitlines())
     return (
-        f"kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: {name}\n  kind: {kind}\n"
-        f"  metadata:\n{events}" if events else
-        f"kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: {name}\n  kind: {kind}\n  metadata: []\n"
+        f"kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: {name}\n  kind: {kind}\n  metadata:\n{events}"
+        if events
+        else f"kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: {name}\n  kind: {kind}\n  metadata: []\n"
     )
 
 
@@ -106,7 +108,7 @@ READERS: Final[Mapping[str, ManifestForm]] = {
     "csv-inferred": pushed("{kind: Csv, header: true, inferSchema: true}", b"id,name\n1,a\n2,b\n"),
     "csv-separator": pushed(f"{{kind: Csv, header: true, separator: ';', {_IDS}}}", b"id;name\n1;a,b\n"),
     "csv-tab": pushed(f'{{kind: Csv, header: true, separator: "\\t", {_IDS}}}', b"id\tname\n1\ta\n"),
-    "csv-quote": pushed(f"{{kind: Csv, header: true, quote: \"'\", {_IDS}}}", b"id,name\n1,'a,b'\n"),
+    "csv-quote": pushed(f'{{kind: Csv, header: true, quote: "\'", {_IDS}}}', b"id,name\n1,'a,b'\n"),
     "csv-escape": pushed(f"{{kind: Csv, header: true, escape: '\\', {_IDS}}}", b'id,name\n1,"a\\"b"\n'),
     "csv-doubled-quotes": pushed(f"{{kind: Csv, header: true, {_IDS}}}", b'id,name\n1,"a""b"\n'),
     "csv-line-in-a-cell": pushed(f"{{kind: Csv, header: true, {_IDS}}}", b'id,name\n1,"a\nb"\n'),
@@ -134,7 +136,9 @@ READERS: Final[Mapping[str, ManifestForm]] = {
         b"a,b,c,d,e,f,g,h,i\n1,2,3,4,1.5,2.5,true,2024-01-01,x\n-1,-2,-3,-4,1e3,-1e-3,false,1969-12-31,\n",
     ),
     "csv-decimals": pushed("{kind: Csv, header: true, ddlSchema: ['x DECIMAL(10,2)']}", b"x\n1.25\n-3.1\n7\n"),
-    "csv-required": pushed("{kind: Csv, header: true, ddlSchema: [id BIGINT NOT NULL, name STRING]}", b"id,name\n1,a\n"),
+    "csv-required": pushed(
+        "{kind: Csv, header: true, ddlSchema: [id BIGINT NOT NULL, name STRING]}", b"id,name\n1,a\n"
+    ),
     "csv-odf-schema": pushed(f"{{kind: Csv, header: true, {_ODF}}}", b"id,name\n1,a\n"),
     "csv-words-of-ddl": pushed(
         "{kind: Csv, header: true, ddlSchema: [a INTEGER, b VARCHAR, c TEXT, d BIGINT UNSIGNED, e REAL]}",
@@ -143,7 +147,9 @@ READERS: Final[Mapping[str, ManifestForm]] = {
     "csv-quoted-names": pushed(
         "{kind: Csv, header: true, ddlSchema: ['\"A b\" BIGINT', 'select STRING']}", b"A b,select\n1,a\n"
     ),
-    "csv-names-in-capitals": pushed("{kind: Csv, header: true, ddlSchema: [ID BIGINT, Name STRING]}", b"ID,Name\n1,a\n"),
+    "csv-names-in-capitals": pushed(
+        "{kind: Csv, header: true, ddlSchema: [ID BIGINT, Name STRING]}", b"ID,Name\n1,a\n"
+    ),
     "csv-times": pushed(
         "{kind: Csv, header: true, ddlSchema: [id INT, t TIMESTAMP]}",
         b"id,t\n1,2024-01-01\n2,2024-01-01 10:00:00\n3,2024-01-01T10:00:00.123456Z\n4,1900-01-01T00:00:00-05:00\n",
@@ -160,7 +166,9 @@ READERS: Final[Mapping[str, ManifestForm]] = {
     "ndjson-nested": pushed("{kind: NdJson}", b'{"id":1,"o":{"a":1,"b":[1,2]},"l":["x"]}\n'),
     "ndjson-empty": pushed(f"{{kind: NdJson, {_IDS}}}", b""),
     "ndjson-twice-the-same-name": pushed(f"{{kind: NdJson, {_IDS}}}", b'{"id":1,"name":"a","name":"a"}\n'),
-    "ndjson-large-numbers": pushed("{kind: NdJson, ddlSchema: [d DOUBLE, n BIGINT]}", b'{"d":1e300,"n":9007199254740993}\n'),
+    "ndjson-large-numbers": pushed(
+        "{kind: NdJson, ddlSchema: [d DOUBLE, n BIGINT]}", b'{"d":1e300,"n":9007199254740993}\n'
+    ),
     "json": pushed(f"{{kind: Json, {_IDS}}}", b'[{"id":1,"name":"a"},{"id":2,"name":null}]'),
     "json-sub-path": pushed(f"{{kind: Json, subPath: data.rows, {_IDS}}}", _DOCUMENT),
     "json-without-schema": pushed("{kind: Json}", b'[{"id":1,"name":"a"}]'),
@@ -340,7 +348,9 @@ DATASETS: Final[Mapping[str, ManifestForm]] = {
 }  # fmt: skip
 """What a dataset says of itself, and the form of its manifest."""
 
-_PREPROCESS = "{kind: AddPushSource, sourceName: default, read: {kind: Csv, header: true}, preprocess: %s, merge: {kind: Append}}"
+_PREPROCESS = (
+    "{kind: AddPushSource, sourceName: default, read: {kind: Csv, header: true}, preprocess: %s, merge: {kind: Append}}"
+)
 
 
 def _preprocessed(transform: str) -> ManifestForm:
@@ -349,9 +359,7 @@ def _preprocessed(transform: str) -> ManifestForm:
 
 _QUERY = "SELECT event_time, id, name FROM r"
 _STEPS = "{kind: Sql, engine: datafusion, queries: [{alias: one, query: %s}, {query: %s}]}"
-_RENAMED = (
-    "CAST(event_time AS TIMESTAMP) AS event_time, CAST(id AS BIGINT) AS number"
-)
+_RENAMED = "CAST(event_time AS TIMESTAMP) AS event_time, CAST(id AS BIGINT) AS number"
 
 QUERIES: Final[Mapping[str, ManifestForm]] = {
     "preprocess": _preprocessed(f"{{kind: Sql, engine: datafusion, query: 'SELECT {_RENAMED} FROM input'}}"),

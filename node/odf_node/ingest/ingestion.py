@@ -225,7 +225,14 @@ class Ingestor:
             name, new_state = fetched.name, fetched.source_state
             event_time = fetched.event_time or system_time
             batch = Batch(
-                prepared.path, name, event_time, system_time, new_state, place=place, clock=clock, unread=prepared.unread
+                prepared.path,
+                name,
+                event_time,
+                system_time,
+                new_state,
+                place=place,
+                clock=clock,
+                unread=prepared.unread,
             )
             report = await finish_in_thread(lambda: self.taker.take_part(Root(record, view, source), batch, run))
         await finish_in_thread(self._drop_superseded)
