@@ -5,7 +5,6 @@ What differs has a line in the guide on manifests of the existing network, with 
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,14 +114,14 @@ class Both:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
     folder = tmp_path_factory.mktemp("forms")
     (folder / "peer").mkdir()
     node, peer = RealNode(folder / "home"), Workspace(folder / "peer")
     rows = pushed()
     written = write_form("rows", rows, folder / "rows")
     assert take_here(node, "rows", rows, written) == take_there(peer, "rows", rows, written) != []
-    yield Both(node, peer, folder)
+    return Both(node, peer, folder)
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -96,7 +96,10 @@ _COLLECTION = json.dumps({"type": "FeatureCollection", "features": [FEATURE, FEA
 _DOCUMENT = json.dumps({"data": {"rows": [{"id": 1, "name": "a"}, {"id": 2}]}, "n": 2}).encode()
 _IDS = "ddlSchema: [id BIGINT, name STRING]"
 _TYPES = "ddlSchema: [{types}]"
-_ODF = "schema: {fields: [{name: id, type: {kind: Option, inner: Int64}}, {name: name, type: {kind: Option, inner: String}}]}"
+_ODF = (
+    "schema: {fields: [{name: id, type: {kind: Option, inner: Int64}}, "
+    "{name: name, type: {kind: Option, inner: String}}]}"
+)
 _KEY = "primaryKey: [id]"
 _SCALARS = "a TINYINT, b SMALLINT, c INT, d BIGINT, e FLOAT, f DOUBLE, g BOOLEAN, h DATE, i STRING"
 
@@ -349,7 +352,8 @@ DATASETS: Final[Mapping[str, ManifestForm]] = {
 """What a dataset says of itself, and the form of its manifest."""
 
 _PREPROCESS = (
-    "{kind: AddPushSource, sourceName: default, read: {kind: Csv, header: true}, preprocess: %s, merge: {kind: Append}}"
+    "{kind: AddPushSource, sourceName: default, read: {kind: Csv, header: true}, "
+    "preprocess: {kind: Sql, engine: datafusion, %s}, merge: {kind: Append}}"
 )
 
 
@@ -357,24 +361,23 @@ def _preprocessed(transform: str) -> ManifestForm:
     return ManifestForm(document("NAME", _PREPROCESS % transform), {"rows": CSV}, "ingest")
 
 
+_ENGINE = "{kind: Sql, engine: datafusion"
 _QUERY = "SELECT event_time, id, name FROM r"
 _STEPS = "{kind: Sql, engine: datafusion, queries: [{alias: one, query: %s}, {query: %s}]}"
 _RENAMED = "CAST(event_time AS TIMESTAMP) AS event_time, CAST(id AS BIGINT) AS number"
 
 QUERIES: Final[Mapping[str, ManifestForm]] = {
-    "preprocess": _preprocessed(f"{{kind: Sql, engine: datafusion, query: 'SELECT {_RENAMED} FROM input'}}"),
-    "preprocess-of-a-capital": _preprocessed("{kind: Sql, engine: datafusion, query: 'SELECT event_time, ID FROM input'}"),
-    "preprocess-quoted": _preprocessed("{kind: Sql, engine: datafusion, query: 'SELECT event_time, \"id\" FROM \"input\"'}"),
+    "preprocess": _preprocessed(f"query: 'SELECT {_RENAMED} FROM input'"),
+    "preprocess-of-a-capital": _preprocessed("query: 'SELECT event_time, ID FROM input'"),
+    "preprocess-quoted": _preprocessed('query: \'SELECT event_time, "id" FROM "input"\''),
     "preprocess-grouped": _preprocessed(
-        "{kind: Sql, engine: datafusion, query: 'SELECT max(event_time) AS event_time, count(*) AS n FROM input GROUP BY id ORDER BY 1'}"
+        "query: 'SELECT max(event_time) AS event_time, count(*) AS n FROM input GROUP BY id'"
     ),
     "preprocess-in-steps": _preprocessed(
-        "{kind: Sql, engine: datafusion, queries: [{alias: a, query: 'SELECT event_time, id FROM input'}, {query: SELECT * FROM a}]}"
+        "queries: [{alias: a, query: 'SELECT event_time, id FROM input'}, {query: SELECT * FROM a}]"
     ),
-    "preprocess-with-a-version": _preprocessed(
-        "{kind: Sql, engine: datafusion, version: 1.0.0, query: 'SELECT event_time, id FROM input'}"
-    ),
-    "preprocess-with-a-wrong-column": _preprocessed("{kind: Sql, engine: datafusion, query: 'SELECT nothing FROM input'}"),
+    "preprocess-with-a-version": _preprocessed("version: 1.0.0, query: 'SELECT event_time, id FROM input'"),
+    "preprocess-with-a-wrong-column": _preprocessed("query: 'SELECT nothing FROM input'"),
     "projection": viewed(_QUERY),
     "all-columns": viewed("SELECT * FROM r"),
     "filter": viewed(_QUERY + " WHERE id > 1"),
@@ -393,7 +396,7 @@ QUERIES: Final[Mapping[str, ManifestForm]] = {
     "union": viewed("SELECT event_time, id FROM r UNION ALL SELECT event_time, id + 10 FROM r"),
     "constant": viewed("SELECT event_time, 1 AS one, 'x' AS x, 1.5 AS f, true AS b FROM r"),
     "casts": viewed("SELECT event_time, CAST(id AS INT) AS i, CAST(id AS STRING) AS s, CAST(id AS DOUBLE) AS d FROM r"),
-    "times": viewed("SELECT event_time, date_trunc('month', event_time) AS m, extract(year FROM event_time) AS y FROM r"),
+    "times": viewed("SELECT event_time, date_trunc('month', event_time) AS m, date_part('year', event_time) FROM r"),
     "no-event-time": viewed("SELECT id FROM r"),
     "operations": viewed("SELECT op, event_time, id FROM r"),
     "offset-by-name": viewed('SELECT "offset", event_time, id FROM r'),
@@ -412,11 +415,11 @@ QUERIES: Final[Mapping[str, ManifestForm]] = {
     "query-and-queries": viewed(
         "", transform="{kind: Sql, engine: datafusion, query: SELECT 1, queries: [{query: SELECT 1}]}"
     ),
-    "version-of-an-engine": viewed("", transform=f"{{kind: Sql, engine: datafusion, version: '1.0', query: '{_QUERY}'}}"),
+    "version-of-an-engine": viewed("", transform=f"{_ENGINE}, version: '1.0', query: '{_QUERY}'}}"),
     "engine-in-capitals": viewed("", transform=f"{{kind: Sql, engine: DataFusion, query: '{_QUERY}'}}"),
     "temporal-tables": viewed(
         "",
-        transform=f"{{kind: Sql, engine: datafusion, query: '{_QUERY}', temporalTables: [{{name: r, primaryKey: [id]}}]}}",
+        transform=f"{_ENGINE}, query: '{_QUERY}', temporalTables: [{{name: r, primaryKey: [id]}}]}}",
     ),
     "aggregate": viewed("SELECT max(event_time) AS event_time, count(*) AS n FROM r"),
     "groups": viewed("SELECT event_time, sum(id) AS n FROM r GROUP BY event_time"),
@@ -424,7 +427,7 @@ QUERIES: Final[Mapping[str, ManifestForm]] = {
     "distinct": viewed("SELECT DISTINCT event_time, id FROM r"),
     "window-function": viewed("SELECT event_time, row_number() OVER (ORDER BY id) AS n FROM r"),
     "self-join": viewed("SELECT a.event_time, b.id FROM r AS a JOIN r AS b ON a.id = b.id"),
-}  # fmt: skip
+}
 """Queries before a merge, and queries of derivatives."""
 
 FORMS: Final[Mapping[str, ManifestForm]] = {

@@ -1,8 +1,8 @@
 """Read JSON into records of text: one object per line, one array in a document, or GeoJSON features.
 
 A value that is a JSON string becomes its text; any other value becomes its JSON text as written, so that a number keeps
-every digit. Null and an absent key are null. Keys that no column asks for are ignored, and counted. An object with a key
-twice is no record, unless both values are equal.
+every digit. Null and an absent key are null. Keys that no column asks for are counted. An object with a key twice is no
+record, unless both values are equal.
 
 Source: ODF ReadStepNdJson, ReadStepJson, ReadStepNdGeoJson, ReadStepGeoJson; spec/ingest.md ING-3.
 """
