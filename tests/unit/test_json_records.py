@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from odf_engines.ingest.json_members import BrokenJsonError
 from odf_engines.ingest.json_records import (
-    BrokenJsonError,
     JsonPathError,
     elements_of,
     features_of,

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from odf_engines.ingest.csv_grammar import CsvDialect, iter_records
-from odf_engines.ingest.json_members import RepeatedKeyError
-from odf_engines.ingest.json_records import BrokenJsonError, parse_feature, parse_object
+from odf_engines.ingest.json_members import BrokenJsonError, RepeatedKeyError
+from odf_engines.ingest.json_records import parse_feature, parse_object
 from odf_node.ingest.drafts.dates import find_time_form
 from odf_node.ingest.drafts.numbers import find_number_forms
 from odf_node.wording import count_of
