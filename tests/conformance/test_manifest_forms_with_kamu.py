@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from support.engine_workspace import Workspace
-from support.manifest_forms import FORMS, ManifestForm, pushed
+from support.manifest_forms import FORMS as MANIFESTS
+from support.manifest_forms import ManifestForm, pushed
 from support.nodes import RealNode
+from support.query_forms import QUERIES
 
 pytestmark = [
     pytest.mark.peer,
@@ -21,6 +23,7 @@ pytestmark = [
     pytest.mark.usefixtures("light_engines"),
 ]
 
+FORMS = {**MANIFESTS, **{f"sql-{name}": form for name, form in QUERIES.items()}}
 EVENT_TIME = "2024-03-01T00:00:00Z"
 Outcome = str | list[dict[str, Any]]
 
