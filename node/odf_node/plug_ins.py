@@ -9,16 +9,18 @@ noted: the program goes on without it, the daemon logs it once, and ``doctor`` a
 Source: clauses PLUG-1 to PLUG-4 in ``spec/plug-ins.md``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Final, TypeVar
 
-from odf_engines.plug_in_names import PlugInNames, is_of_this_distribution
+from odf_engines.plug_in_names import DISTRIBUTION, PlugInNames, is_of_this_distribution
 from odf_engines.registry import describe_extra, list_lacking_extras
+from odf_node.errors import UsageError
 
-GROUPS: Final = ("odf_node.routes",)
+GROUPS: Final = ("odf_node.background", "odf_node.routes")
 """The groups whose plug-ins run in the process of the node."""
 
 Contract = TypeVar("Contract")
@@ -52,6 +54,7 @@ class MissingPlugIn:
 
 _failures: Final[dict[tuple[str, str], PlugInFailure]] = {}
 """Of this process, by group and name."""
+_reports: Final[list[Callable[[PlugInFailure], None]]] = []
 
 
 @cache
@@ -77,16 +80,38 @@ def load_plug_ins(group: str, contract: type[Contract]) -> Mapping[str, Contract
     return found
 
 
-def is_of_another_package(group: str, name: str) -> bool:
-    """Tell whether another distribution than ours brings a plug-in."""
-    return not is_of_this_distribution(PlugInNames(group, {}).get_point(name))
-
-
 def note_failure(group: str, name: str, error: BaseException) -> None:
-    """Note that a plug-in cannot be used, or failed while it was; the first failure of each is kept."""
+    """Note that a plug-in of another package cannot be used, or failed; the first failure of each is reported."""
+    if (group, name) in _failures:
+        return
     package = _distribution_of(PlugInNames(group, {}).get_point(name))
     failure = PlugInFailure(group, name, package, f"{type(error).__name__}: {error}")
-    _failures.setdefault((group, name), failure)
+    _failures[group, name] = failure
+    for report in _reports:
+        report(failure)
+
+
+@contextmanager
+def reporting_failures(report: Callable[[PlugInFailure], None]) -> Iterator[None]:
+    """Have each plug-in that cannot be used reported once: those of this process so far at once, others when noted."""
+    for failure in list_failures():
+        report(failure)
+    _reports.append(report)
+    try:
+        yield
+    finally:
+        _reports.remove(report)
+
+
+@contextmanager
+def contained(group: str, name: str) -> Iterator[None]:
+    """Contain a failure of a plug-in of another package, which is noted; one of ours is raised."""
+    try:
+        yield
+    except Exception as error:
+        if is_of_this_distribution(PlugInNames(group, {}).get_point(name)):
+            raise
+        note_failure(group, name, error)
 
 
 def list_failures() -> tuple[PlugInFailure, ...]:
@@ -98,6 +123,19 @@ def list_failures() -> tuple[PlugInFailure, ...]:
             if not is_of_this_distribution(point) and not list_lacking_extras(point):
                 _load(point, object)
     return tuple(_failures[key] for key in sorted(_failures))
+
+
+def require_plug_in(group: str, name: str, setting: str) -> None:
+    """Check that a plug-in of ours is installed, for a setting that says what it does.
+
+    Raises:
+        UsageError: It is not; names the command that installs it.
+    """
+    names = PlugInNames(group, {})
+    if name not in names.installed():
+        raise UsageError(f"{setting} needs the plug-in '{name}', which this installation does not have")
+    for extra in list_lacking_extras(names.get_point(name)):
+        raise UsageError(f"{setting} needs the plug-in '{name}': {describe_extra(DISTRIBUTION, extra)}")
 
 
 def list_missing_plug_ins() -> tuple[MissingPlugIn, ...]:

@@ -1,6 +1,6 @@
 """Parts that meet what others chose: frames at the port of Flight, rows of older schemas, texts in files of bad rows.
 
-Source: FLIGHT-14 in ``spec/extensions/flight-sql.md``, SCHEMA-5 in ``spec/manifests.md``, SINK-2 in
+Source: FLIGHT-14 in ``spec/plug-ins/flight-sql.md``, SCHEMA-5 in ``spec/manifests.md``, SINK-2 in
 ``spec/quarantine.md``, NOTICE-1 and NOTICE-5 in ``spec/notices.md``.
 """
 
@@ -13,9 +13,7 @@ import pyarrow as pa
 import pytest
 
 from odf_engines.reading.evolved_rows import in_columns
-from odf_node.adapters.sinks.local import File
-from odf_node.exchange.notices import NOTES_FILE, read_board
-from odf_node.flight.brought_messages import (
+from odf_flight.brought_messages import (
     DATA,
     END_STREAM,
     MOST_STREAMS,
@@ -24,6 +22,8 @@ from odf_node.flight.brought_messages import (
     RST_STREAM,
     BroughtMessages,
 )
+from odf_node.adapters.sinks.local import File
+from odf_node.exchange.notices import NOTES_FILE, read_board
 from odf_node.ports.notices import find_address_problem
 from odf_node.ports.sinks import BadRows, SinkContext, Told
 from odf_protocol.did import DatasetId

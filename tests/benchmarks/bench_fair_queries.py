@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import pyarrow.flight as flight
 
-from odf_node.flight.messages import encode_message
+from odf_flight.messages import encode_message
 from support.flight_node import serving_flight
 from support.secretive_node import FRIEND_TOKEN, SecretiveNode
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from odf_flight import flight_beside
 from odf_node.configuration import Configuration
 from odf_node.configuration.declaration import Access, Limits, Listen, Tls
-from odf_node.flight import flight_beside
 from odf_node.http.access_log import log_to
 from odf_node.http.encryption import make_tls_context
 from odf_node.http.served_node import Live

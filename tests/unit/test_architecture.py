@@ -23,6 +23,7 @@ PACKAGES = {
     "odf_protocol": REPOSITORY / "protocol" / "odf_protocol",
     "odf_engines": REPOSITORY / "engines" / "odf_engines",
     "odf_node": REPOSITORY / "node" / "odf_node",
+    "odf_flight": REPOSITORY / "node" / "odf_flight",
     "odf_pages": REPOSITORY / "node" / "odf_pages",
 }
 MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
@@ -197,10 +198,7 @@ APART = [
     *((room, other) for room in ROOMS for other in ("adapters", "cli", "http", "composition", "daemon")),
     *(("adapters", other) for other in (*ROOMS, "cli", "composition", "daemon")),
     *(("ports", other) for other in (*ROOMS, "adapters")),
-    *(("http", other) for other in (*ROOMS, "cli", "daemon", "pages", "flight")),
-    *(("pages", other) for other in ("adapters", "cli", "daemon", "flight")),
-    *(("flight", other) for other in ("adapters", "cli", "daemon", "pages")),
-    *((room, front) for room in (*ROOMS, "adapters", "ports", "cli") for front in ("pages", "flight")),
+    *(("http", other) for other in (*ROOMS, "cli", "daemon")),
     ("daemon", "cli"),
 ]
 
@@ -251,18 +249,6 @@ def test_pages_are_made_by_templates_that_escape_pages_8() -> None:
         assert re.findall(r"\|\s*safe\b|autoescape|\son\w+=|\sstyle=|<style", text) == []
         assert re.findall(r"<script(?! src=\"/-/pages.js\" defer>)", text) == []
     assert [path.name for path in folder.glob("*.py") if "Markup" in path.read_text()] == ["texts.py"]
-
-
-@pytest.mark.parametrize(("room", "front"), [("flight", "flight_beside")])
-def test_only_the_front_of_what_the_daemon_joins_is_used_by_others(room: str, front: str) -> None:
-    found = {
-        name
-        for path in PACKAGES["odf_node"].rglob("*.py")
-        if path.parent.name != room
-        for name in imports_of(path)
-        if name.startswith(f"odf_node.{room}")
-    }
-    assert found == {f"odf_node.{room}", f"odf_node.{room}.{front}"}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -12,7 +12,8 @@ from aiohttp import web
 
 from odf_node import __version__
 from odf_node.composition import Node
-from odf_node.configuration.declaration import Tls
+from odf_node.configuration.declaration import Configuration, Tls
+from odf_node.daemon.background_work import RunningDaemon, background_work
 from odf_node.daemon.gauges import make_metrics
 from odf_node.daemon.gossip_tasks import GossipTasks, gossip_of
 from odf_node.daemon.housekeeping import Housekeeping, keep_house
@@ -21,7 +22,6 @@ from odf_node.daemon.reloading import Setting, reload, take_over
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.datasets.searching import Searching
 from odf_node.errors import UsageError
-from odf_node.flight import flight_beside
 from odf_node.http.access_log import write_line
 from odf_node.http.encryption import make_tls_context
 from odf_node.http.route_tables import add_plug_in_routes
@@ -30,7 +30,7 @@ from odf_node.http.server import ListeningAddress
 from odf_node.http.server import serve as serve_http
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.plug_ins import list_failures
+from odf_node.plug_ins import PlugInFailure, reporting_failures, require_plug_in
 from odf_node.ports.keys import PrivateKey
 from odf_node.records.access import Pages
 from odf_node.rows.trees import KeptTrees
@@ -73,21 +73,30 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     for line in running.retired:
         write_line("setting-retired", level=logging.WARNING, text=line)
     live = Live(running, make_metrics(node))
-    tls, flight_tls = (_make_tls(running.tls, speaks) for speaks in ("http/1.1", "h2"))
+    encrypted: list[ssl.SSLContext] = []
+
+    def make_tls(speaks: str) -> ssl.SSLContext | None:
+        context = _make_tls(running.tls, speaks)
+        encrypted.extend([] if context is None else [context])
+        return context
+
+    tls = make_tls("http/1.1")
     grace_s = float(running.shutdown.grace_seconds)
     take_over(node, running)
 
     def read_again() -> None:
-        reload(live, setting, [context for context in (tls, flight_tls) if context is not None])
+        reload(live, setting, encrypted)
         take_over(node, live.configuration)
 
     def read_turns() -> TurnLimits:
         limits = live.configuration.limits
         return TurnLimits(limits.verifications, limits.waiting_verifications)
 
+    _require_plug_ins(running)
     stop, verifications = asyncio.Event(), FairTurns(read_turns)
     with ExitStack() as at_end:
         at_end.enter_context(only_daemon(node.home))
+        at_end.enter_context(reporting_failures(_log_failure))
         if ready_file is not None:
             at_end.callback(ready_file.unlink, missing_ok=True)
         async with (
@@ -100,12 +109,11 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 tells=lambda: live.configuration.access.anonymous,
                 prepare=house.renewal.look_at_news,
             ) as gossiping,
-            flight_beside(node, live, stop, flight_tls) as flight_url,
+            background_work(RunningDaemon(node, live, stop, make_tls)) as start_background_work,
         ):
 
-            def announce(listening: ListeningAddress) -> None:
-                if flight_url is not None:
-                    write_line("flight", url=flight_url)
+            def announce(listening: ListeningAddress, app: web.Application) -> None:
+                start_background_work(listening, app)
                 _announce(node, listening, ready_file, console, pages=Pages(running.access.pages))
                 if gossiping is not None:
                     gossiping.start(listening, verifications)  # which looks after the heads too
@@ -125,22 +133,29 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 live=live,
                 tls=tls,
                 on_reload=read_again,
-                add_routes=lambda app: _add_routes(app, node),
+                add_routes=lambda app: add_plug_in_routes(app, node),
             )
 
 
-def _add_routes(app: web.Application, node: Node) -> None:
-    """Register the routes of plug-ins, and log which plug-ins cannot be used."""
-    add_plug_in_routes(app, node)
-    for each in list_failures():
-        write_line(
-            "plug-in-broken",
-            level=logging.ERROR,
-            group=each.group,
-            name=each.name,
-            package=each.package,
-            error=each.reason,
-        )
+def _log_failure(failure: PlugInFailure) -> None:
+    write_line(
+        "plug-in-broken",
+        level=logging.ERROR,
+        group=failure.group,
+        name=failure.name,
+        package=failure.package,
+        error=failure.reason,
+    )
+
+
+def _require_plug_ins(settings: Configuration) -> None:
+    """Check that what settings ask for can be done.
+
+    Raises:
+        UsageError: A setting needs a plug-in that is not installed.
+    """
+    if settings.listen.flight_port is not None:
+        require_plug_in("odf_node.background", "flight", "listen.flight_port")
 
 
 def _make_tls(tls: Tls, speaks: str) -> ssl.SSLContext | None:

@@ -15,7 +15,7 @@ from aiohttp import web
 from odf_node.composition import Node
 from odf_node.http.callers import get_caller, unauthorized
 from odf_node.http.middleware import Handler
-from odf_node.plug_ins import is_of_another_package, load_plug_ins, note_failure
+from odf_node.plug_ins import contained, load_plug_ins
 
 GROUP: Final = "odf_node.routes"
 
@@ -63,14 +63,10 @@ class RouteTable:
 def add_plug_in_routes(app: web.Application, node: Node) -> None:
     """Register the routes of all plug-ins; a table of another package that fails here is left out and noted."""
     for name, table in load_plug_ins(GROUP, RouteTable).items():
-        try:
+        with contained(GROUP, name):
             _require_free(app, table)
             table.prepare(app, node)
             add_table(app, table)
-        except Exception as error:
-            if not is_of_another_package(GROUP, name):
-                raise
-            note_failure(GROUP, name, error)
 
 
 def add_table(app: web.Application, table: RouteTable) -> None:

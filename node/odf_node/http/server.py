@@ -145,7 +145,7 @@ async def serve(
     *,
     host: str,
     port: int,
-    on_ready: Callable[[ListeningAddress], None],
+    on_ready: Callable[[ListeningAddress, web.Application], None],
     stop: asyncio.Event | None = None,
     grace_s: float = GRACE_S,
     live: Live | None = None,
@@ -159,7 +159,7 @@ async def serve(
         node: What to serve.
         host: Address to listen on.
         port: Port to listen on; 0 takes any free one.
-        on_ready: Called once the port is open.
+        on_ready: Called once the port is open, with its address and the application.
         stop: Set to end serving from inside the process, without signals.
         grace_s: Limit for requests and verifications that run when the node is told to stop.
         live: What may change while the node runs; None: the defaults, for ever.
@@ -198,7 +198,7 @@ async def serve(
         listened = True
         write_line("listening", url=address.url)
         with _handled_signals(signals):
-            on_ready(address)
+            on_ready(address, app)
             await stop.wait()
         app[DRAINING].append("stopping")
         write_line("stopping", grace_s=grace_s)

@@ -4,7 +4,7 @@ The library behind the port bounds neither connections nor handshakes nor what i
 machine, in a folder of this user alone, and bytes of those who were let in are passed to it and back, no faster than
 the other side takes them. It knows each of them by the name of a socket, for which ``find_share`` knows the address.
 
-Source: clauses FLIGHT-13 and FLIGHT-14 in ``spec/extensions/flight-sql.md``.
+Source: clauses FLIGHT-13 and FLIGHT-14 in ``spec/plug-ins/flight-sql.md``.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from odf_node.flight.brought_messages import BroughtMessages
+from odf_flight.brought_messages import BroughtMessages
 from odf_node.http.listening import FIRST_REQUEST_S, HANDSHAKE_S, iter_arrivals
 from odf_node.http.served_node import Live
 

@@ -1,6 +1,6 @@
 """What is kept for whoever asked: answers, by a ticket that nobody else can know, and prepared statements.
 
-Source: clauses FLIGHT-7, FLIGHT-8 and FLIGHT-11 in ``spec/extensions/flight-sql.md``.
+Source: clauses FLIGHT-7, FLIGHT-8 and FLIGHT-11 in ``spec/plug-ins/flight-sql.md``.
 """
 
 import secrets

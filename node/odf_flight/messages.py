@@ -5,7 +5,7 @@ declared, and what it refuses is known by its name. Messages are made from a tab
 needs one.
 
 Source: https://arrow.apache.org/docs/format/FlightSql.html; clauses FLIGHT-1 and FLIGHT-9 in
-``spec/extensions/flight-sql.md``.
+``spec/plug-ins/flight-sql.md``.
 """
 
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.flight as flight
 import pytest
 
-from odf_node.flight.messages import encode_message
+from odf_flight.messages import encode_message
 from support.flight_node import FlightNode, serving_flight
 from support.secretive_node import FRIEND_TOKEN, SecretiveNode
 

@@ -5,24 +5,24 @@ import ssl
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from odf_node import flight
+import odf_flight as flight
+from odf_flight.door import Door
 from odf_node.composition import Node
+from odf_node.daemon.background_work import RunningDaemon, Service, Start
 from odf_node.engine_workspace import EngineWorkspace
-from odf_node.errors import UsageError
-from odf_node.flight.door import Door
+from odf_node.http.access_log import write_line
 from odf_node.http.listening import open_sockets
 from odf_node.http.served_node import Live
 from odf_node.ports.peer_errors import AddressInUseError
 
 if TYPE_CHECKING:
-    from odf_node.flight.answers import Answers
-    from odf_node.flight.questions import Questions
-    from odf_node.flight.server import FlightSqlServer
+    from odf_flight.answers import Answers
+    from odf_flight.questions import Questions
+    from odf_flight.server import FlightSqlServer
 
 _SWEEP_S: Final = 10.0
 _LEAVE_S: Final = 2.0  # guess: what calls take to tell their clients that the node stops
@@ -41,15 +41,12 @@ async def flight_beside(
         tls: Encrypts the port, and speaks ``h2``; None: it is not encrypted.
 
     Raises:
-        UsageError: The library for its messages is not installed.
         AddressInUseError: The port cannot be listened on.
     """
     listen = live.configuration.listen
     if listen.flight_port is None:
         yield None
         return
-    if find_spec("google") is None or find_spec("google.protobuf") is None:
-        raise UsageError("listen.flight_port needs protobuf: pip install 'odf-node[flight]'")
     answers = flight.answers.Answers(EngineWorkspace(node.home.engines))
     questions = flight.questions.Questions(node, answers, asyncio.get_running_loop())
     try:
@@ -74,6 +71,18 @@ async def flight_beside(
         await questions.close()
         await asyncio.to_thread(answers.close)
         folder.cleanup()
+
+
+@asynccontextmanager
+async def _serve_beside(daemon: RunningDaemon) -> AsyncIterator[Start]:
+    is_wanted = daemon.live.configuration.listen.flight_port is not None
+    tls = daemon.make_tls("h2") if is_wanted else None
+    async with flight_beside(daemon.node, daemon.live, daemon.stop, tls) as url:
+        yield lambda _listening, _app: write_line("flight", url=url) if url is not None else None
+
+
+SERVICE: Final = Service(_serve_beside)
+"""Found by its entry point in the group ``odf_node.background``."""
 
 
 async def _sweep(answers: "Answers", questions: "Questions") -> None:

@@ -1,6 +1,6 @@
 """Questions of others: in turns, over what whoever asks may read, in an engine that no other caller asks.
 
-Source: clauses FLIGHT-4, FLIGHT-7 and FLIGHT-10 in ``spec/extensions/flight-sql.md``.
+Source: clauses FLIGHT-4, FLIGHT-7 and FLIGHT-10 in ``spec/plug-ins/flight-sql.md``.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from odf_engines.contract import Limits
+from odf_flight.answers import Answers, KeptAnswer
 from odf_node.composition import Node
 from odf_node.configuration.declaration import QUERY_ENGINE
 from odf_node.datasets.naming import list_named
 from odf_node.datasets.queries import QueryRunner
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
-from odf_node.flight.answers import Answers, KeptAnswer
 from odf_node.http.callers import Caller
 from odf_node.records.access import ReadGrants
 from odf_node.turns import ShortTurnsFirst, TurnLimits

@@ -3,7 +3,7 @@
 There is no catalog and one schema without a name, so that clients write names of tables as they are.
 
 Source: https://arrow.apache.org/docs/format/FlightSql.html; clauses FLIGHT-5 and FLIGHT-6 in
-``spec/extensions/flight-sql.md``.
+``spec/plug-ins/flight-sql.md``.
 """
 
 import re

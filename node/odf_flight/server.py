@@ -3,7 +3,7 @@
 Every error that leaves is one line of one of Flight's own classes: of any other, the library sends the traceback.
 
 Source: https://arrow.apache.org/docs/format/FlightSql.html; clauses FLIGHT-1 to FLIGHT-11 in
-``spec/extensions/flight-sql.md``.
+``spec/plug-ins/flight-sql.md``.
 """
 
 import logging
@@ -17,12 +17,12 @@ import pyarrow.flight as flight
 
 from odf_engines import host
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
+from odf_flight.answers import Answers, KeptAnswer, Statements
+from odf_flight.callers import MIDDLEWARE, Gate, Handshake
+from odf_flight.catalog import LISTS, schema_of_list
+from odf_flight.messages import Decoded, decode_message, encode_message
+from odf_flight.questions import AskerGoneError, Questions
 from odf_node.composition import Node
-from odf_node.flight.answers import Answers, KeptAnswer, Statements
-from odf_node.flight.callers import MIDDLEWARE, Gate, Handshake
-from odf_node.flight.catalog import LISTS, schema_of_list
-from odf_node.flight.messages import Decoded, decode_message, encode_message
-from odf_node.flight.questions import AskerGoneError, Questions
 from odf_node.http.access_log import write_line
 from odf_node.http.callers import Caller
 from odf_node.http.problems import problem_of

@@ -4,7 +4,7 @@ The library unpacks messages of gRPC before anybody is asked for a token, and wi
 stands for half a gigabyte took three of memory. Clients of Flight pack nothing unless they are told to, so whoever does
 is ended at the door, where bytes are counted as they come.
 
-Source: clause FLIGHT-14 in ``spec/extensions/flight-sql.md``; RFC 9113 sections 3.4, 4.1, 6.1 and 6.4; gRPC over
+Source: clause FLIGHT-14 in ``spec/plug-ins/flight-sql.md``; RFC 9113 sections 3.4, 4.1, 6.1 and 6.4; gRPC over
 HTTP/2, "Length-Prefixed-Message".
 """
 

@@ -1,6 +1,6 @@
 """Who asks over Flight, and what they may read: whoever shows a token, or nobody in particular.
 
-Source: clauses FLIGHT-3 and FLIGHT-4 in ``spec/extensions/flight-sql.md``.
+Source: clauses FLIGHT-3 and FLIGHT-4 in ``spec/plug-ins/flight-sql.md``.
 """
 
 import asyncio

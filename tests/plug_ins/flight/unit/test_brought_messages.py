@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_node.flight.brought_messages import (
+from odf_flight.brought_messages import (
     DATA,
     END_STREAM,
     MOST_STREAMS,

@@ -17,10 +17,10 @@ from google.protobuf import any_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odf_flight import door
+from odf_flight.answers import Statements
+from odf_flight.messages import PACKAGE, READ, REFUSED, decode_message, encode_message
 from odf_node.configuration.declaration import Access, Limits
-from odf_node.flight import door
-from odf_node.flight.answers import Statements
-from odf_node.flight.messages import PACKAGE, READ, REFUSED, decode_message, encode_message
 from odf_node.ports.peer_errors import AddressInUseError
 from odf_protocol.errors import MalformedError, UnsupportedError
 from support.daemons import daemon
