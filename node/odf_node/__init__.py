@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odf_node import configuration as configuration
     from odf_node import front as front
     from odf_node import remote_tables as remote_tables
+    from odf_node import sources as sources
     from odf_node import table_names as table_names
 else:
     __getattr__ = late_modules(__name__)

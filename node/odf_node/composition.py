@@ -152,7 +152,7 @@ class Node(KeepsToSettings):
     @cached_property
     def ingestor(self) -> "ingest.ingestion.Ingestor":
         """Behind ``ingest`` and ``pull`` of roots."""
-        sources = adapters.sources.open_sources(self.home, self.rate, self.commands)
+        sources = odf_node.sources.open_sources(self.home, self.rate, self.commands)
         parts = self.objects, self.keys, self.engines
         return ingest.ingestion.Ingestor(self.store, *parts, sources, os.environ, self.home.staging)
 

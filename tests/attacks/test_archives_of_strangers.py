@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from odf_node.adapters.layout_archive import LayoutArchive
-from odf_node.adapters.sources.reader import LocalSourceReader
+from odf_node.sources.reader import LocalSourceReader
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import CompressionFormat, PrepStepDecompress
 

@@ -1,6 +1,7 @@
 """Archives of engines and images that lie about places, or cost far more than they weigh.
 
-Source: clauses ADDED-12, ADDED-14 and ADDED-17 in ``spec/extensions/added-engines.md``, ING-40 in ``spec/ingest.md``.
+Source: clauses ADDED-12, ADDED-14 and ADDED-17 in ``spec/extensions/added-engines.md``, ING-40 in
+``spec/plug-ins/sources.md``.
 """
 
 import gzip

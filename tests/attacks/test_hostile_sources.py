@@ -19,8 +19,8 @@ from odf_engines.ingest.csv_grammar import CsvDialect
 from odf_engines.ingest.csv_records import read_csv
 from odf_engines.ingest.result import Folders
 from odf_engines.records.plain_texts import convert_plain
-from odf_node.adapters.sources.reader import LocalSourceReader
 from odf_node.ports.sources import Fetched
+from odf_node.sources.reader import LocalSourceReader
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import (
     DataTypeInt64,

@@ -13,10 +13,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from odf_node.adapters.public_resolver import OneWayResolver
-from odf_node.adapters.sources.limits import FetchContext, SourceLimits
-from odf_node.adapters.sources.url import fetch_url
-from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import Fetched, SourceRefusedError, UpToDate
+from odf_node.sources.contract import FetchContext, SourceSettings
+from odf_node.sources.limits import SourceLimits
+from odf_node.sources.url import fetch_url
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.events import FetchStepUrl
 from odf_protocol.timestamp import Timestamp
@@ -53,7 +53,7 @@ def fetch(folder: Path, first: str, *targets: str) -> tuple[Fetched | UpToDate |
 
         async with serving(answer) as server:
             step = FetchStepUrl(url=f"http://{first}:{URL(server.base).port}/0")
-            context = FetchContext(None, NOW, folder, LIMITS, ByteRate())
+            context = FetchContext(None, NOW, folder, SourceSettings(limits=LIMITS))
             try:
                 return await fetch_url(step, context, resolver=OneWayResolver(Names())), server
             except OdfError as refused:

@@ -1,6 +1,6 @@
 """Sources that send a byte now and then, for ever: left at the limit of time, whatever rate this node keeps to.
 
-Source: DAEMON-13 in ``spec/daemon.md``, ING-22 and ING-32 in ``spec/ingest.md``.
+Source: DAEMON-13 in ``spec/daemon.md``, ING-22 and ING-32 in ``spec/plug-ins/sources.md``.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import Fetched, SourceUnavailableError
+from odf_node.sources import LocalSourceReader, SourceLimits
 from odf_protocol.events import FetchStepUrl
 from odf_protocol.exchange.limits import LEAST_SET_RATE_BYTES_PER_S
 from odf_protocol.timestamp import Timestamp

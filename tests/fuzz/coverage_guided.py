@@ -16,7 +16,7 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 with atheris.instrument_imports(
-    include=["odf_protocol", "odf_node.exchange", "odf_node.adapters.sources", "odf_engines.reading.slices"]
+    include=["odf_protocol", "odf_node.exchange", "odf_node.sources", "odf_engines.reading.slices"]
 ):
     from fuzz.targets import ROOT, TARGETS
 

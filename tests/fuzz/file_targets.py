@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from fuzz.target import Target
 from odf_engines.reading.slices import check_slice, hash_values_of
-from odf_node.adapters.sources.archives import decompress
-from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.ports.sources import SourceTooLargeError
+from odf_node.sources.archives import decompress
+from odf_node.sources.limits import SourceLimits
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.events import CompressionFormat, DataSchema, DataSlice, OffsetInterval, PrepStepDecompress
 from odf_protocol.multihash import ARROW0_SHA3_256, SHA3_256, Multihash

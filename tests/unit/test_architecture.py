@@ -25,6 +25,7 @@ PACKAGES = {
     "odf_node": REPOSITORY / "node" / "odf_node",
     "odf_flight": REPOSITORY / "node" / "odf_flight",
     "odf_pages": REPOSITORY / "node" / "odf_pages",
+    "odf_sources": REPOSITORY / "node" / "odf_sources",
 }
 MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
 TEXTS = [*MODULES, *sorted(path for path in (REPOSITORY / "spec").rglob("*") if path.suffix in {".md", ".yaml"})]

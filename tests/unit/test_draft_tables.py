@@ -20,9 +20,9 @@ from odf_engines.readers.contract import BrokenFileError
 from odf_engines.sampling.elements import plan_elements
 from odf_engines.sampling.process import _read_answer
 from odf_engines.sampling.workbooks import plan_workbook
-from odf_node.adapters.sources import LocalSourceReader
 from odf_node.errors import UsageError
 from odf_node.ingest.drafts.drafting import Drafting
+from odf_node.sources import LocalSourceReader
 from odf_protocol.errors import MalformedError, UnsupportedError
 from unit.test_shapefiles import shape_parts, zipped
 

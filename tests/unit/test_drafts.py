@@ -15,13 +15,13 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_node.adapters.sources import LocalSourceReader
 from odf_node.errors import UsageError
 from odf_node.ingest.drafts.dates import find_time_form
 from odf_node.ingest.drafts.drafting import SAMPLE_BYTES, Drafting, decode
 from odf_node.ingest.drafts.manifest_text import scalar
 from odf_node.ingest.drafts.numbers import find_number_forms
 from odf_node.ports.sources import SourceNotFoundError, SourceUnavailableError
+from odf_node.sources import LocalSourceReader
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
     AddPushSource,

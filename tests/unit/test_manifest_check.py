@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from odf_engines.registry import get_ingest_engine
-from odf_node.adapters.sources import LocalSourceReader
 from odf_node.ingest.manifest_check import ManifestCheck
 from odf_node.ports.sources import Commands
+from odf_node.sources import LocalSourceReader
 from odf_protocol.manifest import ManifestError, parse_snapshots
 from support.command_line import list_kept, run_command
 
@@ -86,7 +86,7 @@ WRONG = {
     ),
     "ethereum": (
         {"fetch": "{kind: EthereumLogs, chainId: 1}"},
-        "fetch.kind: expected Url, FilesGlob, Mqtt or Container (EthereumLogs is not taken, as it asks a node of",
+        "fetch.kind: expected Url, FilesGlob, Container or Mqtt (EthereumLogs is not taken, as it asks a node of",
     ),
     "ftps": ({"fetch": "{kind: Url, url: 'ftps://u:pw@x/a'}"}, "found ftps://x/a"),
     "ftp-folder": ({"fetch": "{kind: Url, url: 'ftp://x/a/'}"}, "found no host, no file"),

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.adapters.sources import LocalSourceReader, SourceLimits
-from odf_node.adapters.sources.source_state import etag_state, last_modified_state
 from odf_node.ports.sources import Fetched, SourceNotFoundError, SourceTooLargeError, SourceUnavailableError, UpToDate
+from odf_node.sources import LocalSourceReader, SourceLimits
+from odf_node.sources.source_state import etag_state, last_modified_state
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
     EventTimeSourceFromMetadata,

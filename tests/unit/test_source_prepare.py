@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.ports.sources import Commands, SourceRefusedError, SourceTooLargeError
+from odf_node.sources import LocalSourceReader, SourceLimits
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import CompressionFormat, PrepStep, PrepStepDecompress, PrepStepPipe
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from odf_node.adapters import request_signing as request_signing
     from odf_node.adapters import several_peers as several_peers
     from odf_node.adapters import smart_peer as smart_peer
-    from odf_node.adapters import sources as sources
     from odf_node.adapters import traces as traces
 else:
     __getattr__ = late_modules(__name__)

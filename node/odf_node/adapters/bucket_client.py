@@ -2,7 +2,7 @@
 
 The client is the one that comes with Arrow: credentials, regions and retries are those of Amazon's own library.
 
-Source: clauses LAYOUT-7 in ``spec/extensions/layout.md`` and ING-45 in ``spec/ingest.md``.
+Source: clauses LAYOUT-7 in ``spec/extensions/layout.md`` and ING-45 in ``spec/plug-ins/sources.md``.
 """
 
 import os

@@ -6,7 +6,7 @@
     images/<...>/rootfs/                                                       what the sandbox shows of it
     images/images.lock                                                         held by whoever adds or removes
 
-Source: clauses ING-40 and ING-41 in ``spec/ingest.md``, HOME-50.
+Source: clauses ING-40 and ING-41 in ``spec/plug-ins/sources.md``, HOME-50.
 """
 
 import os

@@ -14,9 +14,7 @@ import odf_protocol
 from odf_protocol.events import EnvVar, FetchStep, FetchStepContainer, FetchStepFilesGlob, FetchStepUrl
 
 _OWN: Final = "ODF_NODE_"
-_USER_INFO: Final = re.compile(
-    r"(?:ftp|https?|postgres|postgresql|s3(?:\+https?)?)://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE
-)
+_USER_INFO: Final = re.compile(r"[a-z][a-z0-9+.-]*://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE)
 _WEB: Final = re.compile(r"https?:", re.IGNORECASE)
 
 

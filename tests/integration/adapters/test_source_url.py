@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from odf_node.adapters.sources import LocalSourceReader, SourceLimits
-from odf_node.adapters.sources.source_state import etag_state, last_modified_state
-from odf_node.adapters.sources.url import show_url
 from odf_node.ports.sources import (
     Fetched,
     SourceNotFoundError,
@@ -21,6 +18,9 @@ from odf_node.ports.sources import (
     SourceUnavailableError,
     UpToDate,
 )
+from odf_node.sources import LocalSourceReader, SourceLimits
+from odf_node.sources.source_state import etag_state, last_modified_state
+from odf_node.sources.url import show_url
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 from odf_protocol.events import (
     EventTimeSourceFromPath,

@@ -1,0 +1,21 @@
+"""The source port on web servers and local files, and on the kinds that plug-ins bring.
+
+``url`` and ``files`` fetch, ``archives`` prepares, ``kinds`` finds the kind of a step, ``reader`` asks it.
+"""
+
+from odf_node.adapters.image_folder import ImageFolder
+from odf_node.byte_rate import ByteRate
+from odf_node.home_folder import HomeFolder
+from odf_node.ports.sources import Commands
+from odf_node.sources.limits import SourceLimits
+from odf_node.sources.reader import LocalSourceReader
+
+__all__ = ["LocalSourceReader", "SourceLimits", "open_sources"]
+
+
+def open_sources(home: HomeFolder, rate: ByteRate, commands: Commands) -> LocalSourceReader:
+    """Return the sources of a node, for which its own home is closed (ING-23)."""
+    secrets = (home.keys, home.logins, home.database)
+    limits = SourceLimits(closed=(home.path, *SourceLimits().closed), secrets=secrets)
+    images = ImageFolder(home)
+    return LocalSourceReader(limits=limits, rate=rate, commands=commands, images=images, messages=home.messages)
