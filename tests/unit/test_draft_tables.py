@@ -180,20 +180,20 @@ def test_parquet_says_its_columns_itself_and_gets_a_key(tmp_path: Path) -> None:
     ]
 
 
-def bomb() -> bytes:
+def no_workbook() -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("[Content_Types].xml", "")
-        archive.writestr("xl/worksheets/sheet1.xml", b" " * 65 * 1024**2)
+        archive.writestr("xl/worksheets/sheet1.xml", b" ")
     return file.getvalue()
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (bomb, "which is too much"),
+        (no_workbook, "no element found"),
         (lambda: workbook(Data=[["id", "x"]]), "no sheet has a row of names with a row of values below it"),
-        (lambda: b"Obj\x01\0\0", "no schema"),
+        (lambda: b"Obj\x01\0\0", "is it an avro file"),
         (lambda: b"PAR1" + b"\xff" * 100 + b"PAR1", "not a readable Parquet file"),
         (lambda: b'<!DOCTYPE a [<!ENTITY b "c">]><a><r><x>&b;</x></r><r><x>1</x></r></a>', "document type"),
         (lambda: b"<a>" * 200_000, "nested too deeply"),

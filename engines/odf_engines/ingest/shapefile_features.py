@@ -1,6 +1,7 @@
 """A Shapefile in a zip as GeoJSON features, a line each, which are read as those of any other file.
 
-Nothing in it is believed: a library takes records apart, over mapped files in which no count leads beyond their end.
+A library takes records apart. It believes sizes and counts: what a file that lies costs stays within the limits of the
+sandbox.
 
 Source: ODF ReadStepEsriShapefile; spec/ingest.md ING-44.
 """
@@ -26,16 +27,12 @@ import shapefile
 from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest.json_records import GEOMETRY
 from odf_engines.readers.contract import BrokenFileError
-from odf_engines.readers.workbook_parts import check_sizes
 
 _SHAPES, _TABLE, _ENCODING, _PROJECTION = ".shp", ".dbf", ".cpg", ".prj"
 _SHOWN: Final = 5  # names in a message
 _UTF_8: Final = "utf-8"
 _PROJECTED: Final = re.compile(r'\s*PROJCS\s*\[\s*"([^"]{1,100})"')
 """Coordinates that are no degrees. Source: OGC 01-009, Well-known Text."""
-_HEADER_BYTES: Final = 100  # Source: ESRI Shapefile Technical Description, 1998
-_SHAPE_HEADER_BYTES: Final = 8
-_LEAST_SHAPE_BYTES: Final = 4  # its type
 
 
 Keep = Callable[[IO[bytes], int], mmap.mmap]
@@ -51,19 +48,17 @@ class Shapes:
         others: Other Shapefiles there.
         projection: Of coordinates, as the file beside says, where they are no degrees.
         reader: The library's.
-        places: Offset and size of each shape.
     """
 
     name: str
     others: tuple[str, ...]
     projection: str | None
     reader: Any
-    places: Sequence[tuple[int, int]]
 
     def iter_lines(self) -> Iterator[str]:
         """Give each record as a feature; one that cannot be taken apart is a line that is none."""
-        for number, (offset, size_bytes) in enumerate(self.places):
-            shape = partial(self.reader.shp_reader.shape, number, offset, size_bytes)
+        for number in range(self.reader.numRecords):
+            shape = partial(self.reader.shp_reader.shape, number)
             line = _feature_line(shape, partial(self.reader.record, number), number)
             if line is not None:
                 yield line
@@ -112,9 +107,8 @@ def open_shapes(source: Path | BinaryIO, choose: Callable[[Sequence[str]], str],
         with ExitStack() as stack:
             found = _unpack(source, choose, keep, stack)
             reader = stack.enter_context(shapefile.Reader(shp=found.shapes, dbf=found.table, encoding=found.encoding))
-            places = _find_places(found.shapes)
-            _check_table(reader, found.table, len(places))
-            yield Shapes(found.name, found.others, found.projection, reader, places)
+            _check_table(reader)
+            yield Shapes(found.name, found.others, found.projection, reader)
     except (BrokenFileError, zipfile.BadZipFile, NotImplementedError) as error:
         raise BrokenFileError(f"no zip with a Shapefile that can be read: {error}") from error
     except (
@@ -161,7 +155,6 @@ class _Parts:
 
 def _unpack(source: Path | BinaryIO, choose: Callable[[Sequence[str]], str], keep: Keep, stack: ExitStack) -> _Parts:
     with zipfile.ZipFile(source) as archive:
-        check_sizes(archive.infolist())
         names = archive.namelist()
         found = [name for name in names if name.lower().endswith(_SHAPES)]
         chosen = choose(found)
@@ -186,29 +179,10 @@ def _unpack(source: Path | BinaryIO, choose: Callable[[Sequence[str]], str], kee
     return _Parts(chosen, others, projected and projected[1], maps[0], maps[1], encoding)
 
 
-def _find_places(shapes: mmap.mmap) -> list[tuple[int, int]]:
-    """List offset and size of each shape; the library would follow a size below zero back, for ever.
-
-    Raises:
-        BrokenFileError: One leads beyond the file.
-    """
-    found: list[tuple[int, int]] = []
-    place, end = _HEADER_BYTES, len(shapes)
-    while place < end:
-        size_bytes = int.from_bytes(shapes[place + 4 : place + 8], "big", signed=True) * 2
-        if size_bytes < _LEAST_SHAPE_BYTES or place + _SHAPE_HEADER_BYTES + size_bytes > end:
-            raise BrokenFileError(f"its shape {len(found) + 1} does not end within the file")
-        found.append((place, size_bytes))
-        place += _SHAPE_HEADER_BYTES + size_bytes
-    return found
-
-
-def _check_table(reader: Any, table: mmap.mmap, shapes: int) -> None:
-    count, header_bytes, record_bytes = struct.unpack("<4xLHH", table[:12])
-    if count != shapes:
-        raise BrokenFileError(f"it has {shapes:,} shapes and {count:,} records")
-    if not record_bytes or header_bytes + count * record_bytes > len(table):
-        raise BrokenFileError("its records do not end within the file")
+def _check_table(reader: Any) -> None:
+    shapes, records = len(reader.shp_reader.offsets), reader.numRecords
+    if shapes != records:
+        raise BrokenFileError(f"it has {shapes:,} shapes and {records:,} records")
     names = [field.name for field in reader.fields]
     if GEOMETRY in names or len({*names}) != len(names):
         raise BrokenFileError(f"a column is called {GEOMETRY}, or two by one name: {', '.join(names)[:200]}")

@@ -1,8 +1,8 @@
 """Rows of a sheet of an Excel workbook (``.xlsx``).
 
-A workbook is a zip of XML: what it unpacks to is bounded by its directory before anything is read, and rows are read
-one after the other, whatever dimensions the sheet says it has. Formulas are never computed: the result that the program
-which saved the file left beside each is its value.
+A workbook is a zip of XML, and is taken apart by openpyxl: what a hostile one costs stays in the sandbox and within its
+limits. Rows are read one after the other, whatever dimensions the sheet says it has. Formulas are never computed: the
+result that the program which saved the file left beside each is its value.
 
 Source: clauses READ-4 and READ-5 in ``spec/readers.md``.
 """
@@ -18,7 +18,7 @@ from openpyxl import load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
-from odf_engines.readers.workbook_parts import check_parts
+from odf_engines.readers.row_order import check_row_order
 
 _MOST_ROWS: Final = 1_048_576  # Source: Excel "specifications and limits"
 _MOST_COLUMNS: Final = 16_384  # Source: the same
@@ -52,7 +52,7 @@ class Excel(Reader):
         self._titles = {name: parameters.columns.get(name, name) for name in names}
 
     def iter_records(self, file: BinaryIO) -> Iterator[RawRecord]:
-        check_parts(file)
+        check_row_order(file)
         # With the results of formulas, and with the formulas: a result that is not there is no empty cell.
         values, formulas = (self._open_sheet(file, has_results=each) for each in (True, False))
         first = self.parameters.header

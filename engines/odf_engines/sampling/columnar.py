@@ -10,8 +10,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines.readers.avro import Avro
-from odf_engines.readers.avro_container import read_header
+from odf_engines.readers.avro import Avro, open_blocks
 from odf_engines.readers.contract import BrokenFileError
 from odf_engines.records.carriers import TIMESTAMP
 from odf_engines.sampling.plans import ReadPlan, Texts, texts_of
@@ -38,12 +37,7 @@ def plan_avro(file: BinaryIO) -> ReadPlan:
     Raises:
         BrokenFileError: It is no Avro file of records.
     """
-    schema: Any = read_header(file).schema
-    if not isinstance(schema, dict) or not isinstance(fields := schema.get("fields"), list):
-        raise BrokenFileError("its schema is no record: rows have columns")
-    types = {
-        str(each["name"]): _avro_type(each.get("type")) for each in fields if isinstance(each, dict) and "name" in each
-    }
+    types = {str(each["name"]): _avro_type(each["type"]) for each in open_blocks(file).writer_schema["fields"]}
     reader = Avro(Avro.Parameters(), tuple(types))
     return ReadPlan(names=tuple(types), iter_texts=partial(texts_of, reader), types=types)
 

@@ -31,7 +31,8 @@ def main(_arguments: dict[str, Any]) -> None:
     except MemoryError:
         answer = {"broken": "it takes more memory than is allowed here"}
     except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a reader do is the file's fault
-        answer = {"broken": str(error)[:1000] if isinstance(error, ValueError) else f"{type(error).__name__}"}
+        text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        answer = {"broken": text[:1000]}
     sys.stdout.write(json.dumps(answer, ensure_ascii=True) + "\n")
     sys.stdout.flush()
 

@@ -13,7 +13,7 @@ from openpyxl.utils.exceptions import InvalidFileException
 
 from odf_engines.readers.contract import BrokenFileError
 from odf_engines.readers.excel import Excel
-from odf_engines.readers.workbook_parts import check_parts
+from odf_engines.readers.row_order import check_row_order
 from odf_engines.sampling.plans import ReadPlan, texts_of
 
 _MOST_SHEETS: Final = 50  # guess: whoever has more knows which
@@ -28,7 +28,7 @@ def plan_workbook(file: BinaryIO) -> ReadPlan:
     Raises:
         BrokenFileError: It is no workbook, or has no table.
     """
-    check_parts(file)
+    check_row_order(file)
     try:
         book: Any = load_workbook(file, read_only=True, data_only=True, keep_links=False)
     except (InvalidFileException, KeyError) as error:
