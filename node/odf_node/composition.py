@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import odf_node
 import odf_protocol
-from odf_node import acceptance, adapters, datasets, derive, engines, exchange, gossip, ingest, trust, upkeep
+from odf_node import acceptance, adapters, datasets, derive, engines, exchange, ingest, trust, upkeep
 from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
@@ -276,9 +276,9 @@ class Node(KeepsToSettings):
         )
 
     @cached_property
-    def peers(self) -> "gossip.peering.Peers":
+    def peers(self) -> "exchange.peering.Peers":
         """Behind ``peer``."""
-        return gossip.peering.Peers(self.store, self.clock)
+        return exchange.peering.Peers(self.store, self.clock)
 
     @cached_property
     def subscriptions(self) -> "exchange.following.Subscriptions":

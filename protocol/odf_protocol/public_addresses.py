@@ -5,7 +5,7 @@ changed between releases of Python, and lacks addresses that carry others inside
 told from those that the operator typed by how they are written.
 
 Source: IANA "IPv4 Special-Purpose Address Registry", "IPv6 Special-Purpose Address Registry", "IPv6 Global Unicast
-Address Assignments"; clauses GOSSIP-9 and GOSSIP-57 in ``spec/extensions/gossip.md``.
+Address Assignments"; clauses GOSSIP-9 and GOSSIP-57 in ``spec/plug-ins/gossip.md``.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,6 @@ Each attack is refused with a problem and changes nothing, and others are served
 import gzip
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from odf_node.http.served_node import Live
 from odf_node.http.server import create_app
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, serving
+from support.gossip_app import create_gossiping_app
 from support.raw_http import request_of, send_raw, status_of
 
 GOSSIP = "/_odf/v1/gossip"
@@ -137,7 +137,7 @@ async def test_page_of_another_origin_changes_nothing_and_does_not_converse(
         "x-odf-smtp-version": "1",
     }
     authorized = {"Authorization": f"Bearer {TOKEN}"}
-    async with serving(create_app(replace(node.served, gossip=heard))) as url:
+    async with serving(create_gossiping_app(node.served, heard)) as url:
         for method, path, headers in (
             ("POST", GOSSIP, json_type),
             ("POST", PUSHES, json_type | authorized),
@@ -159,7 +159,7 @@ async def test_page_of_another_origin_changes_nothing_and_does_not_converse(
 async def test_json_under_another_name_is_not_taken(tmp_path: Path, kind: str) -> None:
     """What a form may send without asking: the browser lets any page post these types."""
     node, heard = make_node(tmp_path), Heard()
-    async with serving(create_app(replace(node.served, gossip=heard))) as url:
+    async with serving(create_gossiping_app(node.served, heard)) as url:
         for path, more in ((GOSSIP, {}), (PUSHES, {"Authorization": f"Bearer {TOKEN}"})):
             named = {"Content-Type": kind} if kind else {}
             answer = await send_raw(url, request_of("POST", path, headers=more | named, body=b"{}"))
@@ -190,7 +190,7 @@ async def test_body_that_claims_an_encoding_is_not_unpacked(
 ) -> None:
     node, heard = make_node(tmp_path), Heard()
     authorized = {"Authorization": f"Bearer {TOKEN}", "Content-Encoding": encoding, "Content-Type": "application/json"}
-    async with serving(create_app(replace(node.served, gossip=heard))) as url:
+    async with serving(create_gossiping_app(node.served, heard)) as url:
         for method, path in (
             ("POST", GOSSIP),
             ("POST", PUSHES),

@@ -1,6 +1,6 @@
 """Messages of gossip that are forged, doubled, or true and given out as something else.
 
-Source: clauses GOSSIP-1 to GOSSIP-7 and GOSSIP-23 to GOSSIP-25 in ``spec/extensions/gossip.md``.
+Source: clauses GOSSIP-1 to GOSSIP-7 and GOSSIP-23 to GOSSIP-25 in ``spec/plug-ins/gossip.md``.
 """
 
 import base64

@@ -3,7 +3,7 @@
 The publisher serves each reader another history of one dataset, under one key, and is gone when the readers meet.
 Neither is subscribed: nobody pulls, so small signed statements are all that they have of each other.
 
-Source: EQUIV-9 and EQUIV-10 in ``spec/extensions/equivocation.md``, GOSSIP-13 in ``spec/extensions/gossip.md``,
+Source: EQUIV-9 and EQUIV-10 in ``spec/extensions/equivocation.md``, GOSSIP-13 in ``spec/plug-ins/gossip.md``,
 HEAD-8 in ``spec/extensions/heads.md``.
 """
 

@@ -12,10 +12,10 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from odf_gossip.gossiping import Gossip
+from odf_gossip.hearsay import Hearsay
+from odf_gossip.home_reading import HomeReader
 from odf_node.configuration import Access, Configuration
-from odf_node.gossip.gossiping import Gossip
-from odf_node.gossip.hearsay import Hearsay
-from odf_node.gossip.home_reading import HomeReader
 from odf_node.http.served_node import Live
 from odf_protocol.errors import UnavailableError
 from odf_protocol.events import AddData, Checkpoint, DatasetKind, ExecuteTransform, ExecuteTransformInput, Seed

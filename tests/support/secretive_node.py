@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from odf_gossip.route import ANSWERING
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.datasets.searching import Searching
@@ -19,6 +20,7 @@ from odf_node.http.served_node import Live, ServedNode
 from odf_node.http.server import create_app
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
+from odf_node.ports.gossip import GossipReceiver
 from odf_node.records.access import AccessToken
 from odf_node.rows.trees import KeptTrees
 from odf_protocol.did import DidKey
@@ -131,7 +133,9 @@ class SecretiveNode:
         )
 
     @asynccontextmanager
-    async def served(self, *, live: Live | None = None, **options: Any) -> AsyncIterator[Stranger]:
+    async def served(
+        self, *, live: Live | None = None, gossip: GossipReceiver | None = None, **options: Any
+    ) -> AsyncIterator[Stranger]:
         node = self.node
         served = ServedNode(
             software="odf-node/test",
@@ -148,6 +152,7 @@ class SecretiveNode:
         )
         app = create_app(served, live=live)
         add_plug_in_routes(app, node)
+        app[ANSWERING].receiver = gossip
         async with serving(app) as url, aiohttp.ClientSession() as session:
             yield Stranger(url, session)
 

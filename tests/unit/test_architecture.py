@@ -24,6 +24,7 @@ PACKAGES = {
     "odf_engines": REPOSITORY / "engines" / "odf_engines",
     "odf_node": REPOSITORY / "node" / "odf_node",
     "odf_flight": REPOSITORY / "node" / "odf_flight",
+    "odf_gossip": REPOSITORY / "node" / "odf_gossip",
     "odf_pages": REPOSITORY / "node" / "odf_pages",
     "odf_sources": REPOSITORY / "node" / "odf_sources",
 }
@@ -187,7 +188,6 @@ ROOMS = (
     "ingest",
     "derive",
     "acceptance",
-    "gossip",
     "exchange",
     "trust",
     "upkeep",

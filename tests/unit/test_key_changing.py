@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from odf_gossip.hearsay import Hearsay
 from odf_node.acceptance.offers import Wishes
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.key_files import FOLDER_VARIABLE
@@ -25,7 +26,6 @@ from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RefusedError, RestoredBackupError, UsageError
 from odf_node.exchange.taking import Errand
-from odf_node.gossip.hearsay import Hearsay
 from odf_node.home_folder import HomeFolder
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.freshness import Freshness

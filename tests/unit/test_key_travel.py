@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from odf_gossip.gossiping import HomeReader
+from odf_gossip.hearsay import Hearsay
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
@@ -19,8 +21,6 @@ from odf_node.composition import Node
 from odf_node.daemon.late_receivers import LatePushJudge
 from odf_node.errors import ForeignKeyError, RefusedError
 from odf_node.exchange.taking import Errand
-from odf_node.gossip.gossiping import HomeReader
-from odf_node.gossip.hearsay import Hearsay
 from odf_node.home_folder import HomeFolder
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.disputes import Disputes

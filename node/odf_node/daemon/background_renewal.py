@@ -1,4 +1,4 @@
-"""The daemon's renewal of signed heads (HEAD-11): with each look of gossip, or by a thread where there is none."""
+"""The daemon's renewal of signed heads (HEAD-11), by a thread."""
 
 import logging
 import time
@@ -12,13 +12,13 @@ from odf_node.keys.renewing import HeadRenewal
 from odf_protocol.errors import OdfError
 from odf_protocol.heads import Renewal
 
-LOOK_EACH_S: Final = 2.0  # guess: as often as gossip looks for news
+LOOK_EACH_S: Final = 2.0  # guess: people wait for a head that follows a commit
 TIME_EACH_S: Final = 60.0  # guess: how late a head that is due after hours is signed; commits are looked at at once
 _HOUR_S: Final = 3600
 
 
 class BackgroundRenewal(RepeatedLook):
-    """Looks when told to, or by itself from ``start`` to ``end``; takes its settings from ``live`` each time."""
+    """Looks from ``start`` to ``end``; takes its settings from ``live`` each time."""
 
     def __init__(self, node: Node, live: Live) -> None:
         super().__init__(

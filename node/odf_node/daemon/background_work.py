@@ -18,6 +18,7 @@ from odf_node.daemon.repeated_look import RepeatedLook
 from odf_node.http.served_node import Live
 from odf_node.http.server import ListeningAddress
 from odf_node.plug_ins import contained, load_plug_ins
+from odf_node.turns import FairTurns
 
 GROUP: Final = "odf_node.background"
 
@@ -35,6 +36,7 @@ class RunningDaemon:
         node: Whose home it is.
         live: Settings in force, and metrics.
         stop: Set when the daemon was told to stop.
+        verifications: Turns of those whose data are verified here.
         make_tls: Makes what encrypts a further port for the protocol that is named (``h2``). The certificate is that of
             the settings, read again at SIGHUP; None where the settings have none.
     """
@@ -42,6 +44,7 @@ class RunningDaemon:
     node: Node
     live: Live
     stop: asyncio.Event
+    verifications: FairTurns
     make_tls: Callable[[str], ssl.SSLContext | None]
 
 

@@ -1,4 +1,4 @@
-"""Start and end the daemon: the HTTP server over one home, housekeeping and gossip beside it."""
+"""Start and end the daemon: the HTTP server over one home, housekeeping and the work of plug-ins beside it."""
 
 import asyncio
 import logging
@@ -15,7 +15,6 @@ from odf_node.composition import Node
 from odf_node.configuration.declaration import Configuration, Tls
 from odf_node.daemon.background_work import RunningDaemon, background_work
 from odf_node.daemon.gauges import make_metrics
-from odf_node.daemon.gossip_tasks import GossipTasks, gossip_of
 from odf_node.daemon.housekeeping import Housekeeping, keep_house
 from odf_node.daemon.late_receivers import LatePushJudge, LateRowIntake
 from odf_node.daemon.reloading import Setting, reload, take_over
@@ -101,30 +100,19 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
             at_end.callback(ready_file.unlink, missing_ok=True)
         async with (
             keep_house(node, live, console.warn, stop, grace_s) as house,
-            gossip_of(
-                node,
-                running.gossip,
-                running.listen.public_url,
-                key.seed,
-                tells=lambda: live.configuration.access.anonymous,
-                prepare=house.renewal.look_at_news,
-            ) as gossiping,
-            background_work(RunningDaemon(node, live, stop, make_tls)) as start_background_work,
+            background_work(RunningDaemon(node, live, stop, verifications, make_tls)) as start_background_work,
         ):
 
             def announce(listening: ListeningAddress, app: web.Application) -> None:
                 start_background_work(listening, app)
                 _announce(node, listening, ready_file, console, pages=Pages(running.access.pages))
-                if gossiping is not None:
-                    gossiping.start(listening, verifications)  # which looks after the heads too
-                else:
-                    house.renewal.start()
+                house.renewal.start()
                 house.schedules.start()
                 house.notices.start()
                 house.sinks.start()
 
             await serve_http(
-                _make_served(node, key, house, gossiping, verifications),
+                _make_served(node, key, house, verifications),
                 host=running.listen.address,
                 port=running.listen.port,
                 on_ready=announce,
@@ -187,9 +175,7 @@ def _announce(
     notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")
 
 
-def _make_served(
-    node: Node, key: PrivateKey, house: Housekeeping, gossiping: GossipTasks | None, verifications: FairTurns
-) -> ServedNode:
+def _make_served(node: Node, key: PrivateKey, house: Housekeeping, verifications: FairTurns) -> ServedNode:
     return ServedNode(
         software=f"odf-node/{__version__}",
         node_id=DidKey(key.public_key()),
@@ -203,7 +189,6 @@ def _make_served(
         pushes=LatePushJudge(node),
         rows=LateRowIntake(node),
         rebuilds=house.rebuilds,
-        gossip=None if gossiping is None else gossiping.gossip,
         verifications=verifications,
     )
 

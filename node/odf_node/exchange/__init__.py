@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from odf_node.exchange import bringing as bringing
     from odf_node.exchange import following as following
     from odf_node.exchange import logins as logins
+    from odf_node.exchange import peering as peering
     from odf_node.exchange import pull_planning as pull_planning
     from odf_node.exchange import pulling as pulling
     from odf_node.exchange import pushing as pushing

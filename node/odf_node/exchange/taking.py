@@ -28,7 +28,7 @@ from odf_node.datasets.chains import find_partial
 from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
 from odf_node.exchange.bringing import Bringing
 from odf_node.exchange.fetching import ChainFetching, FileFetching
-from odf_node.gossip.hearing import Heard, Hearing, hear
+from odf_node.exchange.hearing import Heard, Hearing, hear
 from odf_node.keys.disputes import Disputes
 from odf_node.ports.block_stage import OpenStage
 from odf_node.ports.clock import Clock

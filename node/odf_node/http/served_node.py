@@ -9,7 +9,6 @@ from aiohttp import web
 from odf_node.configuration import Configuration
 from odf_node.metrics import Metrics
 from odf_node.ports.clock import Clock
-from odf_node.ports.gossip import GossipReceiver
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
 from odf_node.ports.row_intake import RowIntake
@@ -38,7 +37,6 @@ class ServedNode:
         rows: Takes in rows that are sent; None: nobody does.
         spool_folder: Where blocks that are being pushed wait; None: the system's folder for temporary files.
         rebuilds: Brings back files of derivatives of our own that were dropped; None: nobody does.
-        gossip: Answers gossip; None: this node does not gossip.
         verifications: Turns of those whose data are verified here.
     """
 
@@ -54,7 +52,6 @@ class ServedNode:
     pushes: PushReceiver | None = None
     rows: RowIntake | None = None
     spool_folder: Path | None = None
-    gossip: GossipReceiver | None = None
     rebuilds: RebuildDesk | None = None
     verifications: FairTurns = field(
         default_factory=lambda: FairTurns(lambda: TurnLimits(MAX_VERIFICATIONS, MAX_WAITING_VERIFICATIONS))

@@ -15,7 +15,6 @@ from aiohttp import web
 from odf_node.byte_rate import ByteRate
 from odf_node.http import (
     exchange,
-    gossip,
     observing,
     push,
     row_intake,
@@ -104,7 +103,6 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     exchange.add_routes(app)
     trees.add_routes(app)
     push.add_routes(app)
-    gossip.add_routes(app)
     row_intake.add_routes(app)
     simple_protocol.add_routes(app)
     smart_pull.add_routes(app)

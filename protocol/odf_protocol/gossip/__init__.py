@@ -3,7 +3,7 @@
 Read ``item`` for what travels, ``machine`` for how, ``peers`` and ``links`` for between whom, ``store`` for what is
 kept. Nothing here does I/O; ``GossipMachine.handle`` takes events and the time and returns effects.
 
-Source: ``spec/extensions/gossip.md``.
+Source: ``spec/plug-ins/gossip.md``.
 """
 
 from odf_protocol.gossip.addresses import PeerAddress, PeerRecord, bucket_of_ip, decode_peer_record, sign_peer

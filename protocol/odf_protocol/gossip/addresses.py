@@ -4,7 +4,7 @@ An address of a peer is a stranger's word. It is read strictly and kept only in 
 and put into a bucket. Whoever connects to it asks ``is_public`` about it first, and ``is_public_ip`` about every
 address that its name resolves to. A record holds for some days.
 
-Source: clauses GOSSIP-5 to GOSSIP-10 in ``spec/extensions/gossip.md``.
+Source: clauses GOSSIP-5 to GOSSIP-10 in ``spec/plug-ins/gossip.md``.
 """
 
 import re

@@ -3,7 +3,7 @@
 The log of what arrived here is for nodes that ask and cannot be asked; beside it stands how far this node has read the
 logs of others.
 
-Source: clauses GOSSIP-14 to GOSSIP-18, GOSSIP-39 and GOSSIP-40 in ``spec/extensions/gossip.md``.
+Source: clauses GOSSIP-14 to GOSSIP-18, GOSSIP-39 and GOSSIP-40 in ``spec/plug-ins/gossip.md``.
 """
 
 from collections import deque

@@ -1,6 +1,6 @@
 """What goes into the machine and what comes out of it.
 
-Source: clause GOSSIP-42 in ``spec/extensions/gossip.md``.
+Source: clause GOSSIP-42 in ``spec/plug-ins/gossip.md``.
 """
 
 from dataclasses import dataclass

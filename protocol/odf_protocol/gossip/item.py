@@ -10,7 +10,7 @@ kind                statement                                    replaced by
 ``attestation``     what a node found when it checked            a later one of the node about the same block
 ==================  ==========================================  ===========================================
 
-Source: clauses GOSSIP-1 to GOSSIP-4 in ``spec/extensions/gossip.md``.
+Source: clauses GOSSIP-1 to GOSSIP-4 in ``spec/plug-ins/gossip.md``.
 """
 
 from dataclasses import dataclass, field

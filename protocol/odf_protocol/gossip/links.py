@@ -5,7 +5,7 @@ operator named, and no two lead into one address bucket while others can be had.
 end, and given after it has answered at the address it names. A link ends when its peer does not answer a few times in a
 row, and now and then without a reason, so that a bad choice does not last.
 
-Source: clauses GOSSIP-43 to GOSSIP-48 in ``spec/extensions/gossip.md``.
+Source: clauses GOSSIP-43 to GOSSIP-48 in ``spec/plug-ins/gossip.md``.
 """
 
 from dataclasses import dataclass

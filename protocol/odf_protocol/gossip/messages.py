@@ -10,7 +10,7 @@ request        reply       means
 ``follow``     ``feed``     what came to you after this place in your log?
 =============  ==========  ====================================================================
 
-Source: clauses GOSSIP-23 to GOSSIP-25 in ``spec/extensions/gossip.md``.
+Source: clauses GOSSIP-23 to GOSSIP-25 in ``spec/plug-ins/gossip.md``.
 """
 
 from typing import Annotated, Any, Final

@@ -3,7 +3,7 @@
 What a node sends is shared in turns among those who introduced it, and a push holds fewer items than a receiver takes
 from one sender: a flood that comes in through one neighbour does not delay the news of another.
 
-Source: clauses GOSSIP-37 and GOSSIP-38 in ``spec/extensions/gossip.md``.
+Source: clauses GOSSIP-37 and GOSSIP-38 in ``spec/plug-ins/gossip.md``.
 """
 
 from collections import OrderedDict

@@ -11,7 +11,7 @@ In *tried* and *fresh* one address bucket has a few places only, so that a thous
 That a peer is dead is never told to others and never taken from them: everybody judges by their own attempts, so nobody
 can be talked out of their peers.
 
-Source: clauses GOSSIP-31 to GOSSIP-36 in ``spec/extensions/gossip.md``.
+Source: clauses GOSSIP-31 to GOSSIP-36 in ``spec/plug-ins/gossip.md``.
 """
 
 from collections import Counter

@@ -10,7 +10,7 @@ latter linear algebra finds items that cancel each other out, for the former a g
 hidden difference would be a collision of SHA3-256 cut to 128 bits, found for a key that is known only when it is too
 late to make items for it.
 
-Source: clauses GOSSIP-14 to GOSSIP-18 in ``spec/extensions/gossip.md``.
+Source: clauses GOSSIP-14 to GOSSIP-18 in ``spec/plug-ins/gossip.md``.
 """
 
 from bisect import bisect_left, insort

@@ -2,7 +2,7 @@
 
 Beside it stand the token buckets that keep senders to these numbers, with bounded memory.
 
-Source: clauses GOSSIP-26 to GOSSIP-28 in ``spec/extensions/gossip.md``; GOSSIP-30 lists what others rely on.
+Source: clauses GOSSIP-26 to GOSSIP-28 in ``spec/plug-ins/gossip.md``; GOSSIP-30 lists what others rely on.
 """
 
 from collections import OrderedDict

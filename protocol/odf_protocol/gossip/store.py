@@ -9,7 +9,7 @@ Items are of three classes:
 - *in passing*: everything else, kept for others. When there are too many, the address bucket that brought most of them
   loses its oldest. Who floods pushes out the flood.
 
-Source: clauses GOSSIP-11 to GOSSIP-13 and GOSSIP-19 to GOSSIP-22 in ``spec/extensions/gossip.md``.
+Source: clauses GOSSIP-11 to GOSSIP-13 and GOSSIP-19 to GOSSIP-22 in ``spec/plug-ins/gossip.md``.
 """
 
 import heapq

@@ -44,6 +44,7 @@ class GossipClient:
                 await session.close()
 
     async def ask(self, address: PeerAddress, request: Request, *, is_named: bool) -> Reply:
+        """See ``GossipTransport``."""
         if not (is_named or self._allow_private or address.is_public):
             raise RejectedError("GOSSIP-9 address-is-public", found=address)
         session = self._named if is_named else self._strangers

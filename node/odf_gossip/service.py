@@ -7,15 +7,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from odf_node.adapters.gossip_client import GossipClient
+from aiohttp import web
+
+from odf_gossip.client import GossipClient
+from odf_gossip.gossiping import Gossip
+from odf_gossip.hearsay import Hearsay
+from odf_gossip.home_reading import HomeReader
+from odf_gossip.route import ANSWERING
 from odf_node.adapters.policy_file import WatchedPolicies
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Gossip as Section
+from odf_node.daemon.background_work import RunningDaemon, Service, Start
 from odf_node.errors import UsageError
 from odf_node.exchange.following import Follower
-from odf_node.gossip.gossiping import Gossip
-from odf_node.gossip.hearsay import Hearsay
-from odf_node.gossip.home_reading import HomeReader
 from odf_node.http.access_log import write_line
 from odf_node.http.server import ListeningAddress
 from odf_node.turns import FairTurns
@@ -96,7 +100,6 @@ async def gossip_of(
     private_key: bytes,
     *,
     tells: Callable[[], bool],
-    prepare: Callable[[], None],
 ) -> AsyncIterator[GossipTasks | None]:
     """Make the gossip of a daemon; None where the operator wants none.
 
@@ -106,7 +109,6 @@ async def gossip_of(
         public_url: Where others reach this node, if the operator says so.
         private_key: The node's.
         tells: Whether everybody may know what the node publishes.
-        prepare: Done before each look for what is new here.
 
     Raises:
         UsageError: The configuration names an address that is none.
@@ -127,7 +129,7 @@ async def gossip_of(
             rate_burst_items=settings.rate_burst_items * _PRIVATE_FACTOR,
         )
     signers = _Auditors(WatchedPolicies(node.home.policies)).list_keys
-    reader = HomeReader(node.store, tuple(bootstrap), signers, tells, prepare, node.store.read_change)
+    reader = HomeReader(node.store, tuple(bootstrap), signers, tells, node.store.read_change)
     async with GossipClient(allow_private=section.allow_private) as transport:
         gossip = Gossip(
             reader,
@@ -151,6 +153,30 @@ async def gossip_of(
             for task in running.tasks:
                 task.cancel()
             await asyncio.gather(*running.tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _gossip_beside(daemon: RunningDaemon) -> AsyncIterator[Start]:
+    node, settings = daemon.node, daemon.live.configuration
+    key = await asyncio.to_thread(node.keys.get_or_create_node_key)
+    async with gossip_of(
+        node,
+        settings.gossip,
+        settings.listen.public_url,
+        key.seed,
+        tells=lambda: daemon.live.configuration.access.anonymous,
+    ) as gossiping:
+
+        def start(listening: ListeningAddress, app: web.Application) -> None:
+            if gossiping is not None:
+                app[ANSWERING].receiver = gossiping.gossip
+                gossiping.start(listening, daemon.verifications)
+
+        yield start
+
+
+SERVICE: Final = Service(_gossip_beside)
+"""Found by its entry point in the group ``odf_node.background``."""
 
 
 def find_own_addresses(

@@ -12,9 +12,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.test_utils import TestClient as LoopbackClient
 from aiohttp.test_utils import TestServer as LoopbackServer
 
-from odf_node.adapters.gossip_client import GossipClient
+from odf_gossip.client import GossipClient
 from odf_node.adapters.public_resolver import PublicResolver
-from odf_node.http.server import create_app
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.gossip import GossipMachine, GossipSettings, PeerAddress, encode_gossip
@@ -22,9 +21,10 @@ from odf_protocol.gossip import messages as gossip_messages
 from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES, Follow, Taken
 from support.event_loop import in_loop
 from support.exchange_nodes import TestNode
+from support.gossip_app import create_gossiping_app
 from support.http_server import serving, serving_bytes
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SCHEMAS = yaml.safe_load((ROOT / "spec/schemas/openapi.yaml").read_text())["components"]["schemas"]
 NAMES = {"ItemMessage": "Item"}
 MESSAGES = [
@@ -51,10 +51,8 @@ class Echo:
 
 
 def client_of(tmp_path: Path, gossip: Echo | None) -> LoopbackClient[web.Request, web.Application]:
-    from dataclasses import replace
-
-    served = replace(TestNode.create(tmp_path / "home").served, gossip=gossip)
-    return LoopbackClient(LoopbackServer(create_app(served)))
+    served = TestNode.create(tmp_path / "home").served
+    return LoopbackClient(LoopbackServer(create_gossiping_app(served, gossip)))
 
 
 @in_loop
@@ -206,7 +204,7 @@ def test_message_has_the_described_fields(name: str) -> None:
 
 
 def test_numbers_in_the_clauses_are_those_of_the_code() -> None:
-    clauses = (ROOT / "spec/extensions/gossip.md").read_text()
+    clauses = (ROOT / "spec/plug-ins/gossip.md").read_text()
     said = GossipSettings()
     for text in (
         f"at most {said.max_items:,} items and {said.max_item_bytes // 2**20} MiB",

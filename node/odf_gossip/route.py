@@ -1,15 +1,18 @@
 """The route of gossip: one request in, one reply out (GOSSIP-49 to GOSSIP-51)."""
 
 import asyncio
+from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final
 
 from aiohttp import web
 
+from odf_node.composition import Node
 from odf_node.http.bodies import require_json
 from odf_node.http.problems import ProblemError
-from odf_node.http.served_node import NODE
+from odf_node.http.route_tables import Route, RouteTable
+from odf_node.ports.gossip import GossipReceiver
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.limits import message_limit_s
 from odf_protocol.exchange.messages import JSON_MEDIA_TYPE
@@ -22,13 +25,23 @@ _UNKNOWN: Final = "unknown"
 """The bucket of senders whose address the transport does not say."""
 
 
-def add_routes(app: web.Application) -> None:
-    """Register the route."""
-    app.router.add_post(f"/{gossip_path()}", _take_message)
+@dataclass
+class Answering:
+    """Who answers what comes by the route; none while this node does not gossip."""
+
+    receiver: GossipReceiver | None = None
+
+
+ANSWERING: Final = web.AppKey("gossip", Answering)
+
+
+def prepare(app: web.Application, _node: Node) -> None:
+    """Put the place for the receiver into the application."""
+    app[ANSWERING] = Answering()
 
 
 async def _take_message(request: web.Request) -> web.Response:
-    receiver = request.app[NODE].gossip
+    receiver = request.app[ANSWERING].receiver
     if receiver is None:
         raise ProblemError(HTTPStatus.NOT_FOUND, "not-found", "this node does not gossip")
     require_json(request)
@@ -64,3 +77,7 @@ def _bucket_of(remote: str | None) -> str:
         return bucket_of_ip(ip_address((remote or "").partition("%")[0]))
     except ValueError:
         return _UNKNOWN
+
+
+ROUTES: Final = RouteTable((Route("POST", f"/{gossip_path()}", _take_message),), prepare)
+"""Found by its entry point in the group ``odf_node.routes``."""

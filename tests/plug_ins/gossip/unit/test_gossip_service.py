@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from odf_gossip.gossiping import Gossip
+from odf_gossip.hearsay import Hearsay
+from odf_gossip.home_reading import HomeReader
 from odf_node.adapters.clocks import FixedClock
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.following import Follower, Subscriptions
-from odf_node.gossip.gossiping import Gossip
-from odf_node.gossip.hearsay import Hearsay
-from odf_node.gossip.home_reading import HomeReader
-from odf_node.gossip.peering import Peers
+from odf_node.exchange.peering import Peers
 from odf_node.http.server import ListeningAddress
 from odf_node.keys.disputes import Disputes
 from odf_node.ports.peer_client import PeerDataset
@@ -471,8 +471,8 @@ def test_only_addresses_of_this_machine_are_local() -> None:
 
 
 def test_node_says_where_it_is_only_where_that_is_of_use() -> None:
+    from odf_gossip.service import find_own_addresses
     from odf_node.configuration.declaration import Gossip as Section
-    from odf_node.daemon.gossip_tasks import find_own_addresses
 
     loopback, everywhere = ListeningAddress("127.0.0.1", 8080), ListeningAddress("0.0.0.0", 8080)
     public = ListeningAddress("8.8.8.8", 8080)

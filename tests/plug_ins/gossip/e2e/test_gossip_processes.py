@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from odf_gossip.client import GossipClient
 from odf_node.adapters.clocks import SystemClock
-from odf_node.adapters.gossip_client import GossipClient
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.home_folder import HomeFolder
 from odf_node.store import MetadataStore

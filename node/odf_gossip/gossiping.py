@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from odf_node.gossip.home_reading import HomeReader, read_items
+from odf_gossip.home_reading import HomeReader, read_items
 from odf_node.ports.clock import Clock
 from odf_node.ports.gossip import GossipSink, GossipTransport
 from odf_node.records.datasets import Subscription

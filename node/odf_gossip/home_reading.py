@@ -40,7 +40,6 @@ class HomeReader:
         bootstrap: Addresses that the operator's configuration names.
         read_signers: Says whose every word is of interest, such as auditors; asked each round.
         tells: Whether everybody may know what this node publishes.
-        prepare: Done before each look, in a worker thread: what it signs is told at once.
         read_change: Answers equal as long as nothing was committed: then nothing is read.
     """
 
@@ -48,7 +47,6 @@ class HomeReader:
     bootstrap: tuple[PeerAddress, ...] = ()
     read_signers: Callable[[], frozenset[DidKey]] = frozenset
     tells: Callable[[], bool] = lambda: True
-    prepare: Callable[[], None] = lambda: None
     read_change: Callable[[], object] = object
     _told: dict[DatasetId, int] = field(default_factory=dict)
     _published: frozenset[DatasetId] = frozenset()
@@ -61,7 +59,6 @@ class HomeReader:
 
     def read(self) -> HomeView:
         """Look; in a worker thread."""
-        self.prepare()
         # Read before the rest: what is committed meanwhile is news for the next round.
         state = self.read_change(), self.tells(), self.read_signers()
         self._rounds_without_change = self._rounds_without_change + 1 if state == self._state else 0
