@@ -1,9 +1,10 @@
-# Two commands: `make demo` shows the main job on real data, `make test` runs every check. Both install what they need.
+# Two commands: `make demo` shows the main job on real data, `make test` checks in minutes what can be checked in minutes.
+# `make test-all` runs every check: it must pass before a change lands. All install what they need.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint install compile prepare types run-tests pythons bench soak fuzz proof docs lock clean
+.PHONY: demo test test-all check lint install compile prepare types run-tests pythons bench soak fuzz proof docs lock clean
 .DEFAULT_GOAL := test
 
 install: compile prepare
@@ -56,9 +57,11 @@ check: lint
 
 # At once: the engine's preparation and the check of types, of one processor each, and the tests. Those that start an
 # engine come later and wait for its preparation (tests/conftest.py). Types are told at the end.
-test: compile lint
+test: TIER = HYPOTHESIS_PROFILE=quick
+test: TIER_OPTIONS = --quick
+test test-all: compile lint
 	@mkdir -p build && rm -f build/types.code
-	@$(MAKE) --no-print-directory -j3 prepare types run-tests; tests=$$?; \
+	@$(MAKE) --no-print-directory -j3 prepare types run-tests TIER='$(TIER)' TIER_OPTIONS='$(TIER_OPTIONS)'; tests=$$?; \
 	echo "types:"; cat build/types.txt; exit $$((tests | $$(cat build/types.code)))
 
 types: $(VENV)/.installed
@@ -69,7 +72,7 @@ types: $(VENV)/.installed
 # Python may write what it compiled: plug-ins of pytest, whose assertions it rewrites, are read before tests/conftest.py
 # can say so, which takes each process a second.
 run-tests: compile
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	@PYTHONDONTWRITEBYTECODE= $(TIER) $(BIN)/pytest $(TIER_OPTIONS) -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # What differs between releases of Python: the library, Spark's workers, the sandbox's view of an interpreter.
 PYTHONS ?= python3.12 python3.13

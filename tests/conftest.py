@@ -17,6 +17,7 @@ sys.dont_write_bytecode = False
 
 # Always the same examples; the deep ones look for new ones.
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=15)
 settings.register_profile("deep", derandomize=False, deadline=None, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -77,8 +78,45 @@ def _folder(item: pytest.Item) -> str:
     return parts[2] if parts[0] == "plug_ins" else parts[0]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the folders."""
+# What `make test` runs: all that needs neither Spark nor another implementation's programs, and of each of these files
+# the first test: one for every class of Spark's derivatives and for every main job through real commands.
+QUICK_FOLDERS = ("attacks", "simulation", "fuzz", "property", "conformance", "integration", "unit", "extension")
+ONE_OF_EACH = (
+    "test_as_of_joins.py",
+    "test_daemon.py",
+    "test_event_windows.py",
+    "test_fusion_derivatives.py",
+    "test_ingest_quarantine.py",
+    "test_maintained_views.py",
+    "test_map_transforms.py",
+    "test_push.py",
+    "test_python_front.py",
+    "test_query.py",
+    "test_reexecution.py",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice of the tier."""
+    parser.addoption("--quick", action="store_true", help="leave out what needs minutes: see QUICK_FOLDERS")
+
+
+def _is_quick(item: pytest.Item, firsts: set[str]) -> bool:
+    if item.path.name in ONE_OF_EACH and _folder(item) == "e2e":
+        is_first = item.path.name not in firsts
+        firsts.add(item.path.name)
+        return is_first
+    needs_more = item.get_closest_marker("spark") or item.get_closest_marker("peer")
+    return _folder(item) in QUICK_FOLDERS and not needs_more
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose the tier, and order the folders."""
+    if config.getoption("quick"):
+        firsts: set[str] = set()
+        chosen = [item for item in items if _is_quick(item, firsts)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+        items[:] = chosen
     places = {folder: place for place, folder in enumerate(ORDER)}
     items.sort(key=lambda item: places.get(_folder(item), len(places)))
 
