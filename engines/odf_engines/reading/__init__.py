@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from odf_engines.reading import event_times as event_times
     from odf_engines.reading import evolved_rows as evolved_rows
     from odf_engines.reading import new_rows as new_rows
+    from odf_engines.reading import output_files as output_files
     from odf_engines.reading import row_windows as row_windows
     from odf_engines.reading import row_writing as row_writing
     from odf_engines.reading import slices as slices

@@ -23,10 +23,7 @@ from typing import Any, BinaryIO, Final, cast
 import numpy as np
 import pyarrow as pa
 
-from odf_engines import host, reading
-from odf_engines.errors import EngineError
-from odf_engines.host.messages import error_to_fields
-from odf_engines.host.output_checks import RowsCheck, SizeCheck
+from odf_engines import reading
 from odf_engines.host.parts import Parts
 from odf_engines.host.tables import copy_rows, table_bytes
 from odf_engines.reading.slices import (
@@ -42,7 +39,7 @@ from odf_engines.reading.slices import (
 from odf_protocol.block import decode_block
 from odf_protocol.changelog_balance import CHANGE, are_taken
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
-from odf_protocol.events import AddData, ExecuteTransform, OffsetInterval, SetDataSchema
+from odf_protocol.events import AddData, ExecuteTransform, SetDataSchema
 from odf_protocol.multihash import Multihash
 from odf_protocol.row_fingerprints import FINGERPRINT, RowFingerprints
 from odf_protocol.slice_comparison import compare_slices
@@ -275,29 +272,7 @@ def _hash_or_reason(hash_rows: Callable[[pa.Buffer], Multihash], file: pa.Buffer
 
 
 def _check_output(request: dict[str, Any], file: pa.Buffer) -> Answer:
-    """Check what an engine left (ENGINE-19)."""
-    try:
-        found = host.output_rows.check_file(file, _output_check_of(request["check"]))
-    except EngineError as error:
-        return {"problem": error_to_fields(error)}, b""
-    text = None if found.logical_hash is None else str(found.logical_hash)
-    return {"hash": text, "operations": found.operations}, b""
-
-
-def _output_check_of(fields: dict[str, Any]) -> RowsCheck | SizeCheck:
-    text = fields["schema"]
-    schema = None if text is None else pa.ipc.read_schema(pa.BufferReader(base64.b64decode(text)))
-    if fields["kind"] == "size":
-        return SizeCheck(most_decoded_bytes=fields["most_decoded_bytes"], schema=schema, rows=fields["rows"])
-    start, end = fields["interval"]
-    return RowsCheck(
-        schema=schema,
-        vocabulary=Vocabulary(*fields["vocabulary"]),
-        interval=OffsetInterval(start=start, end=end),
-        system_time_ms=fields["system_time_ms"],
-        most_rows=fields["most_rows"],
-        most_decoded_bytes=fields["most_decoded_bytes"],
-    )
+    return reading.output_files.check_output(file, request["check"]), b""
 
 
 _OPERATIONS: Final[Mapping[str, Callable[..., Answer]]] = {

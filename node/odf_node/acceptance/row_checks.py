@@ -23,7 +23,6 @@ from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
-LARGE_BYTES: Final = 16 * 1024 * 1024  # guess: reading it takes longer than to start a reader for it
 MOST_AHEAD: Final = 64
 """Slices whose blocks and schemas are kept in memory until they arrive; later ones are checked in their turn."""
 

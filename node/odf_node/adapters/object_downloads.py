@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import pairwise
 from typing import Final
 
 import aiohttp
@@ -12,7 +13,7 @@ from yarl import URL
 from odf_node.adapters.http_client import HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
 from odf_node.adapters.staged_stream import StagedStream
-from odf_node.ports.objects import ArrivingObjects, StagedObject
+from odf_node.ports.objects import LARGE_BYTES, ArrivingObjects, StagedObject
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerPreparesError, PeerUnavailableError
 from odf_node.records.errors import ObjectMismatchError
@@ -26,7 +27,11 @@ _MAX_ERROR_BODY_BYTES: Final = 64 * KIB
 
 
 class ObjectDownloads:
-    """Fetches objects of one dataset, ``parallel`` at once."""
+    """Fetches objects of one dataset, ``parallel`` at once.
+
+    A large one begins when half of the large one before it is here. So they end one after another, and the rows of one
+    are read while the next ones arrive (ROWS-7); begun together, they would end together.
+    """
 
     def __init__(
         self,
@@ -41,14 +46,22 @@ class ObjectDownloads:
 
     async def fetch(self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None) -> None:
         """Bring all of them into the store; see ``PeerDataset.fetch_objects``."""
-
-        async def fetch_one(item: WantedObject) -> None:
-            url, headers = self._locate(item), self._headers_of(item)
-            await _ObjectDownload(self._client, url, headers, item, objects, on_bytes).run()
-
         # Two blocks may name equal bytes; two downloads of one object would fight for its staged file.
         distinct = {item.hash: item for item in wanted}.values()
-        await do_all(fetch_one, distinct, at_once=self._client.settings.objects_at_once)
+        large = [item for item in distinct if item.size_bytes >= LARGE_BYTES]
+        half_here = {item.hash: asyncio.Event() for item in large}
+        before = {item.hash: half_here[earlier.hash] for earlier, item in pairwise(large)}
+
+        async def fetch_one(item: WantedObject) -> None:
+            if item.hash in before:
+                await before[item.hash].wait()
+            url, headers = self._locate(item), self._headers_of(item)
+            half = half_here.get(item.hash)
+            await _ObjectDownload(self._client, url, headers, item, objects, on_bytes, half).run()
+
+        # Small ones first: what waits for a large one waits for one that has begun.
+        small_first = sorted(distinct, key=lambda item: item.hash in half_here)
+        await do_all(fetch_one, small_first, at_once=self._client.settings.objects_at_once)
 
 
 _ASK_SELDOM: Final = 10
@@ -65,6 +78,8 @@ class _ObjectDownload:
     _item: WantedObject
     _objects: ArrivingObjects
     _on_bytes: OnBytes | None
+    _half_here: asyncio.Event | None
+    """Set when half of it is here, where another one waits for that."""
     _told_bytes: int = 0
     _best_bytes: int = 0
     _kept_before: int | None = None
@@ -196,3 +211,5 @@ class _ObjectDownload:
             self._on_bytes(position - self._told_bytes)
         self._told_bytes = position
         self._best_bytes = max(self._best_bytes, position)
+        if self._half_here is not None and 2 * position >= self._item.size_bytes:
+            self._half_here.set()

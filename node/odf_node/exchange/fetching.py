@@ -11,10 +11,10 @@ from typing import Final
 from odf_node.acceptance.acceptor import Acceptor
 from odf_node.acceptance.histories import ask_last_common
 from odf_node.acceptance.offers import Candidate, FileCount, Offer
-from odf_node.acceptance.row_checks import LARGE_BYTES, RowChecks
+from odf_node.acceptance.row_checks import RowChecks
 from odf_node.errors import ObjectsAbsentError, UsageError
 from odf_node.ports.block_stage import BlockStage, OfferedBlock
-from odf_node.ports.objects import Arrivals, ArrivingObjects
+from odf_node.ports.objects import LARGE_BYTES, Arrivals, ArrivingObjects
 from odf_node.ports.peer_client import ObjectKind, PackedBlock, PeerDataset, PeerHead, SearchableHistory
 from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import Count, ProgressLine

@@ -4,11 +4,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Final, Protocol
 
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
+
+LARGE_BYTES: Final = 16 * 1024 * 1024
+"""From here on a slice is read as soon as it is here, while others arrive (ROWS-7).
+
+Guess: reading it takes longer than to start a reader for it.
+"""
 
 
 class StagedObject(Protocol):
