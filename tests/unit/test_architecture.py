@@ -25,6 +25,8 @@ PACKAGES = {
     "odf_node": REPOSITORY / "node" / "odf_node",
     "odf_flight": REPOSITORY / "node" / "odf_flight",
     "odf_gossip": REPOSITORY / "node" / "odf_gossip",
+    "odf_drafts": REPOSITORY / "node" / "odf_drafts",
+    "odf_locate": REPOSITORY / "node" / "odf_locate",
     "odf_pages": REPOSITORY / "node" / "odf_pages",
     "odf_sources": REPOSITORY / "node" / "odf_sources",
 }
@@ -156,7 +158,7 @@ def _normal_name(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-MOST_PROTOCOLS = 46
+MOST_PROTOCOLS = 45
 """Protocols of the node: may only fall; ten are meant to stay, for what is foreign."""
 
 

@@ -1,6 +1,6 @@
 """How an XML document is to be read: which elements are its rows, and where their columns are.
 
-Source: clause READ-4 in ``spec/readers.md``; ING-24 in ``spec/ingest.md``.
+Source: clause READ-4 in ``spec/readers.md``; ING-24 in ``spec/plug-ins/drafts.md``.
 """
 
 import re

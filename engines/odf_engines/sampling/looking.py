@@ -2,7 +2,7 @@
 
 ``process`` says what requests and answers are.
 
-Source: clause ING-24 in ``spec/ingest.md``.
+Source: clause ING-24 in ``spec/plug-ins/drafts.md``.
 """
 
 import importlib

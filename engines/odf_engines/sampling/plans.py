@@ -1,6 +1,6 @@
 """How a file is to be read, and its records as texts.
 
-Source: clause ING-24 in ``spec/ingest.md``.
+Source: clause ING-24 in ``spec/plug-ins/drafts.md``.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

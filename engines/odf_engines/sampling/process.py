@@ -1,6 +1,6 @@
 """Looking at the beginning of a file in a sandbox of its own: what a hostile file costs, or breaks, stays there.
 
-Source: clause ING-24 in ``spec/ingest.md``; SANDBOX-11.
+Source: clause ING-24 in ``spec/plug-ins/drafts.md``; SANDBOX-11.
 """
 
 import json

@@ -1,6 +1,6 @@
 """How a workbook is to be read: which sheet, which row has the names, and which columns have one.
 
-Source: clauses READ-4 and READ-5 in ``spec/readers.md``; ING-24 in ``spec/ingest.md``.
+Source: clauses READ-4 and READ-5 in ``spec/readers.md``; ING-24 in ``spec/plug-ins/drafts.md``.
 """
 
 from collections.abc import Sequence

@@ -15,7 +15,6 @@ from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.home_folder import name_session
-from odf_node.ingest import drafts
 from odf_node.ingest.batch import Batch, Root
 from odf_node.ingest.followed_rows import FollowedRows, find_place
 from odf_node.ingest.keyed import find_repeated, key_for
@@ -44,7 +43,6 @@ from odf_protocol.events import (
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from odf_node.ingest.drafts.drafting import Drafting
     from odf_protocol.events import Event, FetchStep, PrepStep
     from odf_protocol.manifest import DatasetSnapshot
 
@@ -130,11 +128,6 @@ class Ingestor:
     @property
     def _references(self) -> References:
         return References(self.store, self.objects, self.engines.rows)
-
-    @property
-    def drafting(self) -> "Drafting":
-        """Behind ``new``."""
-        return drafts.drafting.Drafting(self.sources)
 
     async def poll(
         self,

@@ -10,12 +10,17 @@ from odf_node.ports.sources import Commands
 from odf_node.sources.limits import SourceLimits
 from odf_node.sources.reader import LocalSourceReader
 
-__all__ = ["LocalSourceReader", "SourceLimits", "open_sources"]
+__all__ = ["LocalSourceReader", "SourceLimits", "limit_sources", "open_sources"]
 
 
 def open_sources(home: HomeFolder, rate: ByteRate, commands: Commands) -> LocalSourceReader:
     """Return the sources of a node, for which its own home is closed (ING-23)."""
-    secrets = (home.keys, home.logins, home.database)
-    limits = SourceLimits(closed=(home.path, *SourceLimits().closed), secrets=secrets)
     images = ImageFolder(home)
+    limits = limit_sources(home)
     return LocalSourceReader(limits=limits, rate=rate, commands=commands, images=images, messages=home.messages)
+
+
+def limit_sources(home: HomeFolder) -> SourceLimits:
+    """Return the limits of sources by which a home is closed to them (ING-23)."""
+    secrets = (home.keys, home.logins, home.database)
+    return SourceLimits(closed=(home.path, *SourceLimits().closed), secrets=secrets)

@@ -1,19 +1,16 @@
 """The source port: choose what to do by the kind of step."""
 
-import asyncio
 import codecs
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from odf_engines.sampling.process import FoundTable
-from odf_node.ports.sources import Fetched, Prepared, Sample, UpToDate
+from odf_node.ports.sources import Fetched, Prepared, UpToDate
 from odf_node.sources.contract import FetchContext, SourceSettings
 from odf_node.sources.files import take_file
 from odf_node.sources.kinds import check_fetch, check_prepare, find_preparation, find_source
 from odf_node.sources.limits import BoundedFile, SourceLimits
-from odf_node.sources.samples import read_sample, read_table
 from odf_protocol.events import (
     FetchStep,
     FetchStepFilesGlob,
@@ -58,12 +55,6 @@ class LocalSourceReader(SourceSettings):
         target = folder / f"prepared-{secrets.token_hex(8)}"
         unread = await find_preparation(step).prepare(step, path, target, name=name, settings=self)
         return Prepared(target, unread)
-
-    async def read_sample(self, source: str, *, limit_bytes: int) -> Sample:
-        return await read_sample(source, limit_bytes=limit_bytes, limits=self.limits)
-
-    async def read_table(self, kind: str, content: bytes | Path, *, shown_as: str, is_whole: bool = True) -> FoundTable:
-        return await asyncio.to_thread(read_table, kind, content, shown_as, is_whole=is_whole)
 
     def decode(self, codec: str, *, path: Path, name: str) -> Path:
         target = path.with_name(f"decoded-{secrets.token_hex(8)}")

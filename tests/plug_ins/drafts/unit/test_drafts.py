@@ -15,13 +15,13 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odf_drafts.dates import find_time_form
+from odf_drafts.drafting import SAMPLE_BYTES, Drafting, decode
+from odf_drafts.manifest_text import scalar
+from odf_drafts.numbers import find_number_forms
+from odf_drafts.samples import SampleReader
 from odf_node.errors import UsageError
-from odf_node.ingest.drafts.dates import find_time_form
-from odf_node.ingest.drafts.drafting import SAMPLE_BYTES, Drafting, decode
-from odf_node.ingest.drafts.manifest_text import scalar
-from odf_node.ingest.drafts.numbers import find_number_forms
 from odf_node.ports.sources import SourceNotFoundError, SourceUnavailableError
-from odf_node.sources import LocalSourceReader
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
     AddPushSource,
@@ -40,7 +40,7 @@ from odf_protocol.manifest import DatasetSnapshot
 from support.http_server import serving
 from support.manifests import parse_manifest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[4] / "examples"
 
 
 def draft(folder: Path, content: bytes | str, *, encoding: str | None = None, name: str = "data.csv") -> str:
@@ -50,7 +50,7 @@ def draft(folder: Path, content: bytes | str, *, encoding: str | None = None, na
 
 
 def draft_from(source: str, *, encoding: str | None = None) -> str:
-    drafting = Drafting(LocalSourceReader())
+    drafting = Drafting(SampleReader())
     return asyncio.run(drafting.draft_from("a.b", source, encoding=encoding)).text
 
 
@@ -412,7 +412,7 @@ def test_file_of_a_server_is_polled_and_a_key_in_its_address_is_pointed_at() -> 
     async def run() -> tuple[str, str]:
         async with serving(answer) as server:
             url = f"{server.base}/a.csv.gz?key=secret"
-            drafted = await Drafting(LocalSourceReader()).draft_from("a.b", url)
+            drafted = await Drafting(SampleReader()).draft_from("a.b", url)
             return url, drafted.text
 
     url, text = asyncio.run(run())
@@ -442,7 +442,7 @@ def test_server_that_never_ends_is_left_after_the_beginning() -> None:
 
     async def run() -> str:
         async with serving(answer) as server:
-            return (await Drafting(LocalSourceReader()).draft_from("a.b", f"{server.base}/a")).text
+            return (await Drafting(SampleReader()).draft_from("a.b", f"{server.base}/a")).text
 
     assert "its first" in flowing(asyncio.run(run()))
     assert sent < 10 * SAMPLE_BYTES
@@ -456,7 +456,7 @@ def test_server_without_the_file_is_told(status: int, error: type[Exception]) ->
 
     async def run() -> None:
         async with serving(answer) as server:
-            await Drafting(LocalSourceReader()).draft_from("a.b", f"{server.base}/a")
+            await Drafting(SampleReader()).draft_from("a.b", f"{server.base}/a")
 
     with pytest.raises(error, match=str(status)):
         asyncio.run(run())

@@ -2,14 +2,14 @@
 
 What is read and what it unpacks to are bounded: a file of any size, or one that unpacks to any size, costs the same.
 
-Source: clause ING-24 in ``spec/ingest.md``.
+Source: clause ING-24 in ``spec/plug-ins/drafts.md``.
 """
 
 import asyncio
 import io
 import tempfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -18,7 +18,7 @@ from aiohttp import ClientError
 from odf_engines.errors import InvalidSourceError
 from odf_engines.sampling.process import FoundTable, look_at_table
 from odf_node.adapters.public_resolver import OneWayResolver
-from odf_node.ports.sources import Sample, SourceNotFoundError, SourceUnavailableError
+from odf_node.ports.sources import SourceNotFoundError, SourceUnavailableError
 from odf_node.sources.archives import GZIP_MEMBER, list_entries, open_entry
 from odf_node.sources.files import inspect_file, parse_file_url
 from odf_node.sources.limits import SourceLimits
@@ -67,17 +67,76 @@ _OK: Final = 200
 _GONE: Final = frozenset({404, 410})
 
 
-async def read_sample(source: str, *, limit_bytes: int, limits: SourceLimits) -> Sample:
-    """See ``SampleReader``."""
-    scheme, has_scheme, _ = source.partition("://")
-    if not has_scheme:
-        return await asyncio.to_thread(_read_file, source, source, limit_bytes, limits)
-    match scheme.lower():
-        case "file":
-            return await asyncio.to_thread(_read_file, str(parse_file_url(source)), source, limit_bytes, limits)
-        case "http" | "https":
-            return await _read_url(source, limit_bytes, limits)
-    raise UnsupportedError("URL scheme of a source", found=scheme, supported="http, https, file, or a file's name")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The beginning of a file, unpacked.
+
+    Attributes:
+        url: Where the file is, as a polling source names it.
+        shown_as: The same for messages.
+        is_local: It lies on this machine.
+        content: Its first bytes, after unpacking.
+        is_whole: They are all.
+        compression: How it is packed.
+        entry: Which file of an archive it is; None where the archive holds one.
+        others: Some other files of the archive.
+        table: What reads it where it is no text, ``Avro``, ``EsriShapefile``, ``Excel`` or ``Parquet``: then
+            ``content`` is all of it.
+        path: The file itself, where it is no text and lies on this machine unpacked; ``content`` is empty then.
+    """
+
+    url: str
+    shown_as: str
+    is_local: bool
+    content: bytes
+    is_whole: bool
+    compression: CompressionFormat | None = None
+    entry: str | None = None
+    others: tuple[str, ...] = ()
+    table: str | None = None
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleReader:
+    """Reads beginnings of files, within the limits of sources."""
+
+    limits: SourceLimits = field(default_factory=SourceLimits)
+
+    async def read_sample(self, source: str, *, limit_bytes: int) -> Sample:
+        """Read a file, or a URL (``http``, ``https``, ``file``), as far as ``limit_bytes`` of what it unpacks to.
+
+        Raises:
+            SourceNotFoundError: There is nothing.
+            SourceUnavailableError: It cannot be read now.
+            MalformedError: It is no plain file, or damaged.
+            UnsupportedError: It is packed in a way that nothing here unpacks.
+        """
+        scheme, has_scheme, _ = source.partition("://")
+        if not has_scheme:
+            return await asyncio.to_thread(_read_file, source, source, limit_bytes, self.limits)
+        match scheme.lower():
+            case "file":
+                path = str(parse_file_url(source))
+                return await asyncio.to_thread(_read_file, path, source, limit_bytes, self.limits)
+            case "http" | "https":
+                return await _read_url(source, limit_bytes, self.limits)
+        raise UnsupportedError("URL scheme of a source", found=scheme, supported="http, https, file, or a file's name")
+
+    async def read_table(self, kind: str, content: bytes | Path, *, shown_as: str, is_whole: bool = True) -> FoundTable:
+        """Find how a file that is no plain text is to be read, and read its first records so, in a sandbox.
+
+        Args:
+            kind: As ``Sample.table``, or ``XmlRows``.
+            content: The file.
+            shown_as: How messages call it.
+            is_whole: Nothing follows.
+
+        Raises:
+            MalformedError: It is not of this kind, has no rows in columns, or costs too much.
+            SandboxUnavailableError: Nothing can be isolated on this machine.
+        """
+        return await asyncio.to_thread(_read_table, kind, content, shown_as, is_whole=is_whole)
 
 
 def _read_file(name: str, shown_as: str, limit_bytes: int, limits: SourceLimits) -> Sample:
@@ -245,8 +304,7 @@ def _is_hidden(entry: str) -> bool:
     return any(part.startswith((".", "__MACOSX")) for part in entry.split("/"))
 
 
-def read_table(kind: str, content: bytes | Path, shown_as: str, *, is_whole: bool) -> FoundTable:
-    """See ``SampleReader``."""
+def _read_table(kind: str, content: bytes | Path, shown_as: str, *, is_whole: bool) -> FoundTable:
     with tempfile.TemporaryDirectory(prefix="odf-sample-") as folder:
         path = content if isinstance(content, Path) else Path(folder) / "file"
         if not isinstance(content, Path):

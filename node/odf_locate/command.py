@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from odf_node.adapters.tree_questions import locate_difference
+from odf_locate.tree_questions import locate_difference
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.cli.run import EXIT_CODES

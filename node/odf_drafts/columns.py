@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from odf_drafts.dates import TimeForm, find_time_form
+from odf_drafts.numbers import NumberForm, find_number_forms, find_unread
+from odf_drafts.records import Records
 from odf_engines.records.time_patterns import RFC_3339
-from odf_node.ingest.drafts.dates import TimeForm, find_time_form
-from odf_node.ingest.drafts.numbers import NumberForm, find_number_forms, find_unread
-from odf_node.ingest.drafts.records import Records
 from odf_node.wording import count_of
 
 _GAPS: Final = frozenset(

@@ -3,14 +3,14 @@
 import argparse
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from odf_drafts.drafting import Draft, Drafting
+from odf_drafts.samples import SampleReader
 from odf_node.cli.context import Context
 from odf_node.errors import UsageError
+from odf_node.sources import limit_sources
 from odf_node.wording import count_of
-
-if TYPE_CHECKING:
-    from odf_node.ingest.drafts.drafting import Draft
 
 TOPIC: Final = "make and read datasets"
 HELP: Final = "write a manifest to begin with: a template, or guessed from a file"
@@ -42,7 +42,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         raise UsageError("--encoding is of the data that --from names")
     if arguments.output is not None and arguments.output.exists():
         raise UsageError(f"{arguments.output} is there already; name a new file")
-    drafting = context.node.ingestor.drafting
+    drafting = Drafting(SampleReader(limit_sources(context.node.home)))
     if arguments.source:
         draft = await drafting.draft_from(arguments.name, arguments.source, encoding=arguments.encoding)
     else:
@@ -56,7 +56,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_next(context: Context, arguments: argparse.Namespace, draft: "Draft") -> None:
+def _tell_next(context: Context, arguments: argparse.Namespace, draft: Draft) -> None:
     if draft.doubts:
         context.console.note(f"{count_of(draft.doubts, 'line')} marked '# ?': guesses that the data could not settle")
     manifest = quote(str(arguments.output or f"{arguments.name}.yaml"))

@@ -9,13 +9,13 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from odf_drafts.columns import Column, TimeFormats
+from odf_drafts.keys import Key
+from odf_drafts.records import Records
+from odf_drafts.samples import Sample
+from odf_drafts.strategies import LARGEST_RETRACTED_SHARE, Strategy, choose_strategy
 from odf_node.ingest.declared_plug_ins import RULES_PATH
-from odf_node.ingest.drafts.columns import Column, TimeFormats
-from odf_node.ingest.drafts.keys import Key
-from odf_node.ingest.drafts.records import Records
-from odf_node.ingest.drafts.strategies import LARGEST_RETRACTED_SHARE, Strategy, choose_strategy
 from odf_node.ingest.encodings import UTF_8
-from odf_node.ports.sources import Sample
 from odf_node.wording import UNSEEN, count_of
 from odf_protocol.manifest.nodes import needs_quotes
 

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from odf_drafts.drafting import Drafting
+from odf_drafts.samples import SampleReader
 from odf_engines.errors import InvalidSourceError
 from odf_engines.readers.contract import BrokenFileError
 from odf_engines.sampling.elements import plan_elements
 from odf_engines.sampling.process import _read_answer
 from odf_engines.sampling.workbooks import plan_workbook
 from odf_node.errors import UsageError
-from odf_node.ingest.drafts.drafting import Drafting
-from odf_node.sources import LocalSourceReader
 from odf_protocol.errors import MalformedError, UnsupportedError
 from unit.test_shapefiles import shape_parts, zipped
 
@@ -30,7 +30,7 @@ from unit.test_shapefiles import shape_parts, zipped
 def draft(path: Path, content: bytes, encoding: str | None = None) -> dict[str, dict[str, Any]]:
     """Draft from a file; return the events by kind, and what is marked as ``doubts``."""
     path.write_bytes(content)
-    text = asyncio.run(Drafting(LocalSourceReader()).draft_from("a.b", str(path), encoding=encoding)).text
+    text = asyncio.run(Drafting(SampleReader()).draft_from("a.b", str(path), encoding=encoding)).text
     events = {event["kind"]: event for event in yaml.safe_load(text)["content"]["metadata"]}
     return {**events, "doubts": {line.strip("# ?"): {} for line in text.splitlines() if "# ? " in line}}
 

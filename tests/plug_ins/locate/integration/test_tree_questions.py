@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from odf_engines.reading.slices import summarise
-from odf_node.adapters.tree_questions import Located, locate_difference
+from odf_locate.tree_questions import Located, locate_difference
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.exchange.messages import TreeHeader, TreeNodes, encode_message

@@ -1,6 +1,6 @@
 """Drafting a manifest: from nothing, or from the data that it is to describe, in whatever encoding.
 
-Source: clause ING-24 in ``spec/ingest.md``.
+Source: clause ING-24 in ``spec/plug-ins/drafts.md``.
 """
 
 import codecs
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from odf_drafts.columns import Column, guess_columns
+from odf_drafts.keys import Key, find_key
+from odf_drafts.manifest_text import draft_lines, template_text
+from odf_drafts.records import Records, find_records, records_of
+from odf_drafts.samples import Sample, SampleReader
 from odf_node.errors import UsageError
-from odf_node.ingest.drafts.columns import Column, guess_columns
-from odf_node.ingest.drafts.keys import Key, find_key
-from odf_node.ingest.drafts.manifest_text import draft_lines, template_text
-from odf_node.ingest.drafts.records import Records, find_records, records_of
 from odf_node.ingest.encodings import ENCODINGS, UTF_8, find_codec
-from odf_node.ports.sources import Sample, SampleReader
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 from odf_protocol.manifest import parse_snapshots

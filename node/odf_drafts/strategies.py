@@ -7,8 +7,8 @@ import re
 from enum import StrEnum
 from typing import Final
 
-from odf_node.ingest.drafts.columns import Column
-from odf_node.ingest.drafts.keys import Key
+from odf_drafts.columns import Column
+from odf_drafts.keys import Key
 
 
 class Strategy(StrEnum):

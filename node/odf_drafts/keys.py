@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Final
 
-from odf_node.ingest.drafts.columns import Column
+from odf_drafts.columns import Column
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _MOST_COLUMNS: Final = 4
