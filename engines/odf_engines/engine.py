@@ -283,10 +283,6 @@ class IngestEngine(Engine, Protocol):
         """
         ...
 
-    def takes(self, merge: MergeStrategy) -> bool:
-        """Say whether it ingests with a strategy at all; a single source may still not be for it."""
-        ...
-
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
         """Make the state file from all slices of a dataset, oldest first.
 

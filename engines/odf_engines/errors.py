@@ -9,7 +9,6 @@ InvalidSourceError        a source file is unusable as a whole                  
 LimitExceededError        the work was stopped at a limit                         give less work or more room
 EngineFailureError        the engine broke or answered nonsense                   report it, keep the evidence
 EngineMissingError        none of that name is installed, or it does not do this  install it, or refuse the data
-UnsuitableSourceError     a source that this engine does not take              another one is asked
 SandboxUnavailableError   this machine cannot isolate foreign queries             the operator repairs it
 ClusterUnavailableError   the cluster that the settings name cannot be used       the operator repairs it
 ========================  ======================================================  ============================
@@ -171,15 +170,3 @@ class ClusterUnavailableError(EngineError, UnavailableError):
         self.master = master
         self.reason = reason
         super().__init__(f"the cluster {shown(master)} cannot be used: {reason}")
-
-
-class UnsuitableSourceError(EngineError):
-    """A source that this engine does not take, and another one may; nothing is wrong with it (ENGINE-25).
-
-    Attributes:
-        source_name: As the request calls it.
-    """
-
-    def __init__(self, source_name: str) -> None:
-        self.source_name = source_name
-        super().__init__(f"{source_name} is for another engine")

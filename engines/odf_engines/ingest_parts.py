@@ -4,8 +4,7 @@ Source: READ-1 in ``spec/readers.md``; CONV-1, CONV-6 and CONV-8 in ``spec/conve
 ``spec/validation.md``; ING-6, ING-7 and ING-15 in ``spec/ingest.md``.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,15 +72,6 @@ class ValidatorCall(PlugInCall):
 
     is_warning: bool = False
     rows: ReferencedRows | None = None
-
-
-PREDICATE = "Predicate"
-"""The validator whose condition is SQL."""
-
-
-def conditions_of(calls: Sequence[ValidatorCall]) -> dict[int, str]:
-    """Give the conditions in SQL by their positions among the calls."""
-    return {index: json.loads(call.parameters)["sql"] for index, call in enumerate(calls) if call.name == PREDICATE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,7 +104,7 @@ VALIDATORS: Final = PlugInNames(
         "Format": ("odf_engines.validation.value_checks", "Format"),
         "Freshness": ("odf_engines.validation.batch_checks", "Freshness"),
         "OneOf": ("odf_engines.validation.value_checks", "OneOf"),
-        "Predicate": ("odf_engines.validation.predicate", "Predicate"),
+        "Predicate": ("odf_engines.datafusion.predicate", "Predicate"),
         "Range": ("odf_engines.validation.value_checks", "Range"),
         "Reference": ("odf_engines.validation.keys", "Reference"),
         "Required": ("odf_engines.validation.value_checks", "Required"),

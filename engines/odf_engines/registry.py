@@ -90,18 +90,16 @@ def list_lacking_extras(point: EntryPoint) -> list[str]:
     return [extra for extra in point.extras if list_lacking(point.dist.name, extra)]
 
 
-def find_preprocess_engine(name: str, ingest: str) -> str:
+def find_preprocess_engine(name: str) -> str:
     """Return the engine that runs a preprocess step.
 
     Args:
         name: As the step names it; case does not matter.
-        ingest: The engine that ingests, and runs queries of its own kind; it may not be here.
 
     Raises:
         EngineMissingError: It is none of those that are here.
     """
-    own = {each for each in installed_engines() if each.lower() == ingest.lower()}
-    here = tuple(sorted({*engines_offering(Offer.PREPROCESS), *own}))
+    here = engines_offering(Offer.PREPROCESS)
     for each in here:
         if each.lower() == name.lower():
             return each

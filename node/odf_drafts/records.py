@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from odf_drafts.dates import find_time_form
 from odf_drafts.numbers import find_number_forms
 from odf_engines.ingest.csv_grammar import CsvDialect, iter_records
-from odf_engines.ingest.json_members import BrokenJsonError, RepeatedKeyError
 from odf_engines.ingest.json_records import parse_feature, parse_object
+from odf_engines.records.json_members import BrokenJsonError, RepeatedKeyError
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 

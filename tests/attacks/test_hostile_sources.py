@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.contract import IngestRequest
-from odf_engines.ingest.appending import append_source
+from odf_engines.ingest.appending import ingest_source
 from odf_engines.ingest.csv_grammar import CsvDialect
 from odf_engines.ingest.csv_records import read_csv
 from odf_engines.ingest.result import Folders
@@ -83,7 +83,7 @@ def append(tmp_path: Path, source: Path, read: ReadStep) -> tuple[list[dict[str,
         source_path=source, source_name="the source", known_schema=None, state_path=None, system_time=NOW,
         fallback_event_time=NOW, next_offset=0, prev_watermark=None,
     )  # fmt: skip
-    found = append_source(request, folders)
+    found = ingest_source(request, folders)
     assert found is not None
     bad = pq.read_table(found.quarantine_path).to_pylist() if found.quarantine.rows else []
     rows = pq.read_table(found.data_path).to_pylist() if found.slice.row_count else []

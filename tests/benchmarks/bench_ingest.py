@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from odf_engines.contract import IngestRequest, IngestResponse, Limits
 from odf_engines.engine import EngineSession
 from odf_engines.ingest import leaving
-from odf_engines.ingest.appending import append_source
+from odf_engines.ingest.appending import ingest_source
 from odf_engines.ingest.result import Folders
 from odf_engines.ingest_parts import ValidatorCall
 from odf_engines.plug_in_names import VALIDATORS as BUILT_IN
@@ -152,7 +152,7 @@ def print_shares(work: Path, large: Path, changed: Path, first: IngestResponse) 
         (folder / "work").mkdir(parents=True)
         merge = partial(merge_records, scratch=folder / "work", memory_bytes=Limits().memory_bytes)
         began, of_thread = time.process_time(), time.thread_time()
-        append_source(request, Folders(folder / "work", folder), merge)
+        ingest_source(request, Folders(folder / "work", folder), merge)
         return time.process_time() - began, time.thread_time() - of_thread
 
     for number in range(2):  # the first one warms

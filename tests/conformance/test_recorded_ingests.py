@@ -7,13 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from odf_engines.engine import EngineSession
 from odf_engines.ingest.state import rebuild_state
-from odf_node.adapters.rows_folder import RowsFolder
-from odf_node.configuration.declaration import Engines
-from odf_node.engine_workspace import EngineWorkspace
-from odf_node.engines.sessions import EngineHost
-from odf_node.home_folder import HomeFolder
 from odf_protocol.events import AddData, AddPushSource, SetDataSchema, SetPollingSource, SetVocab
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import is_same
@@ -21,7 +15,6 @@ from odf_protocol.vocabulary import Vocabulary
 from support.ingests import RootDataset
 from support.kamu import KAMU, read_chain
 from support.logical_hash import hash_batches
-from support.warm_engine import warm_session
 
 pytestmark = pytest.mark.spark
 
@@ -39,13 +32,6 @@ INPUTS = {
 TAKEN_OVER = {"countries.daily": {2, 3}}
 
 
-class WarmHost(EngineHost):
-    """Every engine is the warm one of its name."""
-
-    def own_session(self, name: str) -> EngineSession:
-        return warm_session(name)
-
-
 def unpacked(path: Path, folder: Path) -> Path:
     if path.suffix != ".gz":
         return path
@@ -61,8 +47,7 @@ def test_recorded_inputs_give_the_recorded_slices(name: str, tmp_path: Path) -> 
     source = next(event for event in events if isinstance(event, AddPushSource | SetPollingSource))
     vocab = next((event for event in events if isinstance(event, SetVocab)), None)
     vocabulary = Vocabulary() if vocab is None else Vocabulary.of(vocab)
-    host = WarmHost(EngineWorkspace(tmp_path), RowsFolder(HomeFolder(tmp_path)), roles=Engines(ingest_first=""))
-    dataset = RootDataset(source.read, source.merge, source.preprocess, vocabulary, session=host)
+    dataset = RootDataset(source.read, source.merge, source.preprocess, vocabulary)
     added = [block for block in read_chain(name) if isinstance(block.event, AddData)]
     assert len(added) == len(INPUTS[name])
     for number, (block, path) in enumerate(zip(added, INPUTS[name], strict=True)):

@@ -1,6 +1,5 @@
 """The engine without Java: takes plain appends, leaves the rest to the other, and gives the same slices."""
 
-import hashlib
 import json
 import os
 import re
@@ -12,7 +11,7 @@ import pytest
 
 from odf_engines.arrow.engine import ArrowEngine
 from odf_engines.contract import IngestRequest, Limits
-from odf_engines.errors import EngineFailureError, InvalidSourceError, UnsuitableSourceError
+from odf_engines.errors import EngineFailureError, InvalidSourceError
 from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.kept_session import find_warm_session
 from odf_node.adapters.warm_engines import Keeper
@@ -30,7 +29,6 @@ from odf_protocol.events import (
     DataTypeInt32,
     DataTypeInt64,
     DataTypeString,
-    DataTypeTime,
     DataTypeTimestamp,
     DataTypeUInt32,
     MergeStrategyAppend,
@@ -40,12 +38,11 @@ from odf_protocol.events import (
     MergeStrategyUpsertStream,
     ReadStepCsv,
     ReadStepNdJson,
-    TimeUnit,
 )
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.command_line import run_command, wait_until
-from support.ingests import FALLBACK, SYSTEM_TIME, RootDataset, quarantined, schema
+from support.ingests import FALLBACK, SYSTEM_TIME, RootDataset, engine_session, quarantined, schema
 from support.nodes import RealNode
 from support.process_figures import list_family, peak_bytes, resident_bytes
 from support.terminal import terminal
@@ -83,36 +80,6 @@ def written(tmp_path, text):
     path = tmp_path / "source"
     path.write_text(text)
     return path
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    ("read", "text"),
-    [
-        (ReadStepCsv(schema=SCHEMA), PLAIN),
-        (ReadStepCsv(schema=SCHEMA), PLAIN + "2020-01-01\n"),
-        (ReadStepNdJson(schema=SCHEMA), '{"event_time": "2020-01-01", "n": 1, "text": "a"}\n{"n": 2}\n'),
-        (ReadStepNdJson(), '{"event_time": "2020-01-01T10:00:00Z", "n": 1}\n'),
-    ],
-    ids=["csv", "csv-with-a-broken-record", "ndjson", "ndjson-without-schema"],
-)
-def test_slice_is_the_same_to_the_byte_whoever_takes_the_source(session, tmp_path, read, text):
-    ours = session.ingest(request(written(tmp_path, text), read=read))
-    theirs = RootDataset(read).ingest(text)
-    digests = [hashlib.sha256(each.data_path.read_bytes()).hexdigest() for each in (ours, theirs)]
-    assert digests[0] == digests[1]
-    assert (ours.schema, ours.watermark, ours.quarantined_rows) == (
-        theirs.schema,
-        theirs.watermark,
-        theirs.quarantined_rows,
-    )
-
-
-def test_column_that_has_no_plain_texts_is_for_another_engine(session, tmp_path):
-    times = schema(event_time=DataTypeDate(), n=DataTypeTime(unit=TimeUnit.SECOND), text=DataTypeString())
-    with pytest.raises(UnsuitableSourceError):
-        session.ingest(request(written(tmp_path, PLAIN), read=ReadStepCsv(schema=times)))
-    assert session.ingest(request(written(tmp_path, PLAIN))).statistics.rows_out == 3
 
 
 # Merges by key (ING-9 to ING-12)
@@ -156,11 +123,13 @@ MERGES = {
 
 @pytest.mark.spark
 @pytest.mark.parametrize("merge", MERGES.values(), ids=MERGES)
-def test_merge_by_key_is_the_same_whoever_takes_the_source(session, merge):
+def test_merge_by_key_is_the_same_here_and_on_a_cluster(session, merge):
+    """A cluster's session merges with Spark wherever its tasks run."""
     takes_op = isinstance(merge, MergeStrategyUpsertStream | MergeStrategyChangelogStream)
     vocabulary = Vocabulary() if takes_op else Vocabulary(op="operation")
     ours, theirs = (
-        RootDataset(ReadStepCsv(schema=KEYED), merge, vocabulary=vocabulary, session=each) for each in (session, None)
+        RootDataset(ReadStepCsv(schema=KEYED), merge, vocabulary=vocabulary, session=each)
+        for each in (session, engine_session())
     )
     assert ours.session is session
     for batch in BATCHES:
@@ -185,13 +154,6 @@ def test_state_of_another_key_is_not_merged_with(session):
     dataset.state = None
     with pytest.raises(EngineFailureError, match="without its projected state"):
         dataset.ingest(PLAIN)
-
-
-def test_key_of_a_float_is_for_another_engine(session, tmp_path):
-    read = ReadStepCsv(schema=schema(x=DataTypeFloat64()))
-    merge = MergeStrategyLedger(primary_key=("x",))
-    with pytest.raises(UnsuitableSourceError):
-        session.ingest(request(written(tmp_path, "1\n"), read=read, merge=merge))
 
 
 def test_memory_of_a_large_request_is_given_back_before_the_next(tmp_path):
@@ -232,9 +194,8 @@ content:
 """
     )
     node.must("add", str(manifest))
-    # From now on nobody is there who could take what the first engine does not.
     events = tmp_path / "events.ndjson"
-    (node.home / "odf-node.toml").write_text(f'[engines]\ningest = "nobody"\n[lineage]\nfile = "{events}"\n')
+    (node.home / "odf-node.toml").write_text(f'[engines]\ningest = "spark"\n[lineage]\nfile = "{events}"\n')
     rows = tmp_path / "rows.ndjson"
     rows.write_text('{"n": 1}\n{"n": 2}\n')
     assert "2 rows" in node.must("ingest", "rows", str(rows)).out
@@ -251,10 +212,8 @@ content:
         manifest.read_text().replace("name: rows", "name: times").replace("Int64", "{kind: Time, unit: Second}")
     )
     node.must("add", str(manifest))
-    rows.write_text('{"n": "1"}\n')
-    refused = node.run("ingest", "times", str(rows))
-    assert refused.code == 8
-    assert "nobody" in refused.err
+    rows.write_text('{"n": "1"}\n{"n": "23:59:59"}\n')
+    assert "1 row could not be taken" in node.must("ingest", "times", str(rows)).out
 
 
 # How far it is (ENGINE-29)

@@ -42,8 +42,8 @@ def orders(tmp_path: Path) -> TransformInput:
 
 def test_engine_says_what_it_offers_and_is_not_asked_for_more() -> None:
     assert get_engine("DataFusion").offers == {Offer.TRANSFORM, Offer.PREPROCESS, Offer.QUERY}
-    assert engines_offering(Offer.INGEST) == ("arrow", "spark")
-    with pytest.raises(EngineMissingError, match=r"does not offer ingest \(offered by: arrow, spark\)"):
+    assert engines_offering(Offer.INGEST) == ("arrow",)
+    with pytest.raises(EngineMissingError, match=r"does not offer ingest \(offered by: arrow\)"):
         get_engine("datafusion", Offer.INGEST)
 
 

@@ -138,7 +138,9 @@ def test_preprocess_for_an_engine_that_is_not_here_is_not_run_on_another() -> No
     """As of a dataset that an earlier version of this program made."""
     preprocess = TransformSql(engine="flink", queries=(SqlQueryStep(query="SELECT * FROM input"),))
     dataset = RootDataset(ReadStepCsv(header=True), preprocess=preprocess)
-    with pytest.raises(EngineMissingError, match=r"'flink' is not installed \(installed for preprocess: spark"):
+    with pytest.raises(
+        EngineMissingError, match=r"'flink' is not installed \(installed for preprocess: datafusion, spark"
+    ):
         dataset.ingest(GOOD)
 
 

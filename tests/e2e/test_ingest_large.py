@@ -6,9 +6,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from odf_engines.spark.ingest.handover import _SMALL_BYTES
+from odf_engines.spark.handover import _SMALL_BYTES
 from odf_protocol.events import DataTypeInt64, DataTypeString, MergeStrategyAppend, MergeStrategySnapshot, ReadStepCsv
-from support.ingests import RootDataset, quarantined, schema
+from support.ingests import RootDataset, engine_session, quarantined, schema
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +28,7 @@ def source(version: int) -> str:
 
 def test_rows_keep_their_order_and_bad_ones_their_text() -> None:
     assert len(source(0)) > _SMALL_BYTES  # or nothing here would be about large sources
-    response = RootDataset(READ, MergeStrategyAppend()).ingest(source(0))
+    response = RootDataset(READ, MergeStrategyAppend(), session=engine_session()).ingest(source(0))
     bad = quarantined(response)
     assert len(bad) == response.quarantined_rows == ROWS // 100
     assert (bad[1]["record"], bad[1]["line"]) == (108, 108)
@@ -43,7 +43,7 @@ def test_rows_keep_their_order_and_bad_ones_their_text() -> None:
 def test_second_snapshot_holds_what_changed_and_the_same_input_gives_the_same_bytes() -> None:
     digests = []
     for _ in range(2):
-        dataset = RootDataset(READ, MergeStrategySnapshot(primary_key=("id",)))
+        dataset = RootDataset(READ, MergeStrategySnapshot(primary_key=("id",)), session=engine_session())
         first, second = dataset.ingest(source(0)), dataset.ingest(source(1))
         digests.append([hashlib.sha256(path.read_bytes()).digest() for path in (*dataset.slices, dataset.state)])
     assert digests[0] == digests[1]

@@ -10,7 +10,7 @@ import pytest
 from odf_engines import plug_in_names
 from odf_engines.arrow.engine import ArrowEngine
 from odf_engines.contract import IngestRequest, IngestResponse, Limits
-from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError, UnsuitableSourceError
+from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError
 from odf_engines.ingest_parts import ValidatorCall
 from odf_engines.plug_in_names import VALIDATORS
 from odf_protocol.events import (
@@ -239,18 +239,8 @@ def test_condition_in_sql_must_be_true_and_one_that_cannot_be_computed_is_not(me
 )
 def test_condition_that_is_more_or_less_than_one_is_refused(sql: str) -> None:
     dataset = RootDataset(READ)
-    if sql == "1":
-        # A number is no condition, but Spark casts it: it is true of every row.
-        assert dataset.ingest(ROWS, validators=(call("Predicate", sql=sql),)).quarantined_rows == 1
-        return
     with pytest.raises(InvalidSourceError, match="validator Predicate: "):
         dataset.ingest(ROWS, validators=(call("Predicate", sql=sql),))
-
-
-def test_condition_in_sql_is_for_another_engine(arrow, tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text(ROWS)
-    with pytest.raises(UnsuitableSourceError):
-        arrow.ingest(request(tmp_path / "rows.csv", validators=(call("Predicate", sql="n > 1"),)))
 
 
 PLUG_INS = """

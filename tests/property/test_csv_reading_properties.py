@@ -53,7 +53,7 @@ def test_every_record_is_read_or_broken_and_none_is_lost(
     source.write_bytes(data)
     records = read_csv(source, target, dialect, ("a", "b", "c"), header=False)
     good, broken, count = expected_rows(data, dialect)
-    rows = [(row["record"], [row["c0"], row["c1"], row["c2"]]) for row in pq.read_table(target).to_pylist()]
+    rows = [(row["record"], [row["v0"], row["v1"], row["v2"]]) for row in pq.read_table(target).to_pylist()]
     assert rows == good
     assert set(records.broken) == broken
     assert records.record_count == count

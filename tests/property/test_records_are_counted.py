@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odf_engines.contract import IngestRequest
-from odf_engines.ingest.appending import append_source
+from odf_engines.ingest.appending import ingest_source
 from odf_engines.ingest.result import Folders
 from odf_engines.ingest_parts import ReaderCall
 from odf_protocol.events import (
@@ -129,7 +129,7 @@ def test_records_read_are_rows_and_those_in_quarantine_exactly(name: str, kinds:
         output.mkdir()
         scratch.mkdir()
         source.write_bytes(write(kinds))
-        ingested = append_source(request(source, step, reader), Folders(scratch, output))
+        ingested = ingest_source(request(source, step, reader), Folders(scratch, output))
         assert ingested is not None
         rows = pq.read_table(ingested.data_path).to_pylist() if ingested.slice.row_count else []
         bad = pq.read_table(ingested.quarantine_path).to_pylist() if ingested.quarantine.rows else []

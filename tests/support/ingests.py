@@ -1,4 +1,4 @@
-"""A root dataset for tests: one warm sandboxed engine for the whole run, and what a node remembers between ingests."""
+"""A root dataset for tests: warm sandboxed engines for the whole run, and what a node remembers between ingests."""
 
 import tempfile
 from dataclasses import dataclass, field
@@ -10,7 +10,10 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, IngestResponse, QueryTable
 from odf_engines.engine import EngineSession, IngestSession
+from odf_node.adapters.rows_folder import RowsFolder
+from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
+from odf_node.home_folder import HomeFolder
 from odf_protocol.events import (
     DataField,
     DataSchema,
@@ -39,6 +42,22 @@ def workspace() -> Path:
 
 def engine_session() -> EngineSession:
     return warm_session()
+
+
+class WarmHost(EngineHost):
+    """Every engine is the warm one of its name."""
+
+    def own_session(self, name: str) -> EngineSession:
+        return warm_session(name)
+
+    def _ingest_session(self) -> IngestSession:
+        return warm_session(self.get_ingest_engine().name)
+
+
+@cache
+def warm_host() -> WarmHost:
+    folder = process_folder() / "ingesting-host"
+    return WarmHost(EngineWorkspace(folder), RowsFolder(HomeFolder(folder)))
 
 
 def schema(**types: DataType) -> DataSchema:
@@ -88,7 +107,7 @@ class RootDataset:
             "next_offset": self.next_offset,
             "prev_watermark": self.watermark,
         }
-        response = (self.session or engine_session()).ingest(IngestRequest(**{**request, **changes}))
+        response = (self.session or warm_host()).ingest(IngestRequest(**{**request, **changes}))
         self.known = data_schema_of(response.schema)
         self.state, self.watermark = response.state_path, response.watermark
         if response.offset_interval is not None and response.data_path is not None:

@@ -30,22 +30,22 @@ _OPEN: dict[tuple[str, tuple[Mount, ...]], HostSession] = {}
 @contextmanager
 def sharing_light_engines() -> Iterator[None]:
     """Let hosts of engines with usual limits ask the same sessions where each would start its own for its operator."""
-    first_session, find_warm = EngineHost._first_session, EngineHost._find_warm
+    quick_session, find_warm = EngineHost._quick_session, EngineHost._find_warm
 
     def lent(host: EngineHost, name: str) -> EngineSession | None:
         return host._watched(_Lent(name), name) if name in LIGHT and host.limits == Limits() else None
 
-    def first_or_lent(host: EngineHost, name: str) -> Any:
+    def quick_or_lent(host: EngineHost, name: str) -> Any:
         if name not in host._own and (session := lent(host, name)) is not None:
             host._own[name] = session
-        return first_session(host, name)
+        return quick_session(host, name)
 
-    EngineHost._first_session = first_or_lent  # type: ignore[method-assign]
+    EngineHost._quick_session = quick_or_lent  # type: ignore[method-assign]
     EngineHost._find_warm = lambda host, name: find_warm(host, name) or lent(host, name)  # type: ignore[method-assign]
     try:
         yield
     finally:
-        EngineHost._first_session = first_session  # type: ignore[method-assign]
+        EngineHost._quick_session = quick_session  # type: ignore[method-assign]
         EngineHost._find_warm = find_warm  # type: ignore[method-assign]
 
 

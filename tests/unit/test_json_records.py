@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from odf_engines.ingest.json_members import BrokenJsonError
 from odf_engines.ingest.json_records import (
     JsonPathError,
     elements_of,
@@ -11,6 +10,7 @@ from odf_engines.ingest.json_records import (
     parse_feature,
     parse_object,
 )
+from odf_engines.records.json_members import BrokenJsonError
 
 
 def test_values_keep_their_text_and_strings_lose_their_quotes() -> None:

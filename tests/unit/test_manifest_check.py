@@ -38,7 +38,7 @@ QUERY = "query: SELECT 1 AS x FROM input"
 
 def check(commands: Commands = Commands.NOBODY, **parts: str) -> None:
     text = MANIFEST.format(**{**USUAL, **parts})
-    checks = ManifestCheck(LocalSourceReader(commands=commands), get_ingest_engine("spark"), lambda _name: None)
+    checks = ManifestCheck(LocalSourceReader(commands=commands), get_ingest_engine("arrow"), lambda _name: None)
     parse_snapshots(text, source_name="a.yaml", check=checks.check)
 
 

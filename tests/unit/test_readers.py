@@ -16,6 +16,7 @@ from odf_engines.ingest.plug_in_records import make_reader, read_with
 from odf_engines.ingest_parts import ReaderCall
 from odf_engines.plug_in_names import READERS
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
+from odf_engines.records.converted_texts import RFC_3339
 from odf_engines.records.source_records import SourceRecords
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
 from odf_node.ingest.plug_in_page import write_page
@@ -34,11 +35,11 @@ def call(kind: str | type, **parameters: object) -> ReaderCall:
 def read(folder: Path, data: bytes, reader: ReaderCall, *names: str) -> SourceRecords:
     (folder / "file").write_bytes(data)
     target = pa.schema([(name, pa.string()) for name in names])
-    return read_with(reader, folder / "file", "the file", target, None, folder / "records.parquet")
+    return read_with(reader, folder / "file", "the file", target, RFC_3339, folder / "records.parquet")
 
 
 def taken(records: SourceRecords) -> dict[int, tuple]:
-    rows = pq.read_table(records.path).to_pylist()
+    rows = pq.read_table(records.path).drop_columns(["errors"]).to_pylist()
     return {row.pop("record"): tuple(row.values()) for row in rows}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from odf_engines.contract import IngestRequest
-from odf_engines.ingest.appending import append_source, convert_source
+from odf_engines.ingest.appending import convert_source, ingest_source
 from odf_engines.ingest.result import Folders, name_samples
 from odf_engines.ingest_parts import ConverterCall
 from odf_engines.reading.files import read_table
@@ -51,7 +51,7 @@ def run(folder: Path, work: Any, *converters: ConverterCall, **changes: Any) -> 
     }
 
 
-@pytest.mark.parametrize("work", [append_source, convert_source])
+@pytest.mark.parametrize("work", [ingest_source, convert_source])
 def test_rows_are_taken_behind_reading_and_behind_converters_in_one_run(tmp_path: Path, work: Any) -> None:
     calls = (call("Trim", columns=["text"]), call("Rename", columns={"n": "m"}))
     assert run(tmp_path, work, *calls, has_samples=True) == {
@@ -61,11 +61,11 @@ def test_rows_are_taken_behind_reading_and_behind_converters_in_one_run(tmp_path
 
 
 def test_stage_that_gave_no_row_has_an_empty_sample(tmp_path: Path) -> None:
-    found = run(tmp_path, append_source, call("Cast", column="text", type="BOOLEAN"), has_samples=True)
+    found = run(tmp_path, ingest_source, call("Cast", column="text", type="BOOLEAN"), has_samples=True)
     assert [each["n"] for each in found[SampledStage.READ]] == [1, 2, 3]
     assert found[SampledStage.CONVERTED] == []
 
 
 def test_ingest_that_is_no_rehearsal_writes_none(tmp_path: Path) -> None:
-    assert run(tmp_path, append_source, call("Trim", columns=["text"])) == {}
+    assert run(tmp_path, ingest_source, call("Trim", columns=["text"])) == {}
     assert not [*(tmp_path / "output").glob("sample*")]

@@ -1,7 +1,7 @@
 """The engine as the registry gives it out.
 
-It starts in a fraction of a second, and takes what most sources are: records of plain texts or of a typed file, without
-a query. For any other source it says that it is not the one.
+It ingests: it reads, converts and merges what sources bring, and starts in a fraction of a second. Queries between
+conversion and merge are for the engines that they name.
 
 Source: clauses ENGINE-1, ENGINE-2 and ENGINE-25 in ``spec/extensions/engine-contract.md``.
 """
@@ -19,16 +19,7 @@ from odf_engines.host.digest import content_digest
 from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import open_session
 from odf_engines.user_cache import user_cache
-from odf_protocol.events import (
-    AddPushSource,
-    MergeStrategy,
-    MergeStrategyAppend,
-    MergeStrategyChangelogStream,
-    MergeStrategyLedger,
-    MergeStrategySnapshot,
-    MergeStrategyUpsertStream,
-    SetPollingSource,
-)
+from odf_protocol.events import AddPushSource, MergeStrategy, SetPollingSource
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
@@ -40,13 +31,6 @@ if TYPE_CHECKING:
 _PROGRAM = "odf_engines.arrow.worker"
 _ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_MMAP_THRESHOLD_": str(8 * 1024**2)}
 """Arrow's other allocators keep what a request gave back, and this one large buffers: limits count that as used."""
-_MERGES = (
-    MergeStrategyAppend,
-    MergeStrategyChangelogStream,
-    MergeStrategyLedger,
-    MergeStrategySnapshot,
-    MergeStrategyUpsertStream,
-)
 
 
 class ArrowEngine:
@@ -104,12 +88,8 @@ class ArrowEngine:
         *,
         has_converters: bool = False,
     ) -> None:
-        """See ``IngestEngine``: it runs no queries, others do (ING-7)."""
-        ingest.declared.check_source(source, vocabulary, at, preprocessed_by="", has_converters=has_converters)
-
-    def takes(self, merge: MergeStrategy) -> bool:
-        """See ``IngestEngine``: whether it takes what a source brings, is seen when it is read."""
-        return isinstance(merge, _MERGES)
+        """See ``IngestEngine``."""
+        ingest.declared.check_source(source, vocabulary, at, has_converters=has_converters)
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
         ingest.state.rebuild_state(slices, merge, vocabulary, target)

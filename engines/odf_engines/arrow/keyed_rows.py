@@ -202,13 +202,33 @@ def _before(chosen: Mask) -> Mask:
 
 
 def _same(one: pa.Array, other: pa.Array) -> Mask:
-    """Say where two columns are equal: null to null, and what is no number to what is none."""
-    same = pc.fill_null(pc.equal(one, other), False)
+    """Say where two columns are equal: null to null, what is no number to what is none, and so inside of values."""
+    if pa.types.is_struct(one.type):
+        same = np.ones(len(one), bool)
+        for mine, others in zip(one.flatten(), other.flatten(), strict=True):
+            same &= _same(mine, others)
+    elif pa.types.is_list(one.type):
+        same = _same_lists(one, other)
+    else:
+        equal = pc.fill_null(pc.equal(one, other), False)
+        if pa.types.is_floating(one.type):
+            equal = pc.or_(equal, pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
+        same = np.array(equal)
     if one.null_count or other.null_count:
-        same = pc.or_(same, pc.and_(pc.is_null(one), pc.is_null(other)))
-    if pa.types.is_floating(one.type):
-        same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
-    return np.asarray(same)
+        nulls, other_nulls = np.asarray(one.is_null()), np.asarray(other.is_null())
+        same = (same & ~nulls & ~other_nulls) | (nulls & other_nulls)
+    return same
+
+
+def _same_lists(one: pa.ListArray, other: pa.ListArray) -> Mask:
+    same: Mask
+    lengths, others = (np.asarray(pc.fill_null(pc.list_value_length(each), -1)) for each in (one, other))
+    same = lengths == others
+    chosen = pa.array(same & (lengths > 0))
+    items = ~_same(one.filter(chosen).flatten(), other.filter(chosen).flatten())
+    owners = np.repeat(np.flatnonzero(chosen), lengths[np.asarray(chosen)])
+    same[owners[items]] = False
+    return same
 
 
 class KeptRows:

@@ -17,7 +17,15 @@ from datafusion import col, lit
 
 from odf_engines.arrow.keyed_rows import ORD, SIDE, UNREAD, Decided, KeptRows, KeyedRows, iter_marked
 from odf_engines.arrow.refused_rows import RefusedRows
-from odf_engines.arrow.sorting import iter_ordered, iter_regrouped, make_context, quoted, rows_of_batch
+from odf_engines.arrow.sorting import (
+    by_value,
+    has_floats,
+    iter_ordered,
+    iter_regrouped,
+    make_context,
+    quoted,
+    rows_of_batch,
+)
 from odf_engines.contract import IngestRequest
 from odf_engines.errors import EngineFailureError
 from odf_engines.ingest.columns import APPEND, CORRECT_TO, OP, RETRACT, Columns
@@ -27,6 +35,7 @@ from odf_engines.ingest.unread_keys import NO_KEYS, UnreadKeys, has_null
 from odf_engines.records.ahead import iter_ahead
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
+from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -49,11 +58,8 @@ def merge_records(
     *,
     scratch: Path,
     memory_bytes: int,
-) -> Merged | None:
+) -> Merged:
     """Merge a file of converted records as the request says.
-
-    Returns:
-        None where columns have types that are compared elsewhere.
 
     Raises:
         EngineFailureError: The state is not the one of this dataset and offset.
@@ -61,10 +67,7 @@ def merge_records(
     """
     order = partial(iter_ordered, scratch=scratch, memory_bytes=memory_bytes)
     if isinstance(request.merge, MergeStrategyAppend):
-        changes = iter_appended(records, columns, request.fallback_event_time, order)
-        return None if changes is None else Merged(changes)
-    if not _can_compare(columns):
-        return None
+        return Merged(iter_appended(records, columns, request.fallback_event_time, order))
     merging = _Merging(request, records, columns, unread, scratch, memory_bytes)
     match request.merge:
         case MergeStrategyLedger():
@@ -76,15 +79,7 @@ def merge_records(
             return merging.merge_keyed(merging.all_but_keys(), retracts_missing=False)
         case MergeStrategyChangelogStream():
             return merging.pass_changelog()
-    return None
-
-
-def _can_compare(columns: Columns) -> bool:
-    """Say whether values are equal here exactly where they are for Spark."""
-    kinds = [carrier_of(field.type) for field in columns.schema]
-    return not any(pa.types.is_nested(kind) for kind in kinds) and not any(
-        pa.types.is_floating(kinds[index]) for index in columns.keys
-    )
+    raise UnsupportedError("merge strategy", found=type(request.merge).__name__)
 
 
 class _Merging:
@@ -202,8 +197,8 @@ class _Merging:
             rows = self._state_rows(context, state_indexes, types).union(rows)
         elif request.next_offset > 0:
             raise EngineFailureError("a dataset that has rows cannot be merged into without its projected state")
-        order = [col(name).sort(ascending=True, nulls_first=True) for name in (*self._keys, SIDE, ORD)]
-        return iter_regrouped(rows.sort(*order))
+        values = [by_value(name, types.get(name)) for name in (*self._keys, SIDE, ORD)]
+        return iter_regrouped(rows.sort(*(value.sort(ascending=True, nulls_first=True) for value in values)))
 
     def _unread_rows(self, context: Any, path: Path, types: dict[str, pa.DataType]) -> "DataFrame":
         rows = context.read_parquet(str(path), file_extension=path.suffix)
@@ -217,7 +212,7 @@ class _Merging:
         open_state(path, merge, list(names.values()), self._request.next_offset)
         keys = [names[key] for key in self._keys]
         # Those that were rebuilt have nulls at the end.
-        is_sorted = not _may_have_nulls(path, keys)
+        is_sorted = not (_may_have_nulls(path, keys) or any(has_floats(types[key]) for key in self._keys))
         order = [[col(quoted(key)).sort(ascending=True, nulls_first=True) for key in keys]] if is_sorted else None
         rows = context.read_parquet(str(path), file_extension=path.suffix, file_sort_order=order)
         values = [_or_null(quoted(names[each]) if each in names else None, each, kind) for each, kind in types.items()]

@@ -6,19 +6,22 @@ their order does not depend on the parts.
 Source: spec/ingest.md ING-8; ENGINE-16 and ENGINE-25 in ``spec/extensions/engine-contract.md``.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, col, functions, literal
+from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, col, functions, literal, udf
 
 from odf_engines.ingest.slice_writer import iter_groups
 from odf_engines.records.ahead import cores
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame
+    from datafusion import DataFrame, Expr
 
 _SHARE: Final = 4  # of the memory; the rest is for Arrow, Parquet and Python
 _MOST_BATCH_ROWS: Final = 8192  # DataFusion's own
@@ -57,11 +60,48 @@ def iter_ordered(
         MemoryError: Not even parts fit.
     """
     context = make_context(scratch, memory_bytes, rows_of_batch(records))
+    types = pq.read_schema(records)
     values = [
-        functions.coalesce(col(name), literal(stand_ins[name])) if name in stand_ins else col(name) for name in names
+        functions.coalesce(col(name), literal(stand_ins[name]))
+        if name in stand_ins
+        else by_value(name, types.field(name).type)
+        for name in names
     ]
     order = [each.sort(ascending=True, nulls_first=True) for each in values]
     return iter_regrouped(context.read_parquet(str(records), file_extension=records.suffix).sort(*order))
+
+
+def by_value(name: str, kind: pa.DataType | None) -> "Expr":
+    """Return the expression by which a column is ordered: the two zeros are one value, and so is all that is no number.
+
+    DataFusion itself orders floats by their bits.
+    """
+    if kind is None or not has_floats(kind):
+        return col(name)
+    return udf(_with_plain_floats, [kind], kind, "immutable", "plain_floats")(col(name))
+
+
+def has_floats(kind: pa.DataType) -> bool:
+    """Say whether there are floats in values of a type."""
+    return bool(pa.types.is_floating(kind)) or any(
+        has_floats(kind.field(place).type) for place in range(kind.num_fields)
+    )
+
+
+def _with_plain_floats(column: pa.Array) -> pa.Array:
+    if pa.types.is_floating(column.type):
+        one_zero = pc.add(column, pa.scalar(0.0, column.type))
+        return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), one_zero)
+    if not has_floats(column.type):
+        return column
+    nulls = column.is_null()
+    if pa.types.is_struct(column.type):
+        parts = [_with_plain_floats(each) for each in column.flatten()]
+        return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=nulls)
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0))
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    items = _with_plain_floats(column.flatten())
+    return pa.ListArray.from_arrays(pa.array(offsets), items, type=column.type, mask=nulls)
 
 
 def iter_regrouped(rows: "DataFrame") -> Iterator[pa.RecordBatch]:

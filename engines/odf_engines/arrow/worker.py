@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from odf_engines.arrow.merging import merge_records
-from odf_engines.errors import EngineFailureError, UnsuitableSourceError
+from odf_engines.errors import EngineFailureError
 from odf_engines.host.worker import serve, take_answers
-from odf_engines.ingest.appending import append_source, convert_source, has_sql
+from odf_engines.ingest.appending import convert_source, ingest_source
 from odf_engines.ingest.result import Folders, answer_of, name_samples
 
 
@@ -24,8 +24,6 @@ def main(arguments: dict[str, Any]) -> None:
 def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> dict[str, object]:
     if operation not in {"convert", "ingest"}:
         raise EngineFailureError(f"not offered: {operation}")
-    if operation == "ingest" and has_sql(request):
-        raise UnsuitableSourceError(request.source_name)
     scratch = folder / "work"
     scratch.mkdir()
     folders = Folders(scratch, folder)
@@ -34,10 +32,7 @@ def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> di
             answer = convert_source(request, folders)
         else:
             merge = partial(merge_records, scratch=scratch, memory_bytes=memory_bytes)
-            ingested = append_source(request, folders, merge)
-            answer = None if ingested is None else answer_of(request, ingested, folders.clock)
+            answer = answer_of(request, ingest_source(request, folders, merge), folders.clock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    if answer is None:
-        raise UnsuitableSourceError(request.source_name)
     return {**answer, **name_samples(folders)}

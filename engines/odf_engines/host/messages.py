@@ -70,8 +70,6 @@ def error_from_fields(fields: object) -> EngineError:
             return odf_engines.errors.NotReplayableError(_cut(a), _cut(b), _cut(c))
         case {"kind": "InvalidSourceError", "source_name": str(name), "message": str(message)}:
             return odf_engines.errors.InvalidSourceError(_cut(name), _cut(message))
-        case {"kind": "UnsuitableSourceError", "source_name": str(name)}:
-            return odf_engines.errors.UnsuitableSourceError(_cut(name))
         case {"kind": "LimitExceededError", "limit": str(limit), "allowed": int() | float() as allowed, **rest}:
             found, where = rest.get("found"), rest.get("where")
             return odf_engines.errors.LimitExceededError(

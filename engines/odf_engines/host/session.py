@@ -45,7 +45,6 @@ from odf_engines.host.query_bounds import (
     limits_of_analysis,
 )
 from odf_engines.host.runtime import Guest, confined_command
-from odf_engines.ingest_parts import conditions_of
 from odf_engines.progress import receive_answer
 from odf_engines.sandbox.caller import CallerConfinedProcess
 from odf_engines.sandbox.disk import remove_tree
@@ -130,8 +129,6 @@ class HostSession:
         """See ``EngineSession``."""
         if request.preprocess is not None and request.prepared is None:
             check_transform_bounds(request.preprocess, has_escapes=self.guest.has_escapes)
-        if conditions := conditions_of(request.validators):
-            check_query_bounds(*conditions.values(), has_escapes=self.guest.has_escapes)
         blame = partial(host.ingest_receive.blame_plug_in, request)
         return self._ask("ingest", request, request.limits, host.ingest_receive.receive_ingest, blame)
 

@@ -81,7 +81,7 @@ def convert_rows(request: IngestRequest, folders: Folders, path: Path, result: R
         raise LimitExceededError("memory_bytes", allowed=request.limits.memory_bytes, where=running.name) from error
     write_sample_of_file(request, folders, SampledStage.CONVERTED, rows.path, rows.schema)
     names = tuple(rows.schema.names)
-    records = replace(result.records, path=rows.path, names=names, is_typed=True, failed=rows.failed)
+    records = replace(result.records, path=rows.path, names=names, failed=rows.failed)
     return ConvertedRecords(ReadResult(records, rows.schema, rows.left_out), rows)
 
 

@@ -23,6 +23,7 @@ from odf_engines.ingest.csv_grammar import CsvDialect, first_position, iter_reco
 from odf_engines.ingest.plain_lines import iter_lines
 from odf_engines.ingest.source_text import InvalidTextError, decode_text, is_utf8, open_bytes
 from odf_engines.records.ahead import iter_ahead
+from odf_engines.records.converted_texts import RFC_3339
 from odf_engines.records.record_writer import RecordWriter
 from odf_engines.records.source_records import (
     COLUMNS_TYPE,
@@ -31,8 +32,8 @@ from odf_engines.records.source_records import (
     SourceRecords,
     Split,
     columns_of,
-    physical_name,
 )
+from odf_engines.records.time_patterns import TimePatterns
 
 # One record must fit a block; an unclosed quote otherwise swallows the rest of a file of any size.  # guess
 MAX_RECORD_BYTES = 16 * 1024 * 1024
@@ -76,13 +77,15 @@ def read_csv(
     *,
     header: bool,
     target: pa.Schema | None = None,
+    times: TimePatterns = RFC_3339,
 ) -> SourceRecords:
-    """Split the file at `path` into records of `len(names)` texts; empty text becomes null.
+    """Split the file at `path` into records of `len(names)` texts, and convert them; empty text becomes null.
 
-    Where a `target` is given, records of plain texts are converted to it.
+    For `target` and `times` see ``RecordWriter``.
 
     Raises:
         TooLongRecordError: A record is longer than `MAX_RECORD_BYTES`.
+        UnsupportedError: Texts cannot denote values of a type of the target.
     """
     with open_bytes(path) as data:
         is_empty = next(iter_spans(data, dialect), None) is None
@@ -92,17 +95,17 @@ def read_csv(
     find_originals = _originals_of(path, dialect, header=header, has_quotes=has_quotes)
     split = _splitter(dialect, names)
     if is_empty:
-        writer = RecordWriter(records_path, names, target)
+        writer = RecordWriter(records_path, names, target, times)
         writer.close()
         return writer.result(0, {}, find_originals, split)
     if not is_exact:
         try:
-            with closing(RecordWriter(records_path, names, target)) as writer:
+            with closing(RecordWriter(records_path, names, target, times)) as writer:
                 count, broken = _read_with_arrow(path, writer, dialect, header=header, has_quotes=has_quotes)
             return writer.result(count, broken, find_originals, split)
         except _OpenQuoteError:
             pass
-    with closing(RecordWriter(records_path, names, target)) as writer:
+    with closing(RecordWriter(records_path, names, target, times)) as writer:
         count, broken = _read_exactly(path, writer, dialect, header=header)
     return writer.result(count, broken, find_originals, split)
 
@@ -141,7 +144,7 @@ def _read_with_arrow(
     broken: dict[int, tuple[FieldError, ...]] = {}
     noted: dict[int, tuple[FieldError, ...]] = {}
     shift, width = 1 if header else 0, writer.width
-    columns = [physical_name(i) for i in range(width)]
+    columns = [f"column {place}" for place in range(width)]
 
     def note_invalid(row: pa_csv.InvalidRow) -> str:
         noted[row.number - shift] = _wrong_width(width, row.actual_columns)

@@ -12,7 +12,7 @@ from odf_engines.errors import EngineMissingError
 from odf_engines.ingest.columns import InvalidColumnsError, columns_of, rename_reserved
 from odf_engines.ingest.read_options import UnsupportedOptionError, check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.source_schema import find_declared
-from odf_engines.ingest.text_forms import text_form_of
+from odf_engines.records.converted_texts import describe_form
 from odf_engines.registry import find_preprocess_engine
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import AddPushSource, MergeStrategy, ReadStepCsv, ReadStepParquet, SetPollingSource, Transform
@@ -26,12 +26,11 @@ def check_source(
     vocabulary: Vocabulary,
     at: At,
     *,
-    preprocessed_by: str,
     has_converters: bool = False,
 ) -> None:
-    """See ``IngestEngine``; ``preprocessed_by`` names the one that runs queries of its own kind where it ingests."""
+    """See ``IngestEngine``."""
     if source.preprocess is not None:
-        _check_preprocess(source.preprocess, preprocessed_by, at / "preprocess")
+        _check_preprocess(source.preprocess, at / "preprocess")
     read = source.read
     here = at / "read"
     try:
@@ -50,7 +49,7 @@ def check_source(
     for index, field in enumerate(declared):
         try:
             if not isinstance(read, ReadStepParquet):
-                text_form_of("text", field.type, times)
+                describe_form(field.type, times)
         except UnsupportedError:
             place = here / "ddlSchema" / index if read.schema is None else here / "schema" / "fields" / index / "type"
             place.reject(f"a type that text can denote for the column {field.name}", str(field.type))
@@ -76,9 +75,9 @@ def check_hashed(field: pa.Field, at: At) -> None:
         at.reject(expected, str(error.found))
 
 
-def _check_preprocess(transform: Transform, preprocessed_by: str, at: At) -> None:
+def _check_preprocess(transform: Transform, at: At) -> None:
     try:
-        find_preprocess_engine(transform.engine, preprocessed_by)
+        find_preprocess_engine(transform.engine)
     except EngineMissingError as error:
         expected = f"an engine that is here ({', '.join(error.installed)}), and a query in its dialect"
         if error.remedy:

@@ -18,23 +18,21 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from odf_engines.ingest.json_members import BrokenJsonError, check_nested, decode_members, has_key_twice
 from odf_engines.ingest.source_text import open_bytes
 from odf_engines.ingest_parts import MAX_IGNORED
+from odf_engines.records.converted_texts import RFC_3339
+from odf_engines.records.json_members import BrokenJsonError, decode_members, has_key_twice
+from odf_engines.records.json_texts import NOT_JSON, text_of_json
 from odf_engines.records.record_writer import RecordWriter
 from odf_engines.records.source_records import FieldError, OriginalRecord, SourceRecords, split_each
+from odf_engines.records.time_patterns import TimePatterns
 
 GEOMETRY = "geometry"
 ID = "id"
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
-_STRING = msgspec.json.Decoder(str)
-_ANY = msgspec.json.Decoder()
 _DECODED = msgspec.json.Decoder(dict[str, Any])
-
-_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoders say of bytes that are no JSON, or nested deeper than they go."""
 
 
 class JsonPathError(Exception):
@@ -79,7 +77,7 @@ def elements_of(path: Path, sub_path: str | None) -> Source:
     for key in sub_path.split(".") if sub_path else ():
         try:
             members = {name: bytes(value) for name, value in _OBJECT.decode(raw).items()}
-        except _NOT_JSON as error:
+        except NOT_JSON as error:
             raise JsonPathError(f"no JSON object with the key {key!r}: {error}") from error
         if key not in members:
             raise JsonPathError(f"no key {key!r} of the path {sub_path!r}")
@@ -88,7 +86,7 @@ def elements_of(path: Path, sub_path: str | None) -> Source:
         raw = members[key]
     try:
         elements = [bytes(element).strip() for element in _ARRAY.decode(raw)]
-    except _NOT_JSON as error:
+    except NOT_JSON as error:
         raise JsonPathError(f"no JSON array{f' at {sub_path!r}' if sub_path else ''}: {error}") from error
     return lambda: ((None, element) for element in elements)
 
@@ -109,8 +107,8 @@ def parse_object(raw: bytes) -> dict[str, str | None]:
         BrokenJsonError: It is not one, or has a key twice with different values.
     """
     try:
-        return {key: _text(value) for key, value in decode_members(raw).items()}
-    except _NOT_JSON as error:
+        return {key: text_of_json(value) for key, value in decode_members(raw).items()}
+    except NOT_JSON as error:
         raise BrokenJsonError(f"not a JSON object: {error}") from error
 
 
@@ -124,10 +122,10 @@ def parse_feature(raw: bytes) -> dict[str, str | None]:
         feature = decode_members(raw)
         properties = feature.get("properties", b"{}")
         values = {} if properties == b"null" else parse_object(properties)
-        values = {**values, GEOMETRY: _text(feature["geometry"]) if "geometry" in feature else None}
+        values = {**values, GEOMETRY: text_of_json(feature["geometry"]) if "geometry" in feature else None}
         # A property of that name is a column already; the id has a place of its own (RFC 7946, section 3.2).
-        return {ID: _text(feature[ID]), **values} if ID in feature else values
-    except _NOT_JSON as error:
+        return {ID: text_of_json(feature[ID]), **values} if ID in feature else values
+    except NOT_JSON as error:
         raise BrokenJsonError(f"not a GeoJSON feature: {error}") from error
 
 
@@ -150,7 +148,7 @@ def sample(source: Source, limit: int, *, is_geo: bool) -> Iterator[dict[str, An
                 yield found
             elif isinstance(properties := found.get("properties") or {}, dict):
                 yield {**properties, GEOMETRY: None if found.get("geometry") is None else ""}
-        except _NOT_JSON:
+        except NOT_JSON:
             continue
 
 
@@ -160,9 +158,10 @@ def read_json(
     parse: Callable[[bytes], dict[str, str | None]],
     names: tuple[str, ...],
     target: pa.Schema | None,
+    times: TimePatterns = RFC_3339,
 ) -> SourceRecords:
-    """Write the values under `names` of every record of `source`; records of plain texts converted to `target`."""
-    writer = RecordWriter(records_path, names, target)
+    """Write the values under `names` of every record of `source`; for `target` and `times` see ``RecordWriter``."""
+    writer = RecordWriter(records_path, names, target, times)
     broken: dict[int, tuple[FieldError, ...]] = {}
     number, known, ignored = 0, frozenset(names), Counter[str]()
     try:
@@ -196,13 +195,3 @@ def _count_ignored(ignored: Counter[str], names: Iterable[str]) -> None:
     """Count fields that no column names; of more than ``MAX_IGNORED`` the others together, under the empty name."""
     for name in names:
         ignored[name if name in ignored or len(ignored) < MAX_IGNORED else ""] += 1
-
-
-def _text(raw: bytes) -> str | None:
-    if raw.startswith(b'"'):
-        return _STRING.decode(raw)
-    text = raw.decode("utf-8")
-    if text[0] in "[{":
-        # `Raw` skips over nested values; this checks that they are JSON.
-        check_nested(raw, _ANY.decode(raw))
-    return None if text == "null" else text

@@ -32,17 +32,14 @@ Order = Callable[[Path, tuple[str, ...], Mapping[str, pa.Scalar]], Iterator[pa.R
 
 def iter_appended(
     records: Path, columns: Columns, fallback: Timestamp, order: Order | None = None
-) -> Iterator[pa.RecordBatch] | None:
+) -> Iterator[pa.RecordBatch]:
     """Give the changes of an append: batches of the operation and the values, in their order.
 
     Args:
         records: Parquet file of converted records, by number.
         columns: Of the rows.
         fallback: Event time of rows that have none.
-        order: Orders what memory cannot hold.
-
-    Returns:
-        None where they are not in order, too large to be ordered in memory, and no other way is given.
+        order: Orders what memory cannot hold; None: memory holds whatever there is.
     """
     if not columns.has_event_time or _is_ordered(records, value_name(columns.event_time), fallback):
         return iter_appends(_iter_batches(records), columns)
@@ -50,10 +47,8 @@ def iter_appended(
     with pq.ParquetFile(records) as file:
         groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
         fits = sum(group.total_byte_size for group in groups) <= _MOST_BYTES
-    if fits:
+    if fits or order is None:
         return iter_appends(_order_in_memory(records, time, fallback), columns)
-    if order is None:
-        return None
     return iter_appends(order(records, (time, RECORD), {time: find_stand_in(records, time, fallback)}), columns)
 
 
@@ -130,13 +125,10 @@ class Merged:
     count_kept: Callable[[], int] = int
 
 
-Merge = Callable[[IngestRequest, Path, Columns, UnreadKeys], Merged | None]
-"""Merges a file of converted records, by number, with the state of a request; None: it is for another engine."""
+Merge = Callable[[IngestRequest, Path, Columns, UnreadKeys], Merged]
+"""Merges a file of converted records, by number, with the state of a request."""
 
 
-def append_in_memory(
-    request: IngestRequest, records: Path, columns: Columns, _unread: UnreadKeys = NO_KEYS
-) -> Merged | None:
-    """Append records; None where they are not in order, and too many to be ordered in memory."""
-    changes = iter_appended(records, columns, request.fallback_event_time)
-    return None if changes is None else Merged(changes)
+def append_in_memory(request: IngestRequest, records: Path, columns: Columns, _unread: UnreadKeys = NO_KEYS) -> Merged:
+    """Append records, which are ordered in memory however many they are."""
+    return Merged(iter_appended(records, columns, request.fallback_event_time))

@@ -66,9 +66,7 @@ def read_parquet(
         count = _copy_rows(file, target, records_path, broken)
     originals = _originals_of(source, source_name)
     names = tuple(target.names)
-    return SourceRecords(
-        records_path, names, count, broken, originals, is_typed=True, split=split_each(split_object)
-    ), target
+    return SourceRecords(records_path, names, count, broken, originals, split=split_each(split_object)), target
 
 
 def _adapted(found: pa.Schema, vocabulary: Vocabulary | None) -> pa.Schema:

@@ -15,6 +15,7 @@ from odf_engines.ingest_parts import ReaderCall
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, Reader
 from odf_engines.records.record_writer import RecordWriter
 from odf_engines.records.source_records import FieldError, OriginalRecord, SourceRecords, split_each
+from odf_engines.records.time_patterns import TimePatterns
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
 
@@ -36,7 +37,7 @@ def make_reader(call: ReaderCall, names: tuple[str, ...]) -> Reader:
 
 
 def read_with(
-    call: ReaderCall, source: Path, source_name: str, target: pa.Schema, plain: pa.Schema | None, path: Path
+    call: ReaderCall, source: Path, source_name: str, target: pa.Schema, times: TimePatterns, path: Path
 ) -> SourceRecords:
     """Read a file with a reader.
 
@@ -45,7 +46,7 @@ def read_with(
         source: The file.
         source_name: How messages call it.
         target: Columns of the read step.
-        plain: What plain texts are converted to at once; None: nothing is.
+        times: How dates and timestamps are written.
         path: For the records.
 
     Raises:
@@ -56,7 +57,7 @@ def read_with(
         reader = make_reader(call, names)
         broken: dict[int, tuple[FieldError, ...]] = {}
         number = 0
-        with closing(RecordWriter(path, names, plain)) as writer:
+        with closing(RecordWriter(path, names, target, times)) as writer:
             for number, texts in enumerate(_iter_texts(reader, source, names), start=1):
                 if isinstance(texts, str):
                     broken[number] = (FieldError(texts, plug_in=call.name),)

@@ -33,12 +33,14 @@ from odf_engines.ingest.source_schema import (
 )
 from odf_engines.ingest.source_text import InvalidTextError
 from odf_engines.ingest_parts import ReaderCall
+from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import SourceRecords
 from odf_engines.stage_figures import IngestStage, SampledStage
 from odf_engines.stage_names import name_format
 from odf_engines.validation.running_name import READER, RunningName
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
+    DataSchema,
     ReadStep,
     ReadStepCsv,
     ReadStepEsriShapefile,
@@ -48,6 +50,7 @@ from odf_protocol.events import (
     ReadStepNdJson,
     ReadStepParquet,
 )
+from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
 _TOO_LONG = f"a record is longer than {csv_records.MAX_RECORD_BYTES} bytes; is a quote not closed?"
@@ -61,18 +64,11 @@ class ReadResult:
         records: What was found.
         target: Names, slice types and nullability of the columns.
         left_out: Records that a converter left out (CONV-7).
-        has_unread: Some records did not come as far as the converters.
     """
 
     records: SourceRecords
     target: pa.Schema
     left_out: int = 0
-    has_unread: bool = False
-
-
-def has_query(request: IngestRequest) -> bool:
-    """Say whether a query of the request is still to be run."""
-    return request.preprocess is not None and request.prepared is None
 
 
 def read_request(request: IngestRequest, folders: Folders) -> ReadResult:
@@ -84,15 +80,14 @@ def read_request(request: IngestRequest, folders: Folders) -> ReadResult:
     """
     if request.prepared is not None:
         with folders.clock.measuring(IngestStage.PREPROCESS):
-            return _read_prepared(request.prepared, folders.scratch)
+            return _read_prepared(request.prepared, request.known_schema, folders.scratch)
     with folders.clock.measuring_alone(IngestStage.READ, name_format(request)) as sums:
         result = _read(request, folders)
         records, bad = result.records.record_count, len(result.records.broken)
         if result.records.unconverted is not None:
             bad += pq.read_metadata(result.records.unconverted).num_rows
         sums.count(rows_in=records, rows_out=records - bad, bad_rows=bad)
-    if result.records.is_typed:
-        write_sample_of_file(request, folders, SampledStage.READ, result.records.path, result.target)
+    write_sample_of_file(request, folders, SampledStage.READ, result.records.path, result.target)
     return result
 
 
@@ -115,14 +110,17 @@ def _read_with_plug_in(request: IngestRequest, reader: ReaderCall, folders: Fold
         raise InvalidSourceError(request.source_name, f"reader {reader.name}: {NEEDED_STEP}")
     running = RunningName(folders.output)
     running.tell(f"{READER} {reader.name}")
-    plain, path = parse_times(request.read).as_plain(target), folders.scratch / "records.parquet"
-    records = read_with(reader, request.source_path, request.source_name, target, plain, path)
+    times, path = parse_times(request.read), folders.scratch / "records.parquet"
+    records = read_with(reader, request.source_path, request.source_name, target, times, path)
     running.tell("")
     return ReadResult(records, target)
 
 
-def _read_prepared(prepared: PreparedRows, scratch: Path) -> ReadResult:
-    """Take up what a query gave, as if it were the source; its rows are no records of the source (ING-7)."""
+def _read_prepared(prepared: PreparedRows, known: DataSchema | None, scratch: Path) -> ReadResult:
+    """Take up what a query gave, as if it were the source; its rows are no records of the source (ING-7).
+
+    Where the engine of the query lacks a type of the dataset, the rows come in the next wider one.
+    """
     try:
         records, target = read_parquet(prepared.rows, "the result", None, None, scratch / "records.parquet")
     except InvalidSourceError as error:
@@ -131,6 +129,10 @@ def _read_prepared(prepared: PreparedRows, scratch: Path) -> ReadResult:
         number = min(records.broken)
         fault = records.broken[number][0]
         raise InvalidQueryError(f"row {number} of the result, column {fault.column}: {fault.message}: {fault.value}")
+    for field in () if known is None else rows_schema_of(known):
+        place = target.get_field_index(field.name)
+        if place >= 0 and carrier_of(field.type) == target.field(place).type:
+            target = target.set(place, target.field(place).with_type(field.type))
     return ReadResult(replace(records, record_count=prepared.records), target)
 
 
@@ -213,8 +215,9 @@ def _read_csv(
         if declared is None:
             target = adapted(text_schema(names) if target is None else target)
         assert target is not None
-        plain = parse_times(step).as_plain(target)
-        records = csv_records.read_csv(source, records_path, dialect, names, header=has_header, target=plain)
+        records = csv_records.read_csv(
+            source, records_path, dialect, names, header=has_header, target=target, times=parse_times(step)
+        )
     except csv_records.TooLongRecordError as error:
         raise InvalidSourceError(source_name, _TOO_LONG) from error
     return ReadResult(records, target)
@@ -243,6 +246,5 @@ def _read_json(
     target = declared
     if target is None:
         target = adapted(guess_columns(json_records.sample(elements, SAMPLE_RECORDS, is_geo=is_geo)))
-    plain = parse_times(step).as_plain(target)
-    records = json_records.read_json(elements, records_path, parse, tuple(target.names), plain)
+    records = json_records.read_json(elements, records_path, parse, tuple(target.names), target, parse_times(step))
     return ReadResult(records, target)

@@ -3,7 +3,7 @@
 Source: clause ING-48 in ``spec/ingest.md``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest
 from odf_engines.ingest.columns import Columns
-from odf_engines.ingest.read import ReadResult, has_query
+from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.validated import Validated
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import ROW_GROUP_ROWS, value_name
@@ -48,7 +48,6 @@ def find_unread_keys(
     result: ReadResult,
     validated: Validated | None,
     target: Path,
-    more: Iterable[pa.RecordBatch] = (),
 ) -> UnreadKeys:
     """Find the keys of the rows that did not come as far as the merge.
 
@@ -58,30 +57,20 @@ def find_unread_keys(
         result: What was read, and converted.
         validated: What validators said.
         target: File to write.
-        more: Further bad rows by columns, as they were converted.
     """
     if not isinstance(request.merge, MergeStrategySnapshot) or request.state_path is None:
         return NO_KEYS
     names = [value_name(index) for index in columns.keys]
     schema = pa.schema([(value_name(i), carrier_of(columns.schema.field(i).type)) for i in columns.keys])
     records = result.records
-    has_unknown = (
-        bool(records.broken)
-        or result.has_unread
-        or (request.prepared is not None and request.prepared.quarantine is not None)
-    )
+    has_unknown = bool(records.broken) or (request.prepared is not None and request.prepared.quarantine is not None)
     files = [each for each in (records.unconverted, records.failed) if each is not None]
-    # What stands before a query or converters has other columns.
-    is_same = not has_query(request) and not request.converters
-    if records.unconverted is not None and not is_same:
+    # What stands before converters has other columns.
+    if records.unconverted is not None and request.converters:
         has_unknown, files = True, files[1:]
-    if records.failed is not None and has_query(request):
-        has_unknown, files = True, []
     found = _Keys(schema, target)
-    for batch in _iter_all(files, validated, more if not has_query(request) else ()):
+    for batch in _iter_all(files, validated):
         found.add(batch, names)
-    if has_query(request):
-        has_unknown = has_unknown or any(batch.num_rows for batch in more)
     return found.close(has_unknown=has_unknown)
 
 
@@ -93,9 +82,7 @@ def has_null(path: Path, name: str) -> bool:
         return any(batch.column(0).null_count for batch in file.iter_batches(columns=[name]))
 
 
-def _iter_all(
-    files: list[Path], validated: Validated | None, more: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _iter_all(files: list[Path], validated: Validated | None) -> Iterator[pa.RecordBatch]:
     for path in files:
         with pq.ParquetFile(path) as file:
             yield from file.iter_batches(batch_size=ROW_GROUP_ROWS)
@@ -104,7 +91,6 @@ def _iter_all(
         with pq.ParquetFile(validated.file.path) as file:
             for batch in file.iter_batches(batch_size=ROW_GROUP_ROWS):
                 yield batch.filter(pc.is_in(batch.column(validated.file.number), bad))
-    yield from more
 
 
 def _as_carrier(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -58,6 +58,8 @@ def slice_type_of(found: pa.DataType) -> pa.DataType:
         return pa.binary()
     if types.is_date64(found):
         return pa.date32()
+    if found == pa.time32("s"):
+        return pa.time32("ms")  # Parquet has no times of day in seconds
     if types.is_dictionary(found):
         return slice_type_of(found.value_type)
     if types.is_decimal(found):
@@ -102,10 +104,15 @@ def carrier_of(target: pa.DataType) -> pa.DataType:
     if types.is_fixed_size_binary(target):
         return pa.binary()
     if types.is_list(target) or types.is_fixed_size_list(target):
-        return pa.list_(target.value_field.with_type(carrier_of(target.value_type)))
+        return pa.list_(_carrier_field(target.value_field))
     if types.is_struct(target):
-        return pa.struct([field.with_type(carrier_of(field.type)) for field in target])
+        return pa.struct([_carrier_field(field) for field in target])
     return target
+
+
+def _carrier_field(field: pa.Field) -> pa.Field:
+    # Below a null there are nulls, which files lack a way to write where the type forbids them.
+    return field.with_type(carrier_of(field.type)).with_nullable(True)
 
 
 def spark_name_of(carrier: pa.DataType) -> str:
@@ -167,19 +174,46 @@ def _recast(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _recast_nested(column: pa.Array, target: pa.DataType) -> pa.Array:
+    nulls = column.is_null()
     if pa.types.is_struct(target):
         parts = [_recast(column.field(i), target.field(i).type) for i in range(target.num_fields)]
-        return pa.StructArray.from_arrays(parts, fields=list(target), mask=column.is_null())
+        parts = [part if field.nullable else _filled(part) for part, field in zip(parts, target, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=nulls)
     if pa.types.is_fixed_size_list(target):
-        return _recast(column, pa.list_(target.value_field)).cast(target)
+        lists = _recast(column, pa.list_(target.value_field.with_nullable(True))).cast(
+            pa.list_(target.value_field.with_nullable(True), target.list_size)
+        )
+        values = lists.values if target.value_field.nullable else _filled(lists.values)
+        return pa.FixedSizeListArray.from_arrays(values, type=target, mask=nulls)
     if pa.types.is_fixed_size_list(column.type):
         column = column.cast(pa.list_(column.type.value_field))
     # Offsets and values of a sliced or null-holding list are only aligned after a copy.
     column = pa.concat_arrays([column.slice(0, 0), column])
     values = _recast(column.values, target.value_type)
-    return pa.ListArray.from_arrays(
-        column.offsets, values, type=target, mask=column.is_null() if column.null_count else None
-    )
+    return pa.ListArray.from_arrays(column.offsets, values, type=target, mask=nulls if column.null_count else None)
+
+
+def _filled(column: pa.Array) -> pa.Array:
+    """Put some value where there is none: below a null, where nobody sees it and the type asks for one."""
+    if not column.null_count:
+        return column
+    kind, types = column.type, pa.types
+    if types.is_struct(kind):
+        parts = [
+            column.field(i) if kind.field(i).nullable else _filled(column.field(i)) for i in range(kind.num_fields)
+        ]
+        return pa.StructArray.from_arrays(parts, fields=list(kind))
+    if types.is_list(kind):
+        return pc.if_else(column.is_valid(), column, pa.scalar([], kind))
+    if types.is_fixed_size_list(kind):
+        return pa.FixedSizeListArray.from_arrays(_filled(column.values), type=kind)
+    if types.is_string(kind) or types.is_binary(kind):
+        return pc.fill_null(column, pa.scalar("" if types.is_string(kind) else b"", kind))
+    if types.is_fixed_size_binary(kind):
+        return pc.fill_null(column, pa.scalar(bytes(kind.byte_width), kind))
+    whole = pa.int32() if types.is_time32(kind) or types.is_date32(kind) else pa.int64()
+    zero = pa.array([False]) if types.is_boolean(kind) else pa.array([0], whole).cast(kind)
+    return pc.fill_null(column, zero[0])
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -1,8 +1,7 @@
 r"""Texts that are not plain, one by one: the value that each denotes, or what is wrong with it.
 
 A form is checked in full before a value is computed, so a text either denotes exactly one value of the type or is
-refused. What is a form, and how it is called, Spark's conversion of nested values takes from here; the values are those
-that Spark computes from the same texts.
+refused.
 
 Source: clauses ING-4 and ING-6 in ``spec/ingest.md``.
 """
@@ -24,6 +23,9 @@ from odf_engines.records.carriers import TIMESTAMP
 _CLOCK: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?"
 _DAY: Final = r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
+_TIME_OF_DAY: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_UNITS_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
 LARGEST_UNSIGNED: Final = {pa.uint8(): 2**8 - 1, pa.uint16(): 2**16 - 1, pa.uint32(): 2**32 - 1, pa.uint64(): 2**64 - 1}
 _MOST_DIGITS: Final = 20  # of the largest whole number
 
@@ -39,7 +41,7 @@ class Form:
     """The form that texts of a type have.
 
     Attributes:
-        pattern: Regular expression of a whole text, of Python and of Java.
+        pattern: Regular expression of a whole text, of Python and of RE2.
         expected: The form, in words.
         misfit: What is wrong with a text that has the form and denotes no value.
     """
@@ -68,13 +70,17 @@ def form_of(target: pa.DataType) -> Form | None:
         return Form(_DAY, "a day such as 2020-12-31", "no such day")
     if target == TIMESTAMP:
         return Form(rf"{_DAY}(?:[Tt ]{_CLOCK})?", "an RFC 3339 time such as 2020-12-31T23:59:59Z", "no such time")
+    if types.is_time(target):
+        digits = _fraction_digits(target)
+        fraction = rf"(?:\.[0-9]{{1,{digits}}})?" if digits else ""
+        return Form(_TIME_OF_DAY + fraction, f"a time of day such as 23:59:59, up to {digits} fraction digits")
     return None
 
 
 def find_value(text: str, target: pa.DataType) -> object:
     """Give the value of a text that has the form of its type, as Arrow takes it; None if it denotes none.
 
-    Days and times are counted: days, milliseconds from 1970 on.
+    Days and times are counted: days, milliseconds from 1970 on; times of day in units of their type from midnight on.
     """
     return _value_finder(target)(text)
 
@@ -93,7 +99,18 @@ def _value_finder(target: pa.DataType) -> Callable[[str], object]:
         return _double
     if types.is_decimal(target):
         return partial(_decimal, whole_digits=target.precision - target.scale, scale=target.scale)
+    if types.is_time(target):
+        return partial(_ticks, digits=_fraction_digits(target))
     return _days if types.is_date32(target) else _milliseconds
+
+
+def _fraction_digits(target: pa.DataType) -> int:
+    return len(str(_UNITS_PER_SECOND[target.unit])) - 1
+
+
+def _ticks(text: str, digits: int) -> int:
+    seconds = (int(text[:2]) * 60 + int(text[3:5])) * 60 + int(text[6:8])
+    return int(f"{seconds}{text[9:].ljust(digits, '0')}")
 
 
 def _boolean(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Writes the records of a source to its records file, converted where that can be done at once.
+"""Writes the records of a source to its records file, converted to the types of the schema.
 
 Source: spec/ingest.md ING-1, ING-4.
 """
@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 
 from odf_engines.progress import tell_count
 from odf_engines.records.ahead import Ahead
-from odf_engines.records.converted_texts import ConvertedTexts, convert_texts
-from odf_engines.records.plain_texts import is_plain_type
+from odf_engines.records.converted_texts import RFC_3339, ConvertedTexts, convert_texts, describe_form
 from odf_engines.records.source_records import (
     ERRORS,
     ERRORS_TYPE,
@@ -24,37 +23,43 @@ from odf_engines.records.source_records import (
     OriginalRecord,
     SourceRecords,
     Split,
-    physical_name,
     typed_schema,
 )
+from odf_engines.records.time_patterns import TimePatterns
 
 
 class RecordWriter:
-    """Writes rows of texts in batches: converted, where all columns are of types for that, else as they are.
+    """Writes rows of texts in batches, converted.
 
     Attributes:
         width: Texts of a row.
     """
 
-    def __init__(self, path: Path, names: tuple[str, ...], target: pa.Schema | None = None) -> None:
+    def __init__(
+        self, path: Path, names: tuple[str, ...], target: pa.Schema | None = None, times: TimePatterns = RFC_3339
+    ) -> None:
         """Open `path` for rows with a text for each name.
 
         Args:
             path: Of the rows.
             names: Of the source columns.
-            target: What the rows are to be converted to; None if nothing is to be converted here.
+            target: What the rows are converted to; None: every column is text.
+            times: How dates and timestamps are written.
+
+        Raises:
+            UnsupportedError: Texts cannot denote values of a type of ``target``.
         """
         self.width = len(names)
-        fields = [pa.field(RECORD, pa.int64(), nullable=False)]
-        fields += [pa.field(physical_name(i), pa.string()) for i in range(len(names))]
-        self._schema = self._typed = pa.schema(fields)
+        texts = [pa.field(name, pa.string()) for name in names]
+        self._schema = pa.schema([pa.field(RECORD, pa.int64(), nullable=False), *texts])
         self._path, self._bad_path, self._names = path, path.with_name(f"bad-{path.name}"), names
-        self._target: list[tuple[int, pa.Field]] = []
-        self._is_typed = target is not None and len(target) > 0 and all(is_plain_type(field.type) for field in target)
-        if target is not None and self._is_typed:
-            places = {name: place for place, name in reversed([*enumerate(names)])}
-            self._target = [(places[field.name], field) for field in target]
-            self._typed = typed_schema(target)
+        if target is None:
+            target = pa.schema([(name, pa.string()) for name in names])
+        for field in target:
+            describe_form(field.type, times)
+        places = {name: place for place, name in reversed([*enumerate(names)])}
+        self._target, self._times = [(places[field.name], field) for field in target], times
+        self._typed = typed_schema(target)
         self._writer = _open(path, self._typed)
         self._bad_writer: pq.ParquetWriter | None = None
         self._records: list[int] = []
@@ -72,12 +77,9 @@ class RecordWriter:
     def write_arrays(self, records: pa.Array, columns: list[pa.Array]) -> None:
         """Add many rows that are Arrow arrays already: record numbers and texts."""
         rows = pa.record_batch([records, *columns], schema=self._schema)
-        if self._is_typed:
-            # Not a whole block of a file at once: threads would wait for each other.
-            for first in range(0, rows.num_rows, ROW_GROUP_ROWS):
-                self._converting.put(rows.slice(first, ROW_GROUP_ROWS))
-        else:
-            self._writer.write_batch(rows, ROW_GROUP_ROWS)
+        # Not a whole block of a file at once: threads would wait for each other.
+        for first in range(0, rows.num_rows, ROW_GROUP_ROWS):
+            self._converting.put(rows.slice(first, ROW_GROUP_ROWS))
         if len(records):
             tell_count(records[-1].as_py())
 
@@ -114,14 +116,13 @@ class RecordWriter:
             record_count,
             broken,
             find_originals,
-            is_typed=self._is_typed,
             unconverted=None if self._bad_writer is None else self._bad_path,
             split=split,
         )
 
     def _convert(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
         """Give the rows that can be converted, and the others, with what is wrong with each."""
-        columns = [convert_texts(rows.column(index + 1), field) for index, field in self._target]
+        columns = [convert_texts(rows.column(index + 1), field, self._times) for index, field in self._target]
         nothing = pa.nulls(rows.num_rows, ERRORS_TYPE)
         converted = pa.record_batch([rows.column(0), nothing, *(each.values for each in columns)], schema=self._typed)
         if not any(len(each.bad) for each in columns):
@@ -145,11 +146,10 @@ class RecordWriter:
 
 def _by_row(columns: list[ConvertedTexts]) -> tuple[pa.Array, pa.Array]:
     """Give the places of bad rows, ascending, and of each the faults in the order of the columns."""
-    places = pa.concat_arrays([each.bad for each in columns])
+    places = np.concatenate([each.bad for each in columns])
     faults = pa.concat_arrays([each.faults for each in columns])
-    # Equal ones stay as they are.
-    order = pc.sort_indices(places)
-    counted = pc.value_counts(places.take(order))
+    order = pa.array(np.argsort(places, kind="stable"))
+    counted = pc.value_counts(pa.array(places).take(order))
     ends = pc.cumulative_sum(counted.field("counts")).cast(pa.int32())
     lists = pa.ListArray.from_arrays(pa.concat_arrays([pa.array([0], pa.int32()), ends]), faults.take(order))
     return counted.field("values"), lists.cast(ERRORS_TYPE)

@@ -1,11 +1,9 @@
-"""The result of reading a source file: its well-formed records as a table of texts, and what is known about the others.
+"""The result of reading a source file: its records as a table of values, and what is known about the others.
 
 A read step writes one Parquet file with the column `record` (number of the record in the file, from 1, ascending) and
-one column per source column, named by position (`c0`, `c1`, …) because a source may use any name. Records that do not
-have the shape of a record (wrong number of fields, broken JSON, not UTF-8) are not in it; they are `broken`.
-Where the texts of a format can be converted at once (`converted_texts`), the file has converted rows, and those that
-did not convert are `unconverted`; otherwise its values are texts, or null, and a later step converts them. A typed
-format writes converted rows alone.
+one column per field of the schema, named by position (`v0`, `v1`, …) because a source may use any name. Records that do
+not have the shape of a record (wrong number of fields, broken JSON, not UTF-8) are not in it; they are `broken`. Those
+whose texts are no values of the schema are `unconverted`.
 
 Source: spec/ingest.md ING-1.
 """
@@ -95,11 +93,10 @@ class SourceRecords:
     """What a read step found.
 
     Attributes:
-        path: Parquet file of the well-formed records.
-        names: Names of the source columns; column `i` of the source is `c<i>` in the file.
+        path: Parquet file of the records that have the types of the schema.
+        names: Names of the source columns.
         record_count: All records of the source, well-formed or not.
         broken: For each record that is not in the file, by number: everything that is wrong with it.
-        is_typed: The columns have the types of the schema already; otherwise they are texts.
         unconverted: Parquet file of the records whose texts are no values of the schema, with all that is wrong with
             each and the values that it has; None if there are none.
         failed: Parquet file of the records that converters failed, with the values that they have; None: none did.
@@ -113,16 +110,10 @@ class SourceRecords:
     record_count: int
     broken: Mapping[int, tuple[FieldError, ...]]
     find_originals: Callable[[Iterable[int]], Iterator[OriginalRecord]]
-    is_typed: bool = False
     unconverted: Path | None = None
     failed: Path | None = None
     split: Split = _split_nothing
     ignored: Mapping[str, int] = field(default_factory=dict)
-
-
-def physical_name(index: int) -> str:
-    """Name the column of the records file that holds source column `index`."""
-    return f"c{index}"
 
 
 def value_name(index: int) -> str:

@@ -10,9 +10,11 @@ Source: ODF ReadStep "dateFormat", "timestampFormat"; spec/ingest.md ING-16.
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from itertools import count
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from odf_protocol.errors import UnsupportedError
 
@@ -48,31 +50,29 @@ class TimePattern:
     form: str
     groups: tuple[str, ...]
 
-    def matches(self, text: str) -> str:
-        """Write SQL that says whether the SQL text `text` has the pattern's form."""
-        return f"{text} RLIKE {self._whole}"
+    def rewrite(self, texts: pa.Array) -> pa.Array:
+        """Give texts in the form of RFC 3339; null where one has not the pattern's form."""
+        # RE2 finds named groups only; a dollar sign means the end of the text there, also before a line end.
+        numbers = count()
+        named = re.sub(r"\((?!\?)", lambda _: f"(?P<g{next(numbers)}>", self.form)
+        found = pc.extract_regex(texts, f"^(?s:{named})$")
 
-    @property
-    def _whole(self) -> str:
-        return _literal(rf"^(?:{self.form})\z")
+        def part(name: str, digits: int) -> pa.Array:
+            return pc.ascii_lpad(found.field(self.groups.index(name)), digits, "0")
 
-    def rewrite(self, text: str) -> str:
-        """Write SQL that gives the SQL text `text` in the form of RFC 3339; null if it has not the pattern's form."""
-
-        def part(name: str) -> str:
-            return f"regexp_extract({text}, {self._whole}, {self.groups.index(name) + 1})"
-
-        year = f"lpad({part('year')}, 4, '0')" if "year" in self.groups else _of_two_digits(part("short year"))
-        pieces = [year, "'-'", f"lpad({part('month')}, 2, '0')", "'-'", f"lpad({part('day')}, 2, '0')"]
+        year = part("year", 4) if "year" in self.groups else _of_two_digits(part("short year", 2))
+        pieces: list[Any] = [year, "-", part("month", 2), "-", part("day", 2)]
         if "hour" in self.groups:
-            pieces += ["'T'", f"lpad({part('hour')}, 2, '0')"]
+            pieces += ["T", part("hour", 2)]
             for name in ("minute", "second"):
-                pieces += ["':'", f"lpad({part(name)}, 2, '0')" if name in self.groups else "'00'"]
+                pieces += [":", part(name, 2) if name in self.groups else "00"]
             if _FRACTION in self.groups:
-                pieces += ["'.'", part(_FRACTION)]
+                pieces += [".", part(_FRACTION, 1)]
             if _ZONE in self.groups:
-                pieces.append(rf"regexp_replace({part(_ZONE)}, r'([0-9]{{2}})([0-9]{{2}})$', '$1:$2')")
-        return f"CASE WHEN {self.matches(text)} THEN concat({', '.join(pieces)}) END"
+                zone = part(_ZONE, 1)
+                pieces.append(pc.replace_substring_regex(zone, r"([0-9]{2})([0-9]{2})$", r"\1:\2"))
+        written = pc.binary_join_element_wise(*pieces, "")
+        return pc.if_else(found.is_valid(), written, pa.scalar(None, pa.string()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,11 @@ class TimePatterns:
     date: TimePattern | None = None
     timestamp: TimePattern | None = None
 
-    def as_plain(self, target: pa.Schema) -> pa.Schema | None:
-        """Give the schema that texts in plain form are converted to; None where a column has a form of its own."""
-        types = pa.types
-        own = any(
-            (types.is_date(kind) and self.date is not None) or (types.is_timestamp(kind) and self.timestamp is not None)
-            for kind in target.types
-        )
-        return None if own else target
+    def of(self, kind: pa.DataType) -> TimePattern | None:
+        """Return the pattern of values of a type; None: they have none of their own."""
+        if pa.types.is_date(kind):
+            return self.date
+        return self.timestamp if pa.types.is_timestamp(kind) else None
 
 
 def parse_pattern(text: str | None, *, has_time: bool) -> TimePattern | None:
@@ -156,11 +153,7 @@ def _is_number(piece: str) -> bool:
     return piece.startswith("%") and piece[1:] in {*_NUMBERS, "y", _FRACTION}
 
 
-def _of_two_digits(year: str) -> str:
+def _of_two_digits(years: pa.Array) -> pa.Array:
     """As POSIX reads `%y`: 69 to 99 are of the last century."""
-    return f"concat(CASE WHEN {year} >= '69' THEN '19' ELSE '20' END, {year})"
-
-
-def _literal(form: str) -> str:
-    escaped = form.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    century = pc.if_else(pc.greater_equal(years, "69"), "19", "20")
+    return pc.binary_join_element_wise(century, years, "")

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import IO, Any, BinaryIO, Final
 
-from odf_engines.ingest.json_members import BrokenJsonError
 from odf_engines.ingest.json_records import GEOMETRY, parse_feature
 from odf_engines.ingest.shapefile_features import open_shapes
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError
+from odf_engines.records.json_members import BrokenJsonError
 from odf_engines.sampling.plans import ReadPlan, Texts
 
 _WHOLE_DIGITS: Final = 18  # what 64 bits hold

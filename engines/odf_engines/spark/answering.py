@@ -42,8 +42,8 @@ from odf_engines.spark.connection import connect_spark
 
 OPERATIONS = {
     "check": "odf_engines.spark.check.run",
-    "convert": "odf_engines.spark.ingest.pipeline.run_conversion",
     "ingest": "odf_engines.spark.ingest.pipeline.run",
+    "preprocess": "odf_engines.spark.preprocess.run",
     "query": "odf_engines.spark.query.run",
     "transform": "odf_engines.spark.transform.run",
 }

@@ -21,9 +21,9 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from odf_engines import ingest, spark
+from odf_engines import spark
 from odf_engines.cluster import Cluster
 from odf_engines.contract import Limits, TransformRequest, TransformResponse
 from odf_engines.engine import EngineSession, MachineNeed, Offer
@@ -37,15 +37,7 @@ from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.spark.launch import SECRET, SETTINGS, SHORT_LIVED
 from odf_engines.spark.runtime import engine_digest, find_runtime, spark_guest
 from odf_engines.user_cache import user_cache
-from odf_protocol.events import AddPushSource, MergeStrategy, SetPollingSource
 from odf_protocol.multihash import Multihash
-from odf_protocol.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from odf_protocol.manifest.errors import At
-
 
 LARGE_STEP_ROWS: Final = 5_000_000  # measured: a first step takes as long with either compiler, a second one half
 
@@ -165,7 +157,7 @@ class SparkEngine:
     """
 
     name = "spark"
-    offers = frozenset({Offer.TRANSFORM, Offer.INGEST, Offer.QUERY})
+    offers = frozenset({Offer.TRANSFORM, Offer.PREPROCESS, Offer.QUERY})
     is_stepwise = False
 
     def __init__(
@@ -233,26 +225,3 @@ class SparkEngine:
             return [MachineNeed(what="Java", is_there=False, found=str(error), mend=mend)]
         found = f"{answer.stderr.splitlines()[0]} ({java})"
         return [MachineNeed(what="Java", is_there=True, found=found, mend=mend)]
-
-    def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int, columns: "Sequence[pa.Field]") -> bool:
-        """See ``IngestEngine``."""
-        return ingest.state.fits_state(path, merge, next_offset, columns)
-
-    def check_source(
-        self,
-        source: SetPollingSource | AddPushSource,
-        vocabulary: Vocabulary,
-        at: "At",
-        *,
-        has_converters: bool = False,
-    ) -> None:
-        """See ``IngestEngine``."""
-        ingest.declared.check_source(source, vocabulary, at, preprocessed_by=self.name, has_converters=has_converters)
-
-    def takes(self, merge: MergeStrategy) -> bool:  # noqa: ARG002 - whatever it is
-        """See ``IngestEngine``: any."""
-        return True
-
-    def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
-        """See ``IngestEngine``; needs memory for the state and one slice, and no Spark."""
-        ingest.state.rebuild_state(slices, merge, vocabulary, target)

@@ -31,8 +31,8 @@ from odf_engines.spark.fixed_order import (
     unspilled,
 )
 from odf_engines.spark.gate.statement import invalid_query
-from odf_engines.spark.ingest.handover import Handover
-from odf_engines.spark.ingest.preprocess import run_query
+from odf_engines.spark.handover import Handover
+from odf_engines.spark.preprocess import run_query
 from odf_engines.spark.relations import one_after_another
 from odf_engines.spark.slices import check_footers
 from odf_protocol.errors import UnsupportedError

@@ -33,7 +33,6 @@ from odf_engines.validation.guarded_check import (
     check_whole,
 )
 from odf_engines.validation.plug_ins import make_validator
-from odf_engines.validation.predicate import VERDICT
 
 
 class FailedValidatorError(Exception):
@@ -85,11 +84,6 @@ class ValidatedRows:
     iter_bad: Callable[[], Iterator[tuple[int, tuple[FieldError, ...]]]]
     iter_warned: Callable[[], Iterator[tuple[int, tuple[FieldError, ...]]]]
     row_count: int = 0
-
-
-def verdict_name(call: int) -> str:
-    """Name the column of the file with what the condition at this position of the declaration says of each row."""
-    return f"verdict{call}"
 
 
 def validate(
@@ -239,26 +233,20 @@ class _Run:
 
     def _needed(self, calls: Iterable[int]) -> list[str]:
         """List the columns of the file that some validators read."""
-        return list(dict.fromkeys(self._place(call, name) for call in calls for name in self._column_names(call)))
+        return list(dict.fromkeys(self._place(name) for call in calls for name in self._column_names(call)))
 
     def _column_names(self, call: int) -> tuple[str, ...]:
         return self._validators[call].column_names
 
-    def _place(self, call: int, name: str) -> str:
-        return verdict_name(call) if name == VERDICT and self._is_predicate(call) else value_name(self._index(name))
-
-    def _is_predicate(self, call: int) -> bool:
-        return verdict_name(call) in self._names
-
-    def _index(self, name: str) -> int:
-        return int(self._rows.schema.get_field_index(name))
+    def _place(self, name: str) -> str:
+        return value_name(self._rows.schema.get_field_index(name))
 
     def _table(self, call: int, batch: pa.RecordBatch) -> pa.Table:
         """Take the columns that a validator reads, in the types of the schema."""
         names, arrays = [], []
         for name in dict.fromkeys(self._column_names(call)):
-            place = self._place(call, name)
-            kind = pa.bool_() if place == verdict_name(call) else self._rows.schema.field(name).type
+            place = self._place(name)
+            kind = self._rows.schema.field(name).type
             if place in self._names:
                 array = from_carrier(from_carrier(batch.column(place), carrier_of(kind)), kind)
             else:

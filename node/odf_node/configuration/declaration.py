@@ -218,16 +218,18 @@ QUERY_ENGINE: Final = "datafusion"
 """Answers queries that name no engine, in its own SQL: a default that is no setting (QUERY-7)."""
 
 
+INGEST_ENGINE: Final = "arrow"
+SLOW_ENGINE: Final = "spark"
+"""Kept warm by the daemon, and the one that clusters run; settings of before name it as the one that ingests."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
     """Which engine does what no manifest says, and how much at once, for the daemon and for every command."""
 
-    ingest: str = _setting("spark", "reads and merges what roots ingest; the daemon keeps it warm", reloads=False)
+    ingest: str = _setting(INGEST_ENGINE, "reads, converts and merges what roots ingest", reloads=False)
     ingest_first: str = _setting(
-        "arrow",
-        "is asked before that one where an ingest has no query, and takes plain records; empty: none",
-        reloads=False,
-        may_be_empty=True,
+        "arrow", "empty: where a cluster is set, it merges what roots ingest", reloads=False, may_be_empty=True
     )
     step_rows: int = _setting(
         20_000_000, "rows of an input that one step of a derivative reads at most (PLAN-13)", reloads=False, lowest=1

@@ -12,6 +12,7 @@ from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.kept_session import END_S
 from odf_node.adapters.warm_engines import Keeper
 from odf_node.composition import Node
+from odf_node.configuration.declaration import SLOW_ENGINE
 from odf_node.daemon.background_notices import BackgroundNotices
 from odf_node.daemon.background_rebuild import BackgroundRebuild
 from odf_node.daemon.background_renewal import BackgroundRenewal
@@ -98,7 +99,7 @@ async def _stop_engines_late(node: Node, stop: asyncio.Event, grace_s: float) ->
 def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threading.Thread]:
     """Keep one engine for the commands of this home (DAEMON-19): started by the first that needs it, then warm."""
     keeper = Keeper(
-        KeeperPlace(node.home.engines, node.engine_roles.ingest),
+        KeeperPlace(node.home.engines, SLOW_ENGINE),
         EngineWorkspace(node.home.engines),
         build_of_program(),
         KEPT_IDLE_S,

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryRequest, QueryResponse
 from odf_engines.engine import (
@@ -24,11 +24,11 @@ from odf_engines.engine import (
     QuerySession,
     TellsProgress,
 )
-from odf_engines.errors import EngineMissingError, UnsuitableSourceError
+from odf_engines.errors import EngineMissingError
 from odf_engines.reading.files import read_table
 from odf_engines.registry import engines_offering, find_preprocess_engine, get_ingest_engine
 from odf_engines.stage_figures import MOST_SAMPLE_ROWS, IngestStage, SampledStage, StageClock, merge_stages
-from odf_node.configuration.declaration import QUERY_ENGINE, Engines
+from odf_node.configuration.declaration import INGEST_ENGINE, QUERY_ENGINE, SLOW_ENGINE, Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.engines.finding import choose_build, get_engine_here, is_installed
@@ -41,8 +41,6 @@ from odf_protocol.events import AddPushSource, SetPollingSource, TransformSql
 from odf_protocol.multihash import Multihash
 
 _NOT_CONVERTED: Final = "not-converted.parquet"
-
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(slots=True)
@@ -104,14 +102,14 @@ class EngineHost:
         return get_engine_here(name, self.shelf)
 
     def get_ingest_engine(self) -> IngestEngine:
-        """Return the engine that ingests, or where it is not here the one that is asked before it (ENGINE-25).
+        """Return the engine that ingests.
 
         Raises:
             EngineMissingError: It is not installed here, or does not ingest.
         """
-        first = self.roles.ingest_first
-        is_alone = not is_installed(self.roles.ingest) and is_installed(first)
-        return get_ingest_engine(first if is_alone else self.roles.ingest)
+        # Settings of before may name Spark, which merges on a cluster alone.
+        is_of_before = self.roles.ingest.lower() == SLOW_ENGINE
+        return get_ingest_engine(INGEST_ENGINE if is_of_before else self.roles.ingest)
 
     def require_ingest(self, source: SetPollingSource | AddPushSource) -> None:
         """Make sure, before anything is fetched, that engines for what a source declares are here.
@@ -121,9 +119,7 @@ class EngineHost:
         """
         if source.preprocess is not None:
             self.find_preprocess_engine(source.preprocess)
-        if not self.get_ingest_engine().takes(source.merge):
-            kind = type(source.merge).__name__.removeprefix("MergeStrategy")
-            self._get_usual_ingest(f"merge strategy '{kind}' is for another engine")
+        self.get_ingest_engine()
 
     def find_preprocess_engine(self, transform: TransformSql) -> str:
         """Return the engine that runs a preprocess step.
@@ -131,65 +127,52 @@ class EngineHost:
         Raises:
             EngineMissingError: The one that it names is not here, or runs none.
         """
-        return find_preprocess_engine(transform.engine, self.roles.ingest)
+        return find_preprocess_engine(transform.engine)
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
-        """Ingest with the engine that is asked first, where it takes the source, else with the one that takes any.
-
-        A query for another engine runs there, between conversion and merge (ING-7).
+        """Ingest a source; its query, if it has one, runs on the engine that it names, behind conversion (ING-7).
 
         Raises:
             InvalidSourceError, InvalidQueryError, EngineError: As ``IngestSession.ingest``.
         """
         query = request.preprocess
         if query is None:
-            return self._ask_to_ingest(lambda session: session.ingest(request))
+            return self._ingest_session().ingest(request)
         engine = self.find_preprocess_engine(query)
-        if engine.lower() == self.roles.ingest.lower():
-            return self.publishing_session(engine).ingest(request)
         read = self.convert(request)
         # The engine that gave them is asked again.
         kept = None if read.quarantine is None else Path(shutil.move(read.quarantine, self.workspace / _NOT_CONVERTED))
         clock = StageClock()
         with clock.measuring_alone(IngestStage.PREPROCESS, engine.lower()) as sums:
-            made = self.own_session(engine).preprocess(query, read.rows)
+            made = self.publishing_session(engine).preprocess(query, read.rows)
             sums.count(rows_out=made.rows)
         samples = dict(read.samples)
         if request.has_samples:
             samples[SampledStage.QUERIED] = read_table(made.result_path, most=MOST_SAMPLE_ROWS)
         read = replace(read, rows=made.result_path, quarantine=kept, samples={})
         prepared = replace(request, converters=(), has_samples=False, prepared=read)
-        response = self._ask_to_ingest(lambda session: session.ingest(prepared))
+        response = self._ingest_session().ingest(prepared)
         stages = merge_stages((*read.stages, *clock.figures, *response.statistics.stages))
         return replace(response, statistics=replace(response.statistics, stages=stages), samples=samples)
 
     def convert(self, request: IngestRequest) -> PreparedRows:
-        """Read and convert a source, and do no more, with the engine that ``ingest`` would ask.
+        """Read and convert a source, and do no more.
 
         Raises:
             InvalidSourceError, EngineError: As ``IngestSession.convert``.
         """
-        return self._ask_to_ingest(lambda session: session.convert(request))
+        return self._ingest_session().convert(request)
 
-    def _ask_to_ingest(self, ask: Callable[[IngestSession], _Answer]) -> _Answer:
-        cause = ""
-        if self.roles.ingest_first:
-            try:
-                return ask(self._first_session(self.roles.ingest_first))
-            except UnsuitableSourceError as error:
-                cause = str(error)  # nothing was written
-        return ask(self.publishing_session(self._get_usual_ingest(cause).name))
+    def _ingest_session(self) -> IngestSession:
+        """Return the session that ingests: on the cluster, where there is one and the settings want it (CLUSTER-1)."""
+        if find_cluster(self.roles) is not None and not self.roles.ingest_first:
+            return self.publishing_session(SLOW_ENGINE)
+        return self._quick_session(self.get_ingest_engine().name)
 
-    def _get_usual_ingest(self, cause: str) -> IngestEngine:
-        try:
-            return get_ingest_engine(self.roles.ingest)
-        except EngineMissingError as error:
-            raise error.because(cause) from None
-
-    def _first_session(self, name: str) -> IngestSession:
+    def _quick_session(self, name: str) -> IngestSession:
         """Return the session of an engine that starts at once, so that none is kept warm for it."""
         if name not in self._own:
-            self._own[name] = self._stack.enter_context(self._open(get_ingest_engine(name).name))
+            self._own[name] = self._stack.enter_context(self._open(name))
         return self._own[name]
 
     def query(self, request: QueryRequest, name: str | None = None) -> tuple[str, QueryResponse]:

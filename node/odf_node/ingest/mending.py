@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from odf_engines import host
 from odf_engines.contract import QueryRequest, QueryTable
-from odf_engines.ingest.json_members import BrokenJsonError
 from odf_engines.ingest.json_records import parse_object
 from odf_engines.ingest.source_schema import find_declared
+from odf_engines.records.json_members import BrokenJsonError
 from odf_node.datasets.quarantined_rows import KeptRow
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError

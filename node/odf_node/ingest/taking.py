@@ -292,8 +292,7 @@ class BatchTaker:
                 report = replace(report, record=updated)
                 if new_data is not None:
                     rows_of_engines = EngineRows(self.store, self.objects, self.engines.rows)
-                    roles = self.engines.roles
-                    rows_of_engines.adopt(new_data.physical_hash, *filter(None, (roles.ingest_first, roles.ingest)))
+                    rows_of_engines.adopt(new_data.physical_hash, self.engines.roles.ingest)
                 if merge_state is not None and superseded not in {None, merge_state}:
                     self.objects.delete_later([superseded])
             self.objects.delete_later(settled)

@@ -28,7 +28,7 @@ from pyspark.sql.functions import col, expr
 from odf_engines.ingest.columns import APPEND, CORRECT_FROM, CORRECT_TO, OP, ORD, RETRACT, Columns
 from odf_engines.ingest.unread_keys import NO_KEYS, UnreadKeys
 from odf_engines.records.source_records import value_name
-from odf_engines.spark.ingest.handover import Handover
+from odf_engines.spark.handover import Handover
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     MergeStrategy,

@@ -1,4 +1,4 @@
-"""Rows that conversion or a merge refused, out of Spark's data frames.
+"""Rows that a merge refused, out of Spark's data frames.
 
 Source: spec/ingest.md ING-6.
 """
@@ -13,18 +13,11 @@ from odf_engines.ingest.quarantined_rows import (
     BadRows,
     QuarantinedRow,
     iter_batches,
-    rows_of_errors,
 )
 from odf_engines.records.carriers import quoted
-from odf_engines.records.source_records import ERRORS, RECORD, FieldError, value_name
-from odf_engines.spark.ingest.handover import Handover
+from odf_engines.records.source_records import FieldError, value_name
+from odf_engines.spark.handover import Handover
 from odf_engines.spark.ingest.merge import Refusal
-
-
-def iter_unconverted(converted: Any, handover: Handover) -> BadRows:
-    """Give the records whose values did not convert, by number."""
-    rows = converted.where(f"{ERRORS} IS NOT NULL").select(RECORD, ERRORS).orderBy(RECORD)
-    return rows_of_errors(handover.iter_batches(rows, "unconverted"))
 
 
 def iter_refused(refusal: Refusal, columns: Columns, handover: Handover, name: str, *, are_records: bool) -> BadRows:

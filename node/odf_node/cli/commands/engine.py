@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 from odf_node import derive, engines
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_actions, add_output_format
+from odf_node.configuration.declaration import INGEST_ENGINE, SLOW_ENGINE
 from odf_node.engine_workspace import EngineWorkspace
+from odf_node.engines.finding import is_installed
 from odf_node.errors import UsageError
 from odf_node.ports.engines import WantedStart
 from odf_node.wording import count_of
@@ -102,7 +104,7 @@ def _inspect(context: Context, arguments: argparse.Namespace) -> int:
 
 def _named_or_usual(context: Context, name: str | None) -> "Engine":
     engines = context.node.engines
-    return engines.get_engine(name) if name else engines.get_ingest_engine()
+    return engines.get_engine(name or (SLOW_ENGINE if is_installed(SLOW_ENGINE) else INGEST_ENGINE))
 
 
 def _add(context: Context, arguments: argparse.Namespace) -> int:
