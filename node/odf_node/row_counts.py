@@ -6,7 +6,7 @@ Source: clause ING-46 in ``spec/ingest.md``; ODF OperationType.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from odf_engines.contract import IngestResponse
 from odf_node.wording import count_of
@@ -66,6 +66,17 @@ class RowCounts:
             ignored=response.ignored_fields,
         )
 
+    @classmethod
+    def of_json(cls, plain: Mapping[str, Any]) -> Self:
+        """Read what ``to_json`` gave."""
+        numbers = {name: plain[f"{name}Rows"] for name in (*CHANGES, "quarantined", "kept")}
+        return cls(
+            **numbers,
+            left_out=plain["leftOutRows"],
+            ignored=plain["ignoredFields"],
+            unread=tuple(plain["unreadFiles"]),
+        )
+
     def plus(self, later: Self) -> Self:
         """Add those of the next batch."""
         unchanged = None if self.unchanged is None or later.unchanged is None else self.unchanged + later.unchanged
@@ -87,7 +98,7 @@ class RowCounts:
 
     def _iter_parts(self, verb: str) -> Iterator[str]:
         is_first = True
-        for name in _CHANGES:
+        for name in CHANGES:
             number = getattr(self, name)
             if number:
                 yield f"{count_of(number, 'row')} {verb}{name}" if is_first else f"{number:,} {name}"
@@ -128,7 +139,7 @@ class RowCounts:
         }
 
 
-_CHANGES: Final = ("added", "corrected", "retracted", "unchanged")
+CHANGES: Final = ("added", "corrected", "retracted", "unchanged")
 _SHOWN_CHARACTERS: Final = 80  # guess: of a name that somebody else chose
 _MOST_UNREAD: Final = 100  # guess: as many names as of fields that are ignored
 _SHOWN_FIELDS: Final = 10  # guess: as many as a line of a terminal or two have room for

@@ -2,6 +2,7 @@
 
 from odf_engines.stage_figures import StageFigures
 from odf_node.records.ingests import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS
+from odf_node.row_counts import RowCounts
 from odf_node.store import MetadataStore
 from support.store_values import creation, dataset_id, growth
 
@@ -15,6 +16,28 @@ def test_figures_of_a_block_are_kept(store: MetadataStore) -> None:
     store.note_stages(dataset_id(), 0, [READ, CSV])
     assert store.find_stages(dataset_id(), 0) == (READ, CSV)
     assert store.find_stages(dataset_id(), 1) == ()
+
+
+def test_what_became_of_rows_is_kept_beside_a_block(store: MetadataStore) -> None:
+    store.commit(creation())
+    counts = RowCounts(added=3, corrected=1, quarantined=2, ignored={"unit": 3}, unread=("b.csv",)).to_json()
+    store.note_stages(dataset_id(), 0, [READ], counts)
+    store.note_stages(dataset_id(), None, [READ], RowCounts(added=99).to_json())
+    assert store.find_stages(dataset_id(), 0) == (READ,)
+    assert store.find_row_counts(dataset_id(), 0) == counts
+    assert store.find_row_counts(dataset_id(), 1) is None
+    ((_, newest),) = store.list_newest_row_counts()
+    assert RowCounts.of_json(newest).to_json() == counts
+
+
+def test_figures_of_a_home_of_before_are_those_of_stages_alone(store: MetadataStore) -> None:
+    store.commit(creation())
+    store.note_stages(dataset_id(), 0, [READ])
+    with store._database.writing() as connection:
+        connection.execute("""UPDATE ingest_stages SET figures = '[["read", "", 0, 0.5, 10, 9, 1]]'""")
+    assert [each.rows_in for each in store.find_stages(dataset_id(), 0)] == [10]
+    assert store.find_row_counts(dataset_id(), 0) is None
+    assert store.list_newest_row_counts() == []
 
 
 def test_figures_are_summed_over_batches_with_and_without_a_block(store: MetadataStore) -> None:

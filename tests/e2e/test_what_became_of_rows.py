@@ -1,10 +1,13 @@
 """Every row of an ingest is counted by what became of it (ING-46), and what a snapshot lacks is asked for (ING-47)."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from odf_node.composition import open_node
+from odf_node.daemon.gauges import make_metrics
 from support.command_line import run_command
 
 pytestmark = pytest.mark.usefixtures("light_engines")
@@ -50,6 +53,19 @@ def home(tmp_path: Path) -> Path:
     done = run_command(home, "ingest", "prices", write_list(tmp_path / "first.csv", range(10)))
     assert done.stdout.startswith("prices: 10 rows added, block ")
     return home
+
+
+def test_log_and_metrics_say_what_became_of_rows(home: Path, tmp_path: Path) -> None:
+    path = write_list(tmp_path / "second.csv", range(2, 12), i3="99", i11="x")
+    run_command(home, "ingest", "prices", path)
+    (newest,) = map(json.loads, run_command(home, "log", "prices", "-n", "1", "-o", "json").stdout.splitlines())
+    assert [newest["rows"][name] for name in COUNTS] == [1, 1, 2, 7, 1]
+    told = run_command(home, "log", "prices", "-n", "1", "-o", "oneline").stdout
+    assert "1 row added, 1 corrected, 2 retracted, 7 unchanged, 1 quarantined" in " ".join(told.split())
+    with closing(open_node(home)) as node:
+        figures = make_metrics(node).render()
+    for rows, count in (("added", 1), ("corrected", 1), ("retracted", 2), ("unchanged", 7), ("quarantined", 1)):
+        assert f'odf_node_ingest_rows{{dataset="prices",rows="{rows}"}} {count}' in figures
 
 
 def test_ingest_and_its_dry_run_say_the_same_of_each_row(home: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from odf_node.derive.step_log import StepLog, StoredStep
 from odf_node.metrics import Labels, Metrics
 from odf_node.records.datasets import Origin
 from odf_node.records.ingests import StageTotal
+from odf_node.row_counts import CHANGES
 from odf_node.store import MetadataStore
 from odf_node.upkeep.scrubbing import read_scrub_state
 from odf_protocol.did import DatasetId
@@ -62,6 +63,7 @@ def make_metrics(node: Node) -> Metrics:
     metrics.add_gauge("open_descriptors", "Open files and connections of the daemon.", open_descriptors)
     add_step_figures(metrics, node.store)
     add_stage_figures(metrics, node.store)
+    add_ingest_figures(metrics, node.store)
     add_observer_figures(metrics, lambda: node.observer.counts)
     return metrics
 
@@ -147,6 +149,25 @@ def add_stage_figures(metrics: Metrics, store: MetadataStore) -> None:
         ):
             wanted = _filtered(read, is_wanted)
             metrics.add_family(f"ingest_{kind}_{name}_total", meaning, wanted, kind="counter")
+
+
+def add_ingest_figures(metrics: Metrics, store: MetadataStore) -> None:
+    """Add what became of the rows of the newest ingest of each root, whichever command it ran in (ING-46)."""
+
+    def rows() -> dict[Labels, float]:
+        try:
+            newest = store.list_newest_row_counts()
+        except OdfError:
+            return {}
+        return {
+            (("dataset", name), ("rows", what)): counts[f"{what}Rows"]
+            for name, counts in newest
+            for what in (*CHANGES, "quarantined")
+            if counts[f"{what}Rows"] is not None
+        }
+
+    meaning = "Rows of the newest ingest of each dataset that made a block, by what became of them."
+    metrics.add_family("ingest_rows", meaning, rows)
 
 
 def _labels(total: StageTotal) -> Labels:

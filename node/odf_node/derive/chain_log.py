@@ -11,6 +11,7 @@ from odf_node.derive.query_history import QuerySpan, list_queries
 from odf_node.derive.step_log import FiguresBasis, StepLog, basis_of, describe_step
 from odf_node.ports.objects import StoredObjects
 from odf_node.records.datasets import DatasetRecord, StoredBlock
+from odf_node.row_counts import RowCounts
 from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol.block import Block, decode_block
@@ -33,6 +34,7 @@ class LoggedBlock:
         statistics: Of a step, what it did, as its replay record says (REPLAY-13).
         basis: Who says so (REPLAY-15).
         stages: Of an ingest of this node, what took how long; empty where that is not kept (STAGE-4).
+        row_counts: Of an ingest of this node, what became of its rows; None where that is not kept.
     """
 
     block: Block
@@ -42,11 +44,22 @@ class LoggedBlock:
     statistics: StepStatistics | None = None
     basis: FiguresBasis = FiguresBasis.COUNTED
     stages: tuple[StageFigures, ...] = ()
+    row_counts: RowCounts | None = None
 
     @property
     def did(self) -> str:
         """What a step did and who says so, or what an ingest did, shortly; empty where nobody says."""
-        return describe_ingest(self.stages) if self.statistics is None else describe_step(self.statistics, self.basis)
+        if self.statistics is not None:
+            return describe_step(self.statistics, self.basis)
+        return "; ".join(filter(None, (self.became, describe_ingest(self.stages))))
+
+    @property
+    def became(self) -> str:
+        """What became of the rows of an ingest: "1 row added, 2 quarantined"; empty where that is not kept."""
+        if self.row_counts is None:
+            return ""
+        bad = self.row_counts.quarantined
+        return f"{self.row_counts.describe()}, {bad:,} quarantined" if bad else self.row_counts.describe()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +82,10 @@ class ChainLog:
             query = describe_query(block, queries)
             is_ingest = isinstance(block.event, AddData)
             stages = self.store.find_stages(record.id, block.sequence_number) if is_ingest else ()
+            kept = self.store.find_row_counts(record.id, block.sequence_number) if is_ingest else None
+            counts = None if kept is None else RowCounts.of_json(kept)
             is_signed = stored.signature is not None
-            yield LoggedBlock(block, is_signed, query, lacks_files, figures, basis_of(record), stages)
+            yield LoggedBlock(block, is_signed, query, lacks_files, figures, basis_of(record), stages, counts)
 
     def _iter_down(self, record: DatasetRecord, newest: int | None) -> Iterator[StoredBlock]:
         if newest is None:

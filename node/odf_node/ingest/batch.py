@@ -14,6 +14,7 @@ from odf_node.records.commits import FetchedPlace
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.ingests import IngestKey
 from odf_node.records.quarantine import QuarantineFile, RowId, Settlement
+from odf_node.row_counts import RowCounts
 from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol.dataset_view import DatasetView
@@ -107,12 +108,17 @@ def entry_of(
 
 
 def note_stages(
-    store: MetadataStore, record: DatasetRecord, sequence_number: int | None, stages: Sequence[StageFigures]
+    store: MetadataStore,
+    record: DatasetRecord,
+    sequence_number: int | None,
+    stages: Sequence[StageFigures],
+    row_counts: RowCounts | None = None,
 ) -> None:
-    """Keep figures, beside a block where there is one."""
+    """Keep figures, beside a block where there is one, and what became of the rows of an ingest that did not fail."""
     # Behind the commit, and for people: whoever reads the figures misses one batch, and nothing else does.
     with suppress(OdfError):
-        store.note_stages(record.id, sequence_number, stages)
+        plain = None if row_counts is None else row_counts.to_json()
+        store.note_stages(record.id, sequence_number, stages, plain)
 
 
 @contextmanager

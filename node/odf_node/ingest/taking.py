@@ -142,9 +142,8 @@ class BatchTaker:
         report = replace(report, stages=batch.figures_with(response))
         run.stages, run.rows = report.stages, report.new_rows
         run.written = None if report.up_to_date else version_of(report.record, columns_of_schema(response.schema))
-        note_stages(
-            self.store, record, None if report.up_to_date else report.record.head.sequence_number, report.stages
-        )
+        number = None if report.up_to_date else report.record.head.sequence_number
+        note_stages(self.store, record, number, report.stages, report.counts)
         if not batch.resent_from:
             # Behind the commit: a kill between them leaves the comparison with the batch before, and nothing else.
             self.store.put_batch_size(record.id, root.push_source, response.statistics.rows_in)

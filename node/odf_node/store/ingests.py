@@ -2,8 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
 
 from odf_engines.stage_figures import StageFigures, merge_stages
 from odf_node.records.ingests import (
@@ -164,15 +164,25 @@ _FIGURES = ("stage", "plug_in", "position", "seconds", "rows_in", "rows_out", "b
 class StageTables(StoreTables):
     """Figures of ingests by stage and plug-in."""
 
-    def note_stages(self, dataset_id: DatasetId, sequence_number: int | None, stages: Sequence[StageFigures]) -> None:
-        """Add figures of a batch to the sums, and keep them beside its block, None where it made none."""
+    def note_stages(
+        self,
+        dataset_id: DatasetId,
+        sequence_number: int | None,
+        stages: Sequence[StageFigures],
+        row_counts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add figures of a batch to the sums, and keep them beside its block, None where it made none.
+
+        ``row_counts`` says what became of its rows, as plain values (ING-46).
+        """
         with self._database.writing() as connection:
             for each in merge_stages(stages, by_position=False):
                 _add(connection, each)
             if sequence_number is None:
                 return
             key = get_dataset_key(connection, dataset_id)
-            plain = json.dumps([[getattr(each, name) for name in _FIGURES] for each in stages])
+            figures = [[getattr(each, name) for name in _FIGURES] for each in stages]
+            plain = json.dumps({"stages": figures, "rows": row_counts})
             connection.execute(
                 "INSERT OR REPLACE INTO ingest_stages (dataset, sequence_number, figures) VALUES (?, ?, ?)",
                 (key, sequence_number, plain),
@@ -186,20 +196,43 @@ class StageTables(StoreTables):
 
     def find_stages(self, dataset_id: DatasetId, sequence_number: int) -> tuple[StageFigures, ...]:
         """Return the figures of the ingest that made a block; empty where they are not kept."""
+        kept = self._find_figures(dataset_id, sequence_number)
+        return tuple(StageFigures(**dict(zip(_FIGURES, each, strict=True))) for each in kept["stages"])
+
+    def find_row_counts(self, dataset_id: DatasetId, sequence_number: int) -> dict[str, Any] | None:
+        """Return what became of the rows of the ingest that made a block; None where that is not kept."""
+        return cast("dict[str, Any] | None", self._find_figures(dataset_id, sequence_number)["rows"])
+
+    def list_newest_row_counts(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return, by name of the dataset, what became of the rows of the newest ingest that made a block."""
+        statement = (
+            "SELECT d.name, s.figures FROM ingest_stages s JOIN datasets d ON d.key = s.dataset WHERE s.sequence_number"
+            " = (SELECT max(sequence_number) FROM ingest_stages WHERE dataset = d.key) ORDER BY d.name"
+        )
+        found = self._list(lambda row: (row[0], _read_figures(row)["rows"]), statement)
+        return [(name, counts) for name, counts in found if counts is not None]
+
+    def _find_figures(self, dataset_id: DatasetId, sequence_number: int) -> dict[str, Any]:
         kept = self._find(
-            lambda row: json.loads(row[0]),
+            _read_figures,
             "SELECT s.figures FROM ingest_stages s JOIN datasets d ON d.key = s.dataset"
             " WHERE d.id = ? AND s.sequence_number = ?",
             dataset_id.to_bytes(),
             sequence_number,
         )
-        return tuple(StageFigures(**dict(zip(_FIGURES, each, strict=True))) for each in kept or ())
+        return {"stages": [], "rows": None} if kept is None else kept
 
     def list_stage_totals(self) -> list[StageTotal]:
         """Return the sums, by stage and plug-in."""
         names = ("stage", "plug_in", "batches", "seconds", "rows_in", "rows_out", "bad_rows")
         statement = f"SELECT {', '.join(names)} FROM stage_totals ORDER BY stage, plug_in"  # noqa: S608 - constants
         return [*self._list(lambda row: StageTotal(**dict(zip(names, row, strict=True))), statement)]
+
+
+def _read_figures(row: Sequence[Any]) -> dict[str, Any]:
+    """Read the figures of an ingest; homes of before have those of stages alone."""
+    kept = json.loads(row[-1])
+    return {"stages": kept, "rows": None} if isinstance(kept, list) else kept
 
 
 def _add(connection: sqlite3.Connection, figures: StageFigures) -> None:

@@ -52,6 +52,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             if figures is not None:
                 shown |= {"statistics": figures.to_json(), "statisticsAre": str(logged.basis)}
             shown |= {"stages": stages_to_json(logged.stages)} if logged.stages else {}
+            shown |= {} if logged.row_counts is None else {"rows": logged.row_counts.to_json()}
             context.console.json(shown, indent=None)
         elif arguments.output_format == "oneline":
             context.console.line(

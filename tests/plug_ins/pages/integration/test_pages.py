@@ -10,6 +10,7 @@ import pytest
 from odf_node.configuration import Configuration
 from odf_node.http.callers import secret_hash_of
 from odf_node.records.access import AccessToken
+from odf_node.row_counts import RowCounts
 from odf_pages.visits import LASTS_S, MOST_OF_ONE, MOST_SESSIONS, Sessions
 from odf_protocol.events import SetAttachments, SetInfo
 from odf_protocol.events.metadata import AttachmentEmbedded, AttachmentsEmbedded
@@ -209,8 +210,10 @@ async def test_dataset_pages_show_what_it_declares_pages_9(made: SecretiveNode) 
             "own",
         ):
             assert shown in overview.text
+        counts = RowCounts(added=2, corrected=1, quarantined=4).to_json()
+        made.node.store.note_stages(chain.id, 2, [], counts)
         versions = await reader.get("/-/datasets/hidden.data/versions")
-        assert "AddData +3 rows" in versions.text
+        assert "AddData +3 rows: 2 rows added, 1 corrected, 4 quarantined" in versions.text
         assert len([link for link in versions.links if "/versions/" in link]) == len(chain.blocks)
         block = await reader.get("/-/datasets/hidden.data/versions/2")
         assert "kind: AddData" in block.text
