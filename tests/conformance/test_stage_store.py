@@ -18,7 +18,7 @@ def test_figures_of_a_block_are_kept(store: MetadataStore) -> None:
     assert store.find_stages(dataset_id(), 1) == ()
 
 
-def test_what_became_of_rows_is_kept_beside_a_block(store: MetadataStore) -> None:
+def test_what_became_of_rows_is_kept_beside_a_block_stage_6(store: MetadataStore) -> None:
     store.commit(creation())
     counts = RowCounts(added=3, corrected=1, quarantined=2, ignored={"unit": 3}, unread=("b.csv",)).to_json()
     store.note_stages(dataset_id(), 0, [READ], counts)

@@ -55,7 +55,7 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-def test_log_and_metrics_say_what_became_of_rows(home: Path, tmp_path: Path) -> None:
+def test_log_and_metrics_say_what_became_of_rows_stage_6(home: Path, tmp_path: Path) -> None:
     path = write_list(tmp_path / "second.csv", range(2, 12), i3="99", i11="x")
     run_command(home, "ingest", "prices", path)
     (newest,) = map(json.loads, run_command(home, "log", "prices", "-n", "1", "-o", "json").stdout.splitlines())
