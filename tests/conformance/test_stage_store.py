@@ -1,4 +1,4 @@
-"""Metrics of stages in the store of a home (STAGE-4, STAGE-5)."""
+"""Metrics of stages in the store of a home (STAGE-4, STAGE-5, STAGE-6)."""
 
 from odf_engines.stage_figures import StageFigures
 from odf_node.records.ingests import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS

@@ -152,7 +152,7 @@ def add_stage_figures(metrics: Metrics, store: MetadataStore) -> None:
 
 
 def add_ingest_figures(metrics: Metrics, store: MetadataStore) -> None:
-    """Add what became of the rows of the newest ingest of each root, whichever command it ran in (ING-46)."""
+    """Add what became of the rows of the newest ingest of each root, whichever command it ran in (STAGE-6)."""
 
     def rows() -> dict[Labels, float]:
         try:
