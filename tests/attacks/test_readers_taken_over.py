@@ -1,6 +1,7 @@
 """Clauses ROWS-6 and SANDBOX-17: answers of a reader that is in the hands of a file refuse the file, and do no more."""
 
 import io
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,20 +24,33 @@ from support.offers import PeerChain, root_chain
 from support.slice_reader import OwnReader
 
 LIMITS = ReadingLimits(memory_bytes=64 * 1024**2, written_bytes=1024**2)
+
+
+def framed(text: bytes, body: bytes = b"", *, header_bytes: int | None = None, body_bytes: int | None = None) -> bytes:
+    """A message as a liar writes it."""
+    sizes = len(text) if header_bytes is None else header_bytes, len(body) if body_bytes is None else body_bytes
+    return struct.pack(">IQ", *sizes) + text + body
+
+
+PART = framed(b'{"part": true}', bytes(1 << 20))
 ANSWERS = {
-    "no JSON": b"\xff\n",
-    "no object": b"[]\n",
-    "nothing in it": b"{}\n",
-    "a depth that no reader of JSON takes": b"[" * 100_000 + b"\n",
-    "bytes below none": b'{"result": null, "bytes": -1}\n',
-    "more bytes than were asked for": b'{"result": null, "bytes": 1000000000000}\n',
-    "a truth for a count": b'{"result": true, "bytes": true}\n',
-    "a result of another kind": b'{"result": {"rows": "many"}, "bytes": 0}\n',
-    "an error of another kind": b'{"error": 5}\n',
-    "an error without its fields": b'{"error": {"kind": "rejected"}}\n',
-    "parts without end": b'{"part": 1048576}\n' + bytes(1 << 20) + b'{"part": 1048576}\n' + bytes(1 << 20),
-    "a part that is too large": b'{"part": 99999999}\n',
-    "no table": b'{"result": "table", "bytes": 4}\nABCD',
+    "no message": b"\xff" * 100,
+    "no JSON": framed(b"\xff"),
+    "no object": framed(b"[]"),
+    "nothing in it": framed(b"{}"),
+    "a depth that no reader of JSON takes": framed(b"[" * 100_000),
+    "a header beyond bounds": framed(b"{}", header_bytes=2**32 - 1),
+    "a body beyond all numbers": framed(b'{"result": null}', body_bytes=2**64 - 1),
+    "more bytes than were asked for": framed(b'{"result": null}', body_bytes=1_000_000_000_000),
+    "a truth for a count": framed(b'{"result": true}'),
+    "a result of another kind": framed(b'{"result": {"rows": "many"}}'),
+    "an error of another kind": framed(b'{"error": 5}'),
+    "an error without its fields": framed(b'{"error": {"kind": "rejected"}}'),
+    "parts without end": PART + PART,
+    "a part that is too large": framed(b'{"part": true}', body_bytes=99_999_999),
+    "progress without end": framed(b'{"progress": 1}') * 1_000,
+    "progress that is none": framed(b'{"progress": -1}'),
+    "no table": framed(b'{"result": "table"}', b"ABCD"),
 }
 Ask = Callable[[OwnReader, PeerChain, Path], Any]
 QUESTIONS: dict[str, Ask] = {

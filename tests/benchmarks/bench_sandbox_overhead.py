@@ -23,11 +23,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from bench_map_transform import write_input
 
+from odf_engines.confined.process import SandboxedProcess
 from odf_engines.contract import Limits
 from odf_engines.errors import LimitExceededError
 from odf_engines.host.session import HostSession
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Profile, build_command
 from odf_engines.sandbox.resources import usage_of
 from odf_engines.spark.class_data import find_class_data

@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from odf_engines.confined import process as sandbox_process
+from odf_engines.confined.process import SandboxedProcess
+from odf_engines.confined.program import ConfinedProgram
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.sandbox import process as sandbox_process
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.resources import kernel_limits, usage_of
-from support.sandboxes import MIB, PYTHON, run_inside, small_profile
+from support.sandboxes import MIB, PYTHON, receive_line, run_inside, small_profile
 
 WALL_S = 240.0
 
@@ -45,7 +46,7 @@ def start(tmp_path):
 
 def stopped_by(process):
     with pytest.raises(LimitExceededError) as caught:
-        process.receive(WALL_S)
+        receive_line(process, WALL_S)
     assert not process.is_running
     return caught.value
 
@@ -63,7 +64,7 @@ def test_sandbox_that_does_not_begin_says_why(tmp_path, program, shown):
     """SANDBOX-10."""
     with SandboxedProcess(small_profile(tmp_path), program, Limits()) as process:
         with pytest.raises(EngineFailureError) as caught:
-            process.receive(WALL_S)
+            receive_line(process, WALL_S)
         assert shown in caught.value.message
         assert caught.value.message.endswith(shown) or "No such file" in caught.value.message
 
@@ -72,7 +73,7 @@ def test_silence_is_stopped_at_the_wall(start):
     process = start("import time; time.sleep(600)")
     started = time.monotonic()
     with pytest.raises(LimitExceededError) as caught:
-        process.receive(0.5)
+        receive_line(process, 0.5)
     assert caught.value.limit == "wall_s"
     assert time.monotonic() - started < 240
     assert not process.is_running
@@ -81,7 +82,7 @@ def test_silence_is_stopped_at_the_wall(start):
 def test_endless_answer_is_stopped(start):
     process = start("import sys\nwhile True: sys.stdout.write('x' * 65536)")
     with pytest.raises(EngineFailureError, match="4194304 bytes"):
-        process.receive(WALL_S)
+        ConfinedProgram(process).ask("any", {}, wall_s=WALL_S)
     assert not process.is_running
 
 
@@ -89,14 +90,14 @@ def test_endless_log_is_cut(start):
     process = start(
         "import sys\nfor n in range(300): sys.stderr.write('x' * 65536)\nprint('done', flush=True)\ninput()"
     )
-    assert process.receive(WALL_S) == b"done"
+    assert receive_line(process, WALL_S) == b"done"
     assert len(process.log) <= 3 * 64 * 1024
 
 
 def test_end_of_a_process_tells_its_code_and_log(start):
     process = start("import sys; print('why', file=sys.stderr); sys.exit(7)")
     with pytest.raises(EngineFailureError, match="code 7") as caught:
-        process.receive(WALL_S)
+        receive_line(process, WALL_S)
     assert "why" in caught.value.log
 
 
@@ -112,25 +113,25 @@ def test_processor_time_that_the_kernel_ended_is_told_by_its_signal(start, monke
 def test_kill_by_somebody_else_is_never_told_as_a_limit(start, cpu_s):
     process = start("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", cpu_s=cpu_s)
     with pytest.raises(EngineFailureError, match="exit code 137"):
-        process.receive(WALL_S)
+        receive_line(process, WALL_S)
 
 
 def test_sandbox_outlives_the_thread_that_asked_for_it(start):
     def start_and_wait():
         process = start("print('up', flush=True)\nprint(input(), flush=True)\ninput()")
-        assert process.receive(WALL_S) == b"up"
+        assert receive_line(process, WALL_S) == b"up"
         return process
 
     with ThreadPoolExecutor(1) as thread:
         process = thread.submit(start_and_wait).result()
     time.sleep(0.3)  # the thread is gone for Python a little before it is for the kernel
-    process.send(b"here", 240)
-    assert process.receive(WALL_S) == b"here"
+    process.send(b"here\n", 240)
+    assert receive_line(process, WALL_S) == b"here"
 
 
 def test_everything_dies_with_the_outermost_process(start):
     process = start("import os, time\nos.fork(); os.fork()\nprint('up', flush=True)\ntime.sleep(600)")
-    process.receive(WALL_S)
+    receive_line(process, WALL_S)
     assert usage_of(process.process_id).processes >= 4
     process.kill()
     assert usage_of(process.process_id).processes == 0
@@ -152,7 +153,7 @@ def test_memory_that_a_fork_shares_for_a_moment_is_counted_once(start, monkeypat
         "if not os.fork():\n    signal.pause()\n"
         "os.wait()\nprint('done', flush=True)\ninput()"
     )
-    assert start(code, memory_bytes=160 * MIB).receive(WALL_S) == b"done"
+    assert receive_line(start(code, memory_bytes=160 * MIB), WALL_S) == b"done"
     assert shown
 
 

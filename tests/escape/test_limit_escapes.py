@@ -8,13 +8,14 @@ import math
 
 import pytest
 
+from odf_engines.confined.process import SandboxedProcess
+from odf_engines.confined.program import ConfinedProgram
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.sandbox.disk import remove_tree
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.resources import kernel_limits, usage_of
 from support.limit_escapes import ATTEMPTS, FIXED, MIB, PRELUDE
-from support.sandboxes import PYTHON, small_profile
+from support.sandboxes import PYTHON, receive_line, small_profile
 
 WALL_S = 240.0
 ROOMY = {"memory_bytes": 4096 * MIB, "processes": 2000, "output_bytes": 4096 * MIB}
@@ -52,7 +53,7 @@ def start(tmp_path):
 def test_attempt_is_ended_by_its_limit_and_leaves_nothing_behind(start, attempt):
     process = start(attempt, 600, **attempt.limits)
     with pytest.raises((LimitExceededError, EngineFailureError)) as caught:
-        process.receive(attempt.limits.get("wall_s", WALL_S))
+        ConfinedProgram(process).wait_until_ready(attempt.limits.get("wall_s", WALL_S))
     if isinstance(caught.value, LimitExceededError):
         assert caught.value.limit == attempt.stopped_by
     else:
@@ -66,7 +67,7 @@ def test_attempt_is_ended_by_its_limit_and_leaves_nothing_behind(start, attempt)
 )
 def test_attempt_runs_to_its_end_under_wider_limits(start, attempt):
     process = start(attempt, 0.4, **ROOMY)
-    while (line := process.receive(WALL_S)) != b"done":
+    while (line := receive_line(process, WALL_S)) != b"done":
         assert line == b""
     process.close()
 
@@ -75,6 +76,6 @@ def test_attempt_runs_to_its_end_under_wider_limits(start, attempt):
 def test_attempt_runs_to_its_end_where_nobody_watches(start, name, monkeypatch):
     monkeypatch.setattr(SandboxedProcess, "_find_crossed", lambda self: None)
     process = start(ATTEMPTS[name], 0.4, **ROOMY)
-    while (line := process.receive(WALL_S)) != b"done":
+    while (line := receive_line(process, WALL_S)) != b"done":
         assert line == b""
     process.close()

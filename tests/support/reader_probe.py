@@ -1,19 +1,19 @@
 """What a file would try that has taken over the reader of slices: stands in for its program, answers what each gave.
 
-Run by ``odf_engines.host.entry`` in the reader's place; asked as the reader is, with one open file. Each attempt
+Run by ``odf_engines.confined.entry`` in the reader's place; asked as the reader is, with one open file. Each attempt
 returns when it succeeds, and else raises what the kernel answered.
 """
 
 # ruff: noqa: PTH102, PTH106, PTH108, PTH123, PTH208, SIM115 - system calls, plainly
 
 import ctypes
-import json
 import mmap
 import os
 import signal
 import socket
-import sys
 from typing import Any
+
+from odf_engines.confined.service import Request, Result, Service
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -156,13 +156,17 @@ ATTEMPTS = {
 
 
 def main(_arguments: dict[str, Any]) -> None:
-    """Answer one request with what each attempt gave: 0, or the number of the error."""
-    line, files, _, _ = socket.recv_fds(socket.socket(fileno=0), 65536, 1)
-    facts = json.loads(line)["facts"]
-    found = {name: _try(name, facts, files[0]) for name in ATTEMPTS}
-    found["descriptors beside"] = sum(map(_is_open, range(3, 256))) - len(files)
-    sys.stdout.write(json.dumps({"result": found, "bytes": 0}) + "\n")
-    sys.stdout.flush()
+    """Answer each request with what each attempt gave: 0, or the number of the error."""
+    before = sum(map(_is_open, range(3, 256)))
+    service = Service()
+    own = sum(map(_is_open, range(3, 256))) - before
+
+    def answer(request: Request) -> Result:
+        found = {name: _try(name, request.arguments["facts"], request.files[0]) for name in ATTEMPTS}
+        found["descriptors beside"] = sum(map(_is_open, range(3, 256))) - len(request.files) - own
+        return found, b""
+
+    service.serve({"any": answer}, str)
 
 
 def _try(name: str, facts: dict[str, Any], file: int) -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from odf_engines.confined.process import SandboxedProcess
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, build_command, write_accounts
 from odf_engines.sandbox.resources import usage_of
 from odf_engines.sandbox.system_calls import open_filter
@@ -61,12 +61,20 @@ def stop_before_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a process that is asked for an answer at once be stopped before: it has none, whoever waits how slowly."""
     send = SandboxedProcess.send
 
-    def stop_and_send(process: SandboxedProcess, line: bytes, wall_s: float, descriptors: Sequence[int] = ()) -> None:
+    def stop_and_send(process: SandboxedProcess, data: bytes, wall_s: float, descriptors: Sequence[int] = ()) -> None:
         for each in usage_of(process.process_id).process_ids if wall_s < 1 else ():
             os.kill(each, signal.SIGSTOP)
-        send(process, line, wall_s, descriptors)
+        send(process, data, wall_s, descriptors)
 
     monkeypatch.setattr(SandboxedProcess, "send", stop_and_send)
+
+
+def receive_line(process: SandboxedProcess, wall_s: float) -> bytes:
+    """Read a line of a program that has no other form of answers, without its end."""
+    line = b""
+    while not line.endswith(b"\n"):
+        line += process.receive(1, wall_s)
+    return line[:-1]
 
 
 def run_outside(code: str) -> subprocess.CompletedProcess[str]:

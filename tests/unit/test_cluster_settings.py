@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from odf_engines.cluster import Cluster, parse_masters
+from odf_engines.confined.caller import CallerConfinedProcess
+from odf_engines.confined.process import SandboxedProcess
 from odf_engines.contract import Limits
 from odf_engines.errors import ClusterUnavailableError
-from odf_engines.sandbox.caller import CallerConfinedProcess
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.spark.cluster import check_facts
 from odf_engines.spark.engine import ClusterSession, open_on_cluster
 from odf_engines.spark.launch import SECRET, SETTINGS
 from odf_engines.spark.runtime import find_runtime, spark_guest
 from odf_node.configuration import parse_configuration
 from odf_node.configuration.reading import ConfigurationError
-from support.sandboxes import PYTHON, small_profile
+from support.sandboxes import PYTHON, receive_line, small_profile
 
 SECRET_TEXT = "5ecre7" * 10
 
@@ -177,7 +177,7 @@ def test_a_driver_on_the_network_reaches_no_local_service_of_the_machine(tmp_pat
         def call(*, has_network: bool, has_filter: bool = True) -> dict[str, str]:
             profile = replace(small_profile(tmp_path), has_network=has_network, has_filter=has_filter)
             with SandboxedProcess(profile, [*PYTHON, code], Limits()) as process:
-                said: dict[str, str] = json.loads(process.receive(60.0))
+                said: dict[str, str] = json.loads(receive_line(process, 60.0))
                 return said
 
         assert call(has_network=True) == {"tcp": "reached", "local": os.strerror(errno.EAFNOSUPPORT)}

@@ -25,7 +25,7 @@ FILES = {
     "ours/odf_protocol/did.py": b"from odf_protocol import errors",
     "ours/odf_protocol/errors.py": b"if TYPE_CHECKING:\n    import odf_protocol.block",
 }
-HOST_SIDE = ("ours/odf_engines/spark/runtime.py", "ours/odf_engines/sandbox/process.py", "ours/odf_protocol/block.py")
+HOST_SIDE = ("ours/odf_engines/spark/runtime.py", "ours/odf_engines/confined/process.py", "ours/odf_protocol/block.py")
 
 
 def install(folder: Path) -> Runtime:

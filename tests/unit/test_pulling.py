@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.confined.process import SandboxedProcess
 from odf_node.acceptance import row_checks
 from odf_node.acceptance.offers import AcceptanceReport
 from odf_node.composition import Node

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from odf_engines.confined.process import SandboxedProcess
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError
 from odf_engines.host.runtime import Runtime, compile_packages, find_runtime, python_command
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Profile
+from support.sandboxes import receive_line
 
 HEADER_BYTES = 16
 
@@ -38,7 +39,7 @@ def run(runtime: Runtime) -> str:
     environment = {"LD_LIBRARY_PATH": "/runtime/python/lib"}
     profile = Profile(mounts=runtime.mounts(), links=runtime.links(), environment=environment)
     with SandboxedProcess(profile, python_command("odf_small.program"), Limits()) as process:
-        return process.receive(60.0).decode().strip()
+        return receive_line(process, 60.0).decode().strip()
 
 
 def put_other_code(file: Path, *, header: bytes) -> None:

@@ -15,13 +15,13 @@ import msgspec
 
 from odf_engines.added.content import digest_of_contents
 from odf_engines.added.description import INPUTS, OUTPUTS, OWN_PLACES, PROGRAM, EngineDescription
+from odf_engines.confined.process import SandboxedProcess
 from odf_engines.contract import Limits, TransformRequest, TransformResponse
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError, EngineFailureError, SandboxUnavailableError
 from odf_engines.host import runtime
 from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import HostSession, open_session
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, show_root
 from odf_engines.user_cache import user_cache
 from odf_protocol.multihash import Multihash

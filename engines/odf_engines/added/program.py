@@ -7,7 +7,6 @@ import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -15,7 +14,7 @@ import grpc
 from odf_engines.added.description import EngineStart
 from odf_engines.errors import EngineFailureError
 from odf_engines.grpc.carrier import unwrap, wrap
-from odf_engines.progress import PROGRESS_EACH_S
+from odf_engines.progress import tell_count
 from odf_protocol.engine_messages import (
     MAX_REQUEST_SIZE_BYTES,
     TransformRequest,
@@ -79,14 +78,11 @@ class EngineProgram:
         except grpc.FutureTimeoutError as error:
             raise EngineFailureError(f"what listens at {where} does not speak gRPC") from error
 
-    def transform(
-        self, request: TransformRequest, tell: Callable[[int], None] = lambda _count: None
-    ) -> TransformResponse:
-        """Run a step and return its last answer, which is not a word about progress.
+    def transform(self, request: TransformRequest) -> TransformResponse:
+        """Run a step and return its last answer; progress is how often the engine said before that it works.
 
         Args:
             request: The step.
-            tell: Hears how often the engine has said that it works, not more than once in ``PROGRESS_EACH_S``.
 
         Raises:
             EngineFailureError: There is none, or more than one, or it cannot be read.
@@ -95,7 +91,7 @@ class EngineProgram:
         if len(raw) > MAX_REQUEST_SIZE_BYTES:
             raise EngineFailureError(f"a request of {len(raw)} bytes is more than the {MAX_REQUEST_SIZE_BYTES} allowed")
         last: TransformResponse | None = None
-        said, told_s = 0, -PROGRESS_EACH_S
+        said = 0
         try:
             for message in self._channel.unary_stream(_TRANSFORM)(wrap(raw)):
                 if last is not None:
@@ -105,9 +101,7 @@ class EngineProgram:
                     last = answer
                     continue
                 said += 1
-                if time.monotonic() - told_s >= PROGRESS_EACH_S:
-                    told_s = time.monotonic()
-                    tell(said)
+                tell_count(said)
         except grpc.RpcError as error:
             raise EngineFailureError(self._explain(error)) from error
         except (MalformedError, UnsupportedError) as error:

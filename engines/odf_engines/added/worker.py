@@ -1,4 +1,4 @@
-"""Our program beside an added engine, inside its sandbox: answers the host for it, one JSON line each way.
+"""Our program beside an added engine, inside its sandbox: answers the host for it.
 
 The sandbox has Python's standard library, grpc, pyarrow, numpy, msgspec, ``odf_protocol`` and ``odf_engines``, and the
 engine. The engine runs as the same user, so it can do to this program whatever it wants: nothing here is a defence.
@@ -7,9 +7,6 @@ Source: clauses ADDED-6 to ADDED-9 in ``spec/extensions/added-engines.md``; ENGI
 """
 
 import importlib
-import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +15,12 @@ import msgspec
 from odf_engines import added
 from odf_engines.added.description import EngineStart
 from odf_engines.added.program import EngineProgram
+from odf_engines.confined.service import Service
 from odf_engines.contract import GradeLevel
 from odf_engines.errors import EngineError, EngineFailureError, EngineMissingError, InvalidQueryError
 from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.messages import error_to_fields
-from odf_engines.host.worker import READY, answer_line, take_answers
-from odf_engines.progress import progress_line
+from odf_engines.host.worker import answer_request
 
 _SCRATCH = Path("/scratch")
 _UNKNOWN = "this node cannot tell whether its results can be repeated; it holds them to the digest of the engine"
@@ -36,13 +33,13 @@ def main(arguments: dict[str, Any]) -> None:
     Args:
         arguments: ``name`` of the engine, and ``start``, an ``EngineStart``.
     """
-    answers = take_answers()
+    service = Service()
     try:
         program = EngineProgram(msgspec.convert(arguments["start"], EngineStart))
         importlib.import_module("odf_engines.added.requests")  # while the engine is at work
         program.wait_until_it_answers()
     except EngineError as error:
-        print(json.dumps({"error": error_to_fields(error)}), file=answers, flush=True)
+        service.send({"error": error_to_fields(error)})
         return
 
     tried: list[tuple[Any, dict[str, object]]] = []  # the last query, which a node asks about before each step
@@ -51,26 +48,23 @@ def main(arguments: dict[str, Any]) -> None:
         if operation not in {"check", "transform"}:
             raise EngineMissingError(arguments["name"], offer=operation)
         if operation == "transform":
-            number = int(folder.name)
-            return _transform(
-                program, request, folder, lambda said: print(progress_line(number, said), file=answers, flush=True)
-            )
+            return _transform(program, request, folder)
         if not tried or tried[0][0] != request:
             tried[:] = [(request, _grade(program, arguments["name"], request, folder))]
         return tried[0][1]
 
-    print(json.dumps(READY), file=answers, flush=True)
-    for line in sys.stdin:
-        answer = answer_line(line, run, _explain)
+    service.report_ready()
+    for request in service.iter_requests():
+        answer = answer_request(request, run, _explain)
         # An engine that failed once is not asked again.
         is_last = answer.get("error", {}).get("kind") == EngineFailureError.__name__
-        print(json.dumps({**answer, "is_last": is_last}, ensure_ascii=True), file=answers, flush=True)
+        service.send({**answer, "is_last": is_last})
         if is_last:
             return
 
 
-def _transform(program: EngineProgram, request: Any, folder: Path, tell: Callable[[int], None]) -> dict[str, object]:
-    answer = program.transform(added.requests.translate(request, folder, _SCRATCH), tell)
+def _transform(program: EngineProgram, request: Any, folder: Path) -> dict[str, object]:
+    answer = program.transform(added.requests.translate(request, folder, _SCRATCH))
     return added.requests.answer_of(request, added.requests.success_of(answer), folder)
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from odf_engines.arrow.merging import merge_records
+from odf_engines.confined.service import Service
 from odf_engines.errors import EngineFailureError
-from odf_engines.host.worker import serve, take_answers
+from odf_engines.host.worker import serve
 from odf_engines.ingest.appending import convert_source, ingest_source
 from odf_engines.ingest.result import Folders, answer_of, name_samples
 
@@ -18,7 +19,7 @@ from odf_engines.ingest.result import Folders, answer_of, name_samples
 def main(arguments: dict[str, Any]) -> None:
     """Serve until the input ends; ``memory_bytes`` are those of the session."""
     memory_bytes = arguments["memory_bytes"]
-    serve(take_answers(), partial(_run, memory_bytes=memory_bytes), memory_bytes)
+    serve(Service(), partial(_run, memory_bytes=memory_bytes), memory_bytes)
 
 
 def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The program inside the sandbox: answers requests, one JSON line each way; see ``host.worker``.
+"""The program inside the sandbox: answers requests; see ``host.worker``.
 
 The sandbox has Python's standard library, datafusion, pyarrow, numpy, msgspec, ``odf_protocol`` and ``odf_engines``,
 nothing else.
@@ -12,7 +12,8 @@ from typing import Any
 
 import datafusion  # noqa: F401 - now, and not with the first request
 
-from odf_engines.host.worker import serve, take_answers
+from odf_engines.confined.service import Service
+from odf_engines.host.worker import serve
 
 OPERATIONS = {
     "check": "odf_engines.datafusion.transform.run_check",
@@ -31,4 +32,4 @@ def main(arguments: dict[str, Any]) -> None:
         result: dict[str, object] = getattr(importlib.import_module(module), function)(request, folder, memory_bytes)
         return result
 
-    serve(take_answers(), run, memory_bytes)
+    serve(Service(), run, memory_bytes)

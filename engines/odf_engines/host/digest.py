@@ -168,7 +168,7 @@ def own_modules(programs: Iterable[str], packages: Mapping[str, Path], cache: Pa
     """Return place and path of every file of ours that some programs can import, themselves among them.
 
     Args:
-        programs: Names of modules, such as ``odf_engines.host.entry``.
+        programs: Names of modules, such as ``odf_engines.confined.entry``.
         packages: Our packages: name and folder.
         cache: Folder for what is known of single files; None for none.
 

@@ -89,21 +89,6 @@ def error_from_fields(fields: object) -> EngineError:
     return EngineFailureError("the engine reported an error of no known kind")
 
 
-def error_of_start(line: bytes, log: str) -> EngineError:
-    """Make the error of a guest that did not say that it is ready, but perhaps why not."""
-    try:
-        said = json.loads(line)
-    except ValueError:
-        said = None
-    match said:
-        case {"error": fields}:
-            error = error_from_fields(fields)
-            if isinstance(error, EngineFailureError):
-                error.log = log
-            return error
-    return EngineFailureError("the engine did not say that it is ready", log=log)
-
-
 def _cut(value: Any) -> Any:
     return value[:_TEXT_LIMIT] if isinstance(value, str) else value
 

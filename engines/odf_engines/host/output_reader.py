@@ -15,7 +15,7 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.host.messages import error_from_fields
 from odf_engines.host.output_checks import OPERATIONS, RowsCheck, RowsFound, SizeCheck
 from odf_engines.host.reader_limits import ReadingLimits
-from odf_engines.host.reader_process import ReaderProcess, ReportedError
+from odf_engines.host.reader_process import ReaderError, ReaderProcess
 from odf_protocol.multihash import Multihash
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class OutputReader:
             return self._reader.exchange(
                 operation, arguments, [path], read, cpu_s=self._limits.cpu_s, wall_s=wall_s, target=target
             )
-        except ReportedError as error:
+        except ReaderError as error:
             if error.kind == "memory":
                 raise LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes) from None
             raise EngineFailureError(f"output is not readable as Parquet ({error.found})") from None

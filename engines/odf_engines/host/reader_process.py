@@ -1,4 +1,4 @@
-"""The sandboxed process that reads untrusted Parquet, asked from outside: one line of JSON each way, with open files.
+"""The sandboxed process that reads untrusted Parquet, asked from outside, with open files.
 
 It is started once for many files of one origin. It holds no file but those that it was handed, open for reading, and
 has the sandbox of engines around it: what a file breaks in it stays there. Its answers are as untrusted as the files:
@@ -7,9 +7,7 @@ whoever asks checks their form.
 Source: clause ROWS-6 in ``spec/extensions/acceptance.md``; SANDBOX-17.
 """
 
-import json
 import os
-import signal
 import stat
 import subprocess
 import sys
@@ -19,13 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
+from odf_engines.confined.process import ProcessKilledError, SandboxedProcess
+from odf_engines.confined.program import ConfinedProgram, ReportedError
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.host.parts import count_of, receive_parts
 from odf_engines.host.reader_limits import ReadingLimits
 from odf_engines.host.runtime import ENTRY, confined_command, find_runtime, package_folder
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import kernel_limits
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnavailableError, UnsupportedError
@@ -35,7 +33,6 @@ _PACKAGES: Final = ("msgspec", "numpy", "pyarrow")
 _BESIDE_BYTES: Final = 256 * 1024 * 1024  # guess: libraries and their data, which the limit of the kernel leaves out
 _LIFETIME_CPU_S: Final = 1_000_000  # each request has a limit of its own
 _DETAILS: Final = ("where", "expected", "found")
-_KILLED: Final = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _Found = TypeVar("_Found")
 
 
@@ -73,12 +70,8 @@ def command_of_reader(program: str, limits: Limits) -> list[str]:
     return confined_command(program, {"limits": {**kernel, "RLIMIT_DATA": limits.memory_bytes}})
 
 
-class KilledReaderError(EngineFailureError):
-    """A reader that was ended from outside; no file is to blame as far as anybody knows."""
-
-
 @dataclass(eq=False)
-class ReportedError(Exception):
+class ReaderError(Exception):
     """What the program reported instead of a result; texts of a program that may be in the hands of a file."""
 
     kind: str
@@ -156,11 +149,11 @@ class ReaderProcess:
             return self.exchange(
                 operation, arguments, files, read, cpu_s=cpu_s, wall_s=wall_s, most_bytes=most_bytes, target=target
             )
-        except ReportedError as error:
+        except ReaderError as error:
             if error.kind == "memory":
                 raise self._too_dear(sequence_number, cpu_s, "more memory needed") from None
             raise _slice_error_of(error, sequence_number) from None
-        except KilledReaderError as failure:
+        except ProcessKilledError as failure:
             raise UnavailableError("the reader of slices was ended by SIGKILL; try again") from failure
         except EngineFailureError as failure:
             raise self._too_dear(sequence_number, cpu_s, failure.message) from failure
@@ -182,7 +175,7 @@ class ReaderProcess:
         """Ask for one thing, as ``ask`` does, for at most ``cpu_s`` of processor time and ``wall_s`` altogether.
 
         Raises:
-            ReportedError: What the program says of the files.
+            ReaderError: What the program says of the files.
             EngineFailureError: It ended, or its answer makes no sense.
             LimitExceededError: It costs more than the limits allow.
             MalformedError: A file is no plain file.
@@ -191,30 +184,29 @@ class ReaderProcess:
         with ExitStack() as opened:
             descriptors = [_open(path, opened) for path in files]
             size_bytes = sum(os.fstat(each).st_size for each in descriptors)
-            request = {"operation": operation, "files": len(files), "cpu_s": cpu_s, **arguments}
             process = self._process or self._start()
             # The program keeps its time itself, by the kernel; the watch is for one that a file has taken over. What
             # is mapped of the files counts as memory there.
             process.allow(cpu_s=2 * cpu_s + 10, memory_bytes=self.limits.memory_bytes + size_bytes + _BESIDE_BYTES)
             try:
-                process.send(json.dumps(request).encode(), wall_s, descriptors)
-                answer = receive_parts(process, wall_s, target, most_bytes=self.limits.written_bytes)
-                if "error" not in answer:
-                    body = process.receive_bytes(count_of(answer["bytes"], most_bytes), wall_s)
-                    return read(answer["result"], body)
-                reported = _reported_error_of(answer["error"])
-            except EngineFailureError as failure:
-                self.close()
-                if process.exit_code in _KILLED:
-                    raise KilledReaderError(failure.message, log=failure.log) from failure
-                raise
+                answer = ConfinedProgram(process).ask(
+                    operation,
+                    {"cpu_s": cpu_s, **arguments},
+                    wall_s=wall_s,
+                    files=descriptors,
+                    most_bytes=most_bytes,
+                    target=target,
+                    most_target_bytes=self.limits.written_bytes,
+                )
+                return read(answer.header["result"], answer.body)
+            except ReportedError as reported:
+                raise _reader_error_of(reported.fields, process.log) from None
             except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as nonsense:
                 self.close()
                 raise EngineFailureError("an answer that makes no sense", log=process.log) from nonsense
-            except BaseException:
-                self.close()  # the rest of its answer would be taken for the next one
-                raise
-        raise reported
+            finally:
+                if not process.is_running:
+                    self.close()
 
     def stop(self) -> None:
         """End the process for good, from another thread than the one that waits for its answer, which then fails."""
@@ -235,7 +227,7 @@ class ReaderProcess:
         limits = Limits(memory_bytes=self.limits.memory_bytes, cpu_s=_LIFETIME_CPU_S, output_bytes=0)
         command = command_of_reader(PROGRAM, limits)
         process = self._process = kind(replace(profile, holds_files=True), command, limits)
-        if self._is_stopped:  # whoever stopped it may have looked just before
+        if self._is_stopped:  # who stopped it may have looked just before
             process.stop()
         return process
 
@@ -257,12 +249,15 @@ def _open(path: Path, opened: ExitStack) -> int:
     return descriptor
 
 
-def _reported_error_of(fields: dict[str, Any]) -> ReportedError:
-    where, expected, found = (None if fields[name] is None else str(fields[name]) for name in _DETAILS)
-    return ReportedError(str(fields["kind"]), str(fields["what"]), where, expected, found)
+def _reader_error_of(fields: Any, log: str) -> ReaderError | EngineFailureError:
+    try:
+        where, expected, found = (None if fields[name] is None else str(fields[name]) for name in _DETAILS)
+        return ReaderError(str(fields["kind"]), str(fields["what"]), where, expected, found)
+    except (LookupError, TypeError):
+        return EngineFailureError("an answer that makes no sense", log=log)
 
 
-def _slice_error_of(error: ReportedError, sequence_number: int | None) -> OdfError:
+def _slice_error_of(error: ReaderError, sequence_number: int | None) -> OdfError:
     if error.kind == "rejected":
         return RejectedError(error.what, sequence_number=sequence_number, expected=error.expected, found=error.found)
     if error.kind == "malformed":

@@ -178,7 +178,7 @@ class Guest:
 _OWN_CODE = Path("/runtime/ours")
 
 
-ENTRY = "odf_engines.host.entry"
+ENTRY = "odf_engines.confined.entry"
 
 
 def python_command(program: str) -> list[str]:

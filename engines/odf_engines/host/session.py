@@ -11,7 +11,6 @@ Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
 """
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
@@ -22,6 +21,10 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from odf_engines import host
+from odf_engines.confined.caller import CallerConfinedProcess
+from odf_engines.confined.process import SandboxedProcess
+from odf_engines.confined.program import Answer as FoundAnswer
+from odf_engines.confined.program import ConfinedProgram, ReportedError
 from odf_engines.contract import (
     Grade,
     IngestRequest,
@@ -35,7 +38,7 @@ from odf_engines.contract import (
     TransformResponse,
 )
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
-from odf_engines.host.messages import encode_message, error_from_fields, error_of_start
+from odf_engines.host.messages import encode_message, error_from_fields
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.query_bounds import (
@@ -45,11 +48,8 @@ from odf_engines.host.query_bounds import (
     limits_of_analysis,
 )
 from odf_engines.host.runtime import Guest, confined_command
-from odf_engines.progress import receive_answer
-from odf_engines.sandbox.caller import CallerConfinedProcess
 from odf_engines.sandbox.disk import remove_tree
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, write_accounts
 from odf_engines.sandbox.resources import kernel_limits
 from odf_protocol.events import TransformSql
@@ -211,46 +211,46 @@ class HostSession:
         for name in ("in", "done"):
             (self.folder / name / number).mkdir()
         try:
-            message = {"number": self._number, "operation": operation, "request": request}
             wall_s = min(limits.wall_s, self._limits.wall_s)
-            process.send(encode_message(message, self.show_input).encode(), wall_s)
-            answer = self._parse(receive_answer(process, self._number, wall_s, self.on_progress))
-            if isinstance(answer, Answer):
+            body = encode_message(request, self.show_input).encode()
+            try:
+                found = ConfinedProgram(process).ask(
+                    operation, {"number": self._number}, wall_s=wall_s, body=body, on_progress=self.on_progress
+                )
+            except ReportedError as reported:
+                error = self._error_of(reported, process)
+                error = blame(out, error) if isinstance(error, LimitExceededError) else error
+            else:
+                answer = self._answer_of(found, process)
                 return receive(request, answer, OutputFolder(out, self.folder / "done" / number, limits, self._reader))
-            answer = blame(out, answer) if isinstance(answer, LimitExceededError) else answer
-        except (EngineFailureError, LimitExceededError) as error:
+        except (EngineFailureError, LimitExceededError) as failure:
             # A process that broke the contract or went too far is not asked again.
-            if self._process is not None:
-                self._process.kill()
-            blamed = blame(out, error)
+            process.kill()
+            blamed = blame(out, failure)
             self._discard()
-            if blamed is not error:
-                raise blamed from error
+            if blamed is not failure:
+                raise blamed from failure
             raise
         finally:
             for name in ("in", "out"):
                 remove_tree(self.folder / name / number)
         if not process.is_running:
             self._discard()
-        raise answer  # what a sound process reports about a query is no reason to end it
+        raise error  # what a sound process reports about a query is no reason to end it
 
-    def _parse(self, line: bytes) -> Answer | EngineError:
-        log = self._process.log if self._process else ""
-        try:
-            answer = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise EngineFailureError("an answer is not JSON", log=log) from error
-        match answer:
-            case {"number": number, "error": fields, **rest} if number == self._number:
-                reported = error_from_fields(fields)
-                if rest.get("is_last") and self._process is not None:
-                    self._process.kill()
-                if isinstance(reported, EngineFailureError):
-                    reported.log = log
-                return reported
-            case {"number": number, "seconds": float() as seconds, "result": result} if number == self._number:
+    def _error_of(self, reported: ReportedError, process: SandboxedProcess) -> EngineError:
+        error = error_from_fields(reported.fields)
+        if reported.is_last:
+            process.kill()
+        if isinstance(error, EngineFailureError):
+            error.log = process.log
+        return error
+
+    def _answer_of(self, found: FoundAnswer, process: SandboxedProcess) -> Answer:
+        match found.header:
+            case {"seconds": float() as seconds, "result": result}:
                 return Answer(result, seconds)
-        raise EngineFailureError("an answer has neither result nor error", log=log)
+        raise EngineFailureError("an answer has neither result nor error", log=process.log)
 
     def show_input(self, path: Path) -> str:
         """Put a file of the caller's where the sandbox can read it; return its path there."""
@@ -326,9 +326,10 @@ class HostSession:
     def _wait_until_ready(self, process: SandboxedProcess) -> None:
         if self._is_stopped:
             raise EngineFailureError("the engine was stopped")
-        ready = process.receive(_START_WALL_S)
-        if ready.strip() != b'{"ready": true}':
-            raise error_of_start(ready, process.log)
+        try:
+            ConfinedProgram(process).wait_until_ready(_START_WALL_S)
+        except ReportedError as reported:
+            raise self._error_of(reported, process) from None
 
     def profile(self) -> Profile:
         """Return what the sandbox of this session contains."""

@@ -1,7 +1,7 @@
-"""The side of a guest that every engine has in common: one JSON line in, one out.
+"""The side of a guest that every engine has in common.
 
-A guest's program is a module with ``main(arguments)`` that takes its limits on itself, calls ``take_answers``, loads
-what it needs, and answers as ``serve`` does. Its operations get the request as the dataclass that the host sent, with
+A guest's program is a module with ``main(arguments)`` that makes a ``Service``, loads what it needs, and answers as
+``serve`` does. Its operations get the request as the dataclass that the host sent, with
 every path in it already a path inside the sandbox (inputs are read only), and a new empty folder for all the files they
 write. They return plain JSON values: file names relative to the folder, counts, offsets, milliseconds; an Arrow schema
 as ``arrow_texts.schema_text`` of it.
@@ -9,18 +9,16 @@ as ``arrow_texts.schema_text`` of it.
 Source: clauses ENGINE-3 to ENGINE-6 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
 """
 
-import json
 import os
-import sys
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import pyarrow as pa
 
+from odf_engines.confined.service import Request, Service
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.messages import decode_message, error_to_fields
 from odf_engines.progress import telling
@@ -28,7 +26,6 @@ from odf_engines.progress import telling
 OUTPUT_VARIABLE = "ODF_ENGINE_OUTPUT"
 """Where in the sandbox a guest writes, if that is another folder than usual."""
 _OUTPUT = "/exchange/out"
-READY = {"ready": True}
 
 
 def output_folder() -> Path:
@@ -36,39 +33,32 @@ def output_folder() -> Path:
     return Path(os.environ.get(OUTPUT_VARIABLE, _OUTPUT))
 
 
-def take_answers() -> TextIO:
-    """Keep the real output for answers; whatever else is printed goes to the log."""
-    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(2, 1)
-    return answers
-
-
-def answer_line(
-    line: str,
+def answer_request(
+    request: Request,
     run: Callable[[str, Any, Path], dict[str, object]],
     explain: Callable[[Exception], EngineError],
-    answers: TextIO | None = None,
 ) -> dict[str, Any]:
     """Answer one request.
 
     Args:
-        line: The request.
+        request: It; progress is reported to who asked (ENGINE-29).
         run: Does what an operation asks for: its name, the request, the folder for files.
         explain: Says whose fault a failure is.
-        answers: Where the answer will go, which hears of progress first (ENGINE-29); None: it hears of none.
+
+    Returns:
+        The header of the answer.
     """
     started = time.perf_counter()
-    message = decode_message(line)
-    folder = output_folder() / str(message["number"])
+    folder = output_folder() / str(request.arguments["number"])
     folder.mkdir(mode=0o700)
     try:
-        with nullcontext() if answers is None else telling(message["number"], answers):
-            result = run(message["operation"], message["request"], folder)
+        with telling(request.report):
+            result = run(request.operation, decode_message(request.body.decode("ascii")), folder)
     except Exception as error:  # noqa: BLE001 - the edge of the task: the host gets the kind, the log the rest
         if not isinstance(error, EngineError | MemoryError):
             traceback.print_exc()
-        return {"number": message["number"], "error": error_to_fields(explain(error))}
-    return {"number": message["number"], "seconds": time.perf_counter() - started, "result": result}
+        return {"error": error_to_fields(explain(error))}
+    return {"seconds": time.perf_counter() - started, "result": result}
 
 
 def explain_plainly(error: Exception, memory_bytes: int) -> EngineError:
@@ -80,11 +70,10 @@ def explain_plainly(error: Exception, memory_bytes: int) -> EngineError:
     return EngineFailureError(f"{type(error).__name__}: {error}"[:2000])
 
 
-def serve(answers: TextIO, run: Callable[[str, Any, Path], dict[str, object]], memory_bytes: int) -> None:
-    """Say that we are ready, and answer until the input ends; for ``run`` see ``answer_line``."""
-    print(json.dumps(READY), file=answers, flush=True)
-    for line in sys.stdin:
-        answer = answer_line(line, run, lambda error: explain_plainly(error, memory_bytes), answers)
-        print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)
+def serve(service: Service, run: Callable[[str, Any, Path], dict[str, object]], memory_bytes: int) -> None:
+    """Report that we are ready, and answer until the input ends; for ``run`` see ``answer_request``."""
+    service.report_ready()
+    for request in service.iter_requests():
+        service.send(answer_request(request, run, lambda error: explain_plainly(error, memory_bytes)))
         # What a large request gave back would count against the limit of the next one.
         pa.default_memory_pool().release_unused()

@@ -1,4 +1,4 @@
-"""Looking at the beginning of a file: one line of JSON each way, inside the sandbox.
+"""Looking at the beginning of a file, inside the sandbox.
 
 ``process`` says what requests and answers are.
 
@@ -7,10 +7,10 @@ Source: clause ING-24 in ``spec/plug-ins/drafts.md``.
 
 import importlib
 import json
-import sys
 from itertools import islice
 from typing import Any, Final
 
+from odf_engines.confined.service import Request, Result, Service
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError
 
 _LONGEST_REASON: Final = 300
@@ -24,20 +24,19 @@ _PLANS = {
 
 
 def main(_arguments: dict[str, Any]) -> None:
-    """Answer one request."""
-    request = json.loads(sys.stdin.readline())
-    try:
-        answer = _look(request)
-    except MemoryError:
-        answer = {"broken": "it takes more memory than is allowed here"}
-    except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a reader do is the file's fault
-        text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        answer = {"broken": text[:1000]}
-    sys.stdout.write(json.dumps(answer, ensure_ascii=True) + "\n")
-    sys.stdout.flush()
+    """Answer until the input ends."""
+    Service().serve({"look": _look}, _explain)
 
 
-def _look(request: dict[str, Any]) -> dict[str, Any]:
+def _explain(error: Exception) -> str:
+    """Say what is wrong with the file: whatever a hostile one makes a reader do is its fault."""
+    if isinstance(error, MemoryError):
+        return "it takes more memory than is allowed here"
+    return (str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")[:1000]
+
+
+def _look(asked: Request) -> Result:
+    request = asked.arguments
     module, attribute = _PLANS[request["kind"]]
     with open("/sample/file", "rb") as file:  # noqa: PTH123 - a name inside the sandbox
         plan = getattr(importlib.import_module(module), attribute)(file)
@@ -59,7 +58,7 @@ def _look(request: dict[str, Any]) -> dict[str, Any]:
             # Of a file that is cut off the end is missing.
             if request["is_whole"] or not records:
                 raise
-    return {
+    found_table = {
         "names": plan.names,
         "types": plan.types,
         "parameters": plan.parameters,
@@ -69,3 +68,4 @@ def _look(request: dict[str, Any]) -> dict[str, Any]:
         "broken": broken,
         "reason": reason,
     }
+    return found_table, b""

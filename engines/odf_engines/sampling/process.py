@@ -3,7 +3,6 @@
 Source: clause ING-24 in ``spec/plug-ins/drafts.md``; SANDBOX-11.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,19 +11,20 @@ from typing import Any, Final
 
 import msgspec
 
+from odf_engines.confined.process import SandboxedProcess
+from odf_engines.confined.program import ConfinedProgram, ReportedError
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError
 from odf_engines.guest_packages import shapefile_mounts
 from odf_engines.host.reader_process import command_of_reader, profile_of_reader
 from odf_engines.plug_in_names import READERS_LIBRARIES
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount
 
 _PACKAGES: Final = ("msgspec", "numpy", "pyarrow", *READERS_LIBRARIES)
 _LIMITS: Final = Limits(memory_bytes=1024**3, wall_s=60.0, cpu_s=60, output_bytes=0, processes=64)  # guess
 _MOST_RECORDS: Final = 100_000  # as of texts
-_MOST_ANSWER_BYTES: Final = 3 * 1024**2  # of records; an answer is one line, and lines have 4 MiB at most
+_MOST_ANSWER_BYTES: Final = 3 * 1024**2  # of records; the header of an answer has 4 MiB at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,20 +75,19 @@ def look_at_table(kind: str, path: Path, *, shown_as: str, is_whole: bool) -> Fo
     request = {"kind": kind, "is_whole": is_whole, "most_records": _MOST_RECORDS, "most_bytes": _MOST_ANSWER_BYTES}
     process = SandboxedProcess(profile, command_of_reader("odf_engines.sampling.looking", _LIMITS), _LIMITS)
     try:
-        process.send(json.dumps(request).encode(), _LIMITS.wall_s)
-        return _read_answer(process.receive(_LIMITS.wall_s), shown_as)
+        answer = ConfinedProgram(process).ask("look", request, wall_s=_LIMITS.wall_s)
+        return _read_answer(answer.header["result"], shown_as)
+    except ReportedError as error:
+        raise InvalidSourceError(shown_as, str(error.fields)) from None
     except (EngineFailureError, LimitExceededError) as error:
         raise InvalidSourceError(shown_as, f"looking at it was stopped: {error}") from error
     finally:
         process.close()
 
 
-def _read_answer(line: bytes, shown_as: str) -> FoundTable:
+def _read_answer(result: Any, shown_as: str) -> FoundTable:
     """Check what the program says; a hostile file may have taken it over."""
     try:
-        answer: Any = msgspec.json.decode(line)
-        if isinstance(answer, dict) and isinstance(reason := answer.get("broken"), str):
-            raise InvalidSourceError(shown_as, reason)
-        return msgspec.convert(answer, FoundTable)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        return msgspec.convert(result, FoundTable)
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
         raise InvalidSourceError(shown_as, "looking at it gave no answer that makes sense") from error

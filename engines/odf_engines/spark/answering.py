@@ -1,4 +1,4 @@
-"""What the program inside the sandbox does while Java starts and then: answers requests, one JSON line each way.
+"""What the program inside the sandbox does while Java starts and then: answers requests.
 
 How to add an operation: write a function in a module inside ``odf_engines.spark``
 
@@ -16,11 +16,9 @@ Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
 
 import gc
 import importlib
-import json
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from odf_engines import spark
+from odf_engines.confined.service import Service
 from odf_engines.errors import (
     ClusterUnavailableError,
     EngineError,
@@ -37,7 +36,7 @@ from odf_engines.errors import (
     LimitExceededError,
 )
 from odf_engines.host.messages import error_to_fields
-from odf_engines.host.worker import READY, answer_line, output_folder, take_answers
+from odf_engines.host.worker import answer_request, output_folder
 from odf_engines.spark.connection import connect_spark
 
 OPERATIONS = {
@@ -68,24 +67,22 @@ _END_GRACE_S = 30.0  # guess: Java that loses its last thread is gone in millise
 def serve(java: "subprocess.Popen[bytes]", arguments: dict[str, Any]) -> None:
     """Answer until the input ends; ``arguments`` are those of ``worker.main``."""
     memory_bytes = arguments["memory_bytes"]
-    answers = take_answers()
+    service = Service()
     for name in _PRELOADED:
         importlib.import_module(name)
     if arguments.get("settings"):
         try:
             root = spark.cluster.connect_cluster(java, arguments, output_folder())
         except ClusterUnavailableError as unavailable:
-            print(json.dumps({"error": error_to_fields(unavailable)}), file=answers, flush=True)
+            service.send({"error": error_to_fields(unavailable)})
             return
     else:
         root = connect_spark(java)
     gc.freeze()
     gc.enable()
-    print(json.dumps(READY), file=answers, flush=True)
-    for line in sys.stdin:
-        answer = answer_line(
-            line, lambda *asked: _run(root, *asked), lambda error: _explain(error, memory_bytes), answers
-        )
+    service.report_ready()
+    for request in service.iter_requests():
+        answer = answer_request(request, lambda *asked: _run(root, *asked), lambda error: _explain(error, memory_bytes))
         if "error" in answer and _has_ended(java):
             # Without Java there is nothing left to ask; the host starts another worker.
             if java.returncode == _OUT_OF_MEMORY:
@@ -94,9 +91,9 @@ def serve(java: "subprocess.Popen[bytes]", arguments: dict[str, Any]) -> None:
             elif java.returncode == -signal.SIGXCPU:
                 allowed = arguments["limits"]["RLIMIT_CPU"]
                 answer["error"] = error_to_fields(LimitExceededError("cpu_s", allowed=allowed))
-            print(json.dumps({**answer, "is_last": True}), file=answers, flush=True)
+            service.send({**answer, "is_last": True})
             return
-        print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)
+        service.send(answer)
     if java.stdin is not None:
         java.stdin.close()
     java.wait()

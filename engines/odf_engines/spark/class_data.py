@@ -24,12 +24,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from odf_engines.confined.process import SandboxedProcess
 from odf_engines.contract import Limits, QueryRequest, QueryTable, TransformInput, TransformRequest
 from odf_engines.errors import EngineError, EngineFailureError
 from odf_engines.host.outputs import OutputFolder
 from odf_engines.host.runtime import python_command
 from odf_engines.host.session import HostSession
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.spark.launch import SHORT_LIVED
 from odf_engines.spark.runtime import Runtime, class_data_key, spark_guest
 from odf_protocol.events import DataField, DataSchema, DataTypeInt64, DataTypeString, OffsetInterval, TransformSql
@@ -163,7 +163,7 @@ def _make(runtime: Runtime, folder: Path) -> Path:
             session.profile(), [*program, *options], _LIMITS, writable=[session.folder / "out"]
         ) as process:
             with contextlib.suppress(EngineFailureError):
-                process.receive(_LIMITS.wall_s)
+                process.receive(1, _LIMITS.wall_s)
             log = process.log
         try:
             made = OutputFolder(session.folder / "out", done, _LIMITS).take("class-data.jsa")

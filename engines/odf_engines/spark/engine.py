@@ -25,6 +25,7 @@ from typing import Final
 
 from odf_engines import spark
 from odf_engines.cluster import Cluster
+from odf_engines.confined.process import SandboxedProcess
 from odf_engines.contract import Limits, TransformRequest, TransformResponse
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import ClusterUnavailableError, EngineError
@@ -32,7 +33,6 @@ from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import HostSession, open_session
 from odf_engines.host.worker import OUTPUT_VARIABLE
 from odf_engines.sandbox.bubblewrap import HOST_NAME
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.spark.launch import SECRET, SETTINGS, SHORT_LIVED
 from odf_engines.spark.runtime import engine_digest, find_runtime, spark_guest

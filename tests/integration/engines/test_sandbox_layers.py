@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
+from odf_engines.confined.caller import CallerConfinedProcess
 from odf_engines.contract import Limits
 from odf_engines.errors import SandboxUnavailableError
 from odf_engines.sandbox import bubblewrap, layers, system_calls
 from odf_engines.sandbox.bubblewrap import Bubblewrap, find_bubblewrap
-from odf_engines.sandbox.caller import CallerConfinedProcess
 from odf_engines.sandbox.layers import WITHOUT_VARIABLE, Layer, accepted_layers, examine_layers, missing_layers
 from odf_engines.sandbox.profile import Profile, build_command
 from odf_engines.sandbox.system_calls import open_filter

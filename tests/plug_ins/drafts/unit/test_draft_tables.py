@@ -3,6 +3,7 @@
 import asyncio
 import datetime as dt
 import io
+import json
 import zipfile
 from decimal import Decimal
 from pathlib import Path
@@ -268,11 +269,11 @@ def test_largest_number_of_repetitions_is_a_row_and_others_are_named() -> None:
     [
         b"[]",
         b"{}",
-        b"\xff",
+        b"null",
         b'{"names":["a"],"types":{},"parameters":{},"doubts":[],"records":[["1","2"]],"is_whole":true,"broken":0}',
         b'{"names":["a"],"types":{},"parameters":{},"doubts":[],"records":[[1]],"is_whole":true,"broken":0}',
     ],
 )
 def test_answer_that_makes_no_sense_is_not_believed(line: bytes) -> None:
     with pytest.raises(InvalidSourceError, match="no answer that makes sense"):
-        _read_answer(line, "a")
+        _read_answer(json.loads(line), "a")

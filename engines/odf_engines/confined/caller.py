@@ -14,8 +14,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from odf_engines.confined.process import SandboxedProcess
 from odf_engines.errors import SandboxUnavailableError
-from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Profile
 
 # Folders of the container itself; what the profile shows below them is there already.

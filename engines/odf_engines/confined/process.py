@@ -1,4 +1,4 @@
-"""A sandboxed process that is asked line by line, watched, and killed when it goes too far.
+"""A sandboxed process: bytes in and out, watched, and killed when it goes too far.
 
 States: *running* until the process ends by itself, ``kill`` is called, or the watch sees a limit crossed; then
 *ended*, for good, with the limit or the exit code as the reason.
@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -45,15 +45,19 @@ _LONGEST_PAUSE_S = 5.0  # guess: between two whole looks at a process that does 
 _LONGEST_IDLE_PAUSE_S = 10.0  # guess: as above, between two requests
 _IDLE_TICKS = 20  # as much as one core can run from one look to the next during a request
 _CPU_USED_UP = (128 + signal.SIGXCPU, -signal.SIGXCPU)  # as bubblewrap passes it on, and without one
+_KILLED = (128 + signal.SIGKILL, -signal.SIGKILL)
 _ABORTED = (128 + signal.SIGABRT, -signal.SIGABRT)
 _NO_MEMORY = re.compile(
     r"^memory allocation of (\d+) bytes failed", re.MULTILINE
 )  # rust_oom of Rust's library, then abort
 _LOG_BYTES = 64 * 1024  # guess: the end of a Java stack trace
-_LINE_BYTES = 4 * 1024 * 1024  # guess: answers are small; data travels in files
 _SAID_CHARACTERS = 500  # guess: a path of the longest kind that people have, and what is wrong with it
 _READ_BYTES = 64 * 1024
 _END_GRACE_S = 5.0  # guess: a warm Spark ends in about half a second
+
+
+class ProcessKilledError(EngineFailureError):
+    """A process that ended by SIGKILL, which nothing here sent."""
 
 
 class SandboxedProcess:
@@ -134,8 +138,8 @@ class SandboxedProcess:
         self._limits = replace(self._limits, cpu_s=cpu_s + int(self.spent_cpu_s), memory_bytes=memory_bytes)
         self._memory = LastingExcess(memory_bytes)
 
-    def send(self, line: bytes, wall_s: float, files: Sequence[int] = ()) -> None:
-        """Write one line, for at most ``wall_s`` seconds; on any failure the process is killed.
+    def send(self, data: bytes, wall_s: float, files: Sequence[int] = ()) -> None:
+        """Write bytes, for at most ``wall_s`` seconds; on any failure the process is killed.
 
         ``files`` are descriptors that go with it, to a program whose profile says that it holds files.
 
@@ -146,7 +150,7 @@ class SandboxedProcess:
         self._is_asked = True
         self._woken.set()
         deadline = time.monotonic() + wall_s
-        left = memoryview(line + b"\n")
+        left = memoryview(data)
         with selectors.DefaultSelector() as selector:
             selector.register(self._stdin, selectors.EVENT_WRITE)
             while left:
@@ -166,29 +170,19 @@ class SandboxedProcess:
                     self.kill()
                     raise self._reason("the engine ended before it was asked") from error
 
-    def receive(self, wall_s: float) -> bytes:
-        """Read one line, at most 4 MiB, for at most ``wall_s`` seconds; on any failure the process is killed.
+    def receive(self, count: int, wall_s: float) -> bytes:
+        """Read so many bytes, for at most ``wall_s`` seconds; on any failure the process is killed.
 
         Raises:
             LimitExceededError: Time is up, or the watch stopped the process.
-            EngineFailureError: The process ended, or its line is too long.
+            EngineFailureError: The process ended.
         """
-        return self._receive(lambda: self._pending.find(b"\n"), _LINE_BYTES, wall_s)[:-1]
-
-    def receive_bytes(self, count: int, wall_s: float) -> bytes:
-        """Read so many bytes behind a line, as ``receive`` does."""
-        return self._receive(lambda: count - 1 if len(self._pending) >= count else -1, count, wall_s)
-
-    def _receive(self, find_end: Callable[[], int], most_bytes: int, wall_s: float) -> bytes:
         self._is_asked = True
         deadline = time.monotonic() + wall_s
         with selectors.DefaultSelector() as selector:
             selector.register(self._stdout, selectors.EVENT_READ)
-            while (end := find_end()) < 0 and most_bytes:
-                if len(self._pending) > most_bytes:
-                    self.kill()
-                    raise EngineFailureError(f"an answer has more than {most_bytes} bytes", log=self.log)
-                # Also when time is up: whoever waits may itself have been stopped, and the answer be there.
+            while len(self._pending) < count:
+                # Also when time is up: who waits may itself have been stopped, and the answer be there.
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     self.kill()
                     raise LimitExceededError("wall_s", allowed=wall_s)
@@ -197,10 +191,13 @@ class SandboxedProcess:
                     self.kill()
                     raise self._reason("the engine ended without an answer")
                 self._pending += chunk
-        self._is_asked = False
-        found = bytes(self._pending[: end + 1])
-        del self._pending[: end + 1]
+        found = bytes(self._pending[:count])
+        del self._pending[:count]
         return found
+
+    def note_answered(self) -> None:
+        """Take in that nothing is asked of it until the next ``send``: it is looked at more rarely."""
+        self._is_asked = False
 
     def close(self) -> None:
         """Ask the process to end by closing its input, then kill it; safe to repeat."""
@@ -308,7 +305,8 @@ class SandboxedProcess:
             return LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes, found=int(asked[1]))
         # Bubblewrap speaks before anything runs inside; its line says what this machine does not let it do.
         said = f": {log.splitlines()[0][:_SAID_CHARACTERS]}" if log.startswith("bwrap: ") else ""
-        return EngineFailureError(f"{otherwise} (exit code {code}){said}", log=log)
+        kind = ProcessKilledError if code in _KILLED else EngineFailureError
+        return kind(f"{otherwise} (exit code {code}){said}", log=log)
 
     def _keep_log(self, end: IO[bytes]) -> None:
         """Read until the last process that can write has ended, or ``end`` has and nothing more is there."""
