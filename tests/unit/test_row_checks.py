@@ -1,7 +1,9 @@
 """Large slices are checked while others arrive; what follows from that is what would have followed without."""
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -10,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from odf_engines.errors import SandboxUnavailableError
 from odf_node.acceptance import row_checks
-from odf_node.acceptance.offers import AcceptanceReport
+from odf_node.acceptance.offers import AcceptanceReport, Portion, Wishes
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange import fetching
@@ -24,6 +27,8 @@ from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import UnavailableError
 from odf_protocol.events import DataField, DataTypeInt64, DataTypeOption, SetDataSchema
 from odf_protocol.exchange.block_outlines import WantedObject
+from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.head import Head
 from odf_protocol.timestamp import Timestamp
 from support.offering_peer import OfferingPeer
 from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, slice_table
@@ -139,3 +144,67 @@ def test_pull_that_breaks_ends_its_readers_in_the_middle_of_a_slice(
     with pytest.raises(UnavailableError, match="the line is cut"):
         pull(node, BreakingPeer(chain))
     assert find_children("odf_engines.reading") <= before
+
+
+class BlockByBlock(OfferingPeer):
+    """Sends the block behind the first slice when a reader runs beside those that ran before."""
+
+    before: set[str]
+
+    async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
+        async for block in super().iter_blocks(after=after, upto=upto):
+            if self.chain.blocks[SECOND_SLICE].raw == block.raw:
+                await asyncio.to_thread(self._wait_for_reader)
+            yield block
+
+    def _wait_for_reader(self) -> None:
+        deadline = time.monotonic() + WAIT_S
+        while not find_children("odf_engines.reading") - self.before:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+@pytest.fixture
+def every_block_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "BATCH_BLOCKS", 1)
+
+
+@pytest.mark.usefixtures("readers_of_the_pull", "every_block_alone")
+@pytest.mark.parametrize("honest", [True, False])
+def test_reader_is_up_while_blocks_still_arrive_and_ends_with_the_pull(
+    node: Node, chain: PeerChain, honest: bool
+) -> None:
+    before = find_children("odf_engines.reading")
+    if not honest:
+        chain.signatures[SECOND_SLICE] = bytes(64)
+    peer = BlockByBlock(chain)
+    peer.before = before
+
+    with nullcontext() if honest else pytest.raises(RefusedError):
+        pull(node, peer)
+
+    assert find_children("odf_engines.reading") <= before
+
+
+@pytest.mark.usefixtures("every_block_alone")
+def test_no_reader_is_started_where_rows_are_read_later(
+    node: Node, chain: PeerChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SliceProcess, "start", lambda _reader: pytest.fail("a reader was started"))
+    pull(node, OfferingPeer(chain), wishes=Wishes(published=True, force=False, portion=Portion.ROWS_LATER))
+
+
+@pytest.mark.usefixtures("every_block_alone")
+def test_false_chain_is_refused_also_where_no_sandbox_can_be_made(
+    node: Node, chain: PeerChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoReader(OwnReader):
+        def start(self) -> None:
+            raise SandboxUnavailableError("not allowed here")
+
+    monkeypatch.setattr(row_checks, "SliceProcess", NoReader)
+    with pytest.raises(SandboxUnavailableError):
+        pull(node, OfferingPeer(chain))
+    chain.signatures[SECOND_SLICE] = bytes(64)
+    with pytest.raises(RefusedError):
+        pull(node, OfferingPeer(chain))

@@ -182,6 +182,8 @@ class ChainCheck:
         self._number = 0 if state is None else state.sequence_number + 1
         self._verifier = ChainVerifier(state, strictness=Strictness.FOREIGN)
         self._fold = ViewFold(before)
+        self.has_rows = False
+        """Whether some block so far has data."""
 
     def take(self, item: OfferedBlock) -> None:
         """Check the next block.
@@ -208,6 +210,7 @@ class ChainCheck:
         else:
             self._fold.take_block(block)
         self._stage.append(StagedBlock(item, found.digest, found.traits))
+        self.has_rows |= bool(found.traits & traits.ROWS)
         self._number += 1
 
     def finish(self) -> CheckedChain:

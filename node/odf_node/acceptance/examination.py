@@ -64,6 +64,11 @@ class Examination:
         self._signed_head: SignedHead | None = None
         self._error: OdfError | None = None
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether some block so far has data, and all hold."""
+        return self._error is None and self._check is not None and self._check.has_rows
+
     def note_fork(self, parts_after: int | None, parting: OfferedBlock | None = None) -> None:
         """Say which block was found to be the last one that the offer has in common with what is held here (ACCEPT-12).
 

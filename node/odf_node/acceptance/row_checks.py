@@ -36,17 +36,27 @@ class _Awaited:
 class RowChecks:
     """One reader for the slices of one offer, asked as a ``SliceProcess`` is. Closed by its maker."""
 
-    def __init__(self, path_of: Callable[[Multihash], Path]) -> None:
-        """Begin without a reader; ``path_of`` says where the file of an object is that is here."""
-        self._path_of = path_of
+    def __init__(self) -> None:
+        """Begin without a reader."""
+        self._path_of: Callable[[Multihash], Path] | None = None
         self._arriving = Lock()
         self._awaited: dict[Multihash, list[_Awaited]] = {}
         self._found: dict[int, Future[int]] = {}
         self._reader = SliceProcess()
         self._thread: ThreadPoolExecutor | None = None
 
-    def expect(self, chain: CheckedChain, large: Collection[Multihash], here: Collection[Multihash]) -> None:
-        """Check these slices of the chain, each of which is large, when they arrive; now those that are ``here``."""
+    def expect(
+        self,
+        chain: CheckedChain,
+        large: Collection[Multihash],
+        here: Collection[Multihash],
+        path_of: Callable[[Multihash], Path],
+    ) -> None:
+        """Check these slices of the chain, each of which is large, when they arrive; now those that are ``here``.
+
+        ``path_of`` says where the file of an object is that is here.
+        """
+        self._path_of = path_of
         for step in chain.iter_steps(traits.ROWS):
             assert isinstance(step.block.event, AddData | ExecuteTransform)
             assert step.block.event.new_data is not None
@@ -96,6 +106,7 @@ class RowChecks:
 
     def _arrive(self, name: Multihash) -> None:
         assert self._thread is not None
+        assert self._path_of is not None
         with self._arriving:
             for each in self._awaited.pop(name, ()):
                 found = self._thread.submit(self._reader.check, self._path_of(name), each.block, each.view)

@@ -3,7 +3,7 @@
 Blocks are asked for from where they continue what is here, files where they are not here yet.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -47,7 +47,14 @@ class ChainFetching:
     acceptor: Acceptor
 
     async def fetch(
-        self, peer: PeerDataset, offer: Offer, record: DatasetRecord | None, offered: PeerHead, stage: BlockStage
+        self,
+        peer: PeerDataset,
+        offer: Offer,
+        record: DatasetRecord | None,
+        offered: PeerHead,
+        stage: BlockStage,
+        *,
+        on_rows: Callable[[], None] = lambda: None,
     ) -> Candidate | DatasetRecord:
         """Fetch and examine the chain up to the head that the peer claims.
 
@@ -57,6 +64,7 @@ class ChainFetching:
             record: The copy held here, as far as it can be known before any block is here.
             offered: What the peer claims.
             stage: Empty; where the blocks wait.
+            on_rows: Hears, perhaps several times, that some blocks have data; from another thread.
 
         Returns:
             What was found, or the record of the dataset where there is nothing new.
@@ -98,6 +106,8 @@ class ChainFetching:
                 taken, expected = 0, offered.head.sequence_number - (-1 if base is None else base.sequence_number)
                 while batch:
                     await finish_in_thread(partial(examination.take, batch))
+                    if examination.has_rows:
+                        await finish_in_thread(on_rows)
                     taken += len(batch)
                     # As many as the peer says; what it says is checked by the examination.
                     self.acceptor.say("checking blocks", Count(taken, expected, "blocks"))
@@ -212,7 +222,7 @@ class FileFetching:
         large = {n for n, item in wanted.items() if item.kind is ObjectKind.DATA and item.size_bytes >= LARGE_BYTES}
         if large and candidate.offer.portion.has_rows:
             here = large.difference(item.hash for item in missing)
-            await finish_in_thread(lambda: self.reader.expect(candidate.chain, large, here))
+            await finish_in_thread(lambda: self.reader.expect(candidate.chain, large, here, self.objects.get_path))
         size_bytes = sum(item.size_bytes for item in missing)
         if missing:
             self.progress.say(f"{candidate.offer.name}: fetching")

@@ -6,7 +6,8 @@ Pulls, imports and subscriptions open a peer and go this way; a push is a peer w
 (b) hear what the peer shows beside the blocks: key events, proofs, doubts about its head, attestations;
 (c) stop where nothing may be taken: wrong keys, an own dataset, another identity than the one expected;
 (d) look at what is held on its metadata alone, where that is wanted (PART-3, PART-13);
-(e) fetch and examine the blocks: steps (0) to (3) of ``acceptance.acceptor``; none where the head is known;
+(e) fetch and examine the blocks: steps (0) to (3) of ``acceptance.acceptor``; none where the head is known; the
+    reader of rows starts meanwhile;
 (f) fetch the files, wait for a turn, and judge: steps (4) to (8);
 (g) keep the head and the peer in mind, and write the line in the audit log.
 
@@ -14,11 +15,12 @@ The clock is read once, before (a). Somebody else who writes to the dataset mean
 """
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, closing, nullcontext
+from contextlib import AbstractAsyncContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
+from odf_engines.errors import SandboxUnavailableError
 from odf_node.acceptance.acceptor import Acceptor
 from odf_node.acceptance.completion import Completion
 from odf_node.acceptance.offers import EVERYTHING, AcceptanceReport, Candidate, FileCount, Offer, Portion, Wishes
@@ -159,12 +161,15 @@ class Taking:
             await finish_in_thread(partial(acceptor.keep_statements, record.id, heard.statements))
             await finish_in_thread(partial(hearing.remember, record.id, offered, url))
             return replace(completed or self._up_to_date(record, wishes), warnings=doubts)
-        with closing(self.open_stage()) as stage:
-            offer = _offer_of(errand, offered, heard)
-            candidate = await ChainFetching(self.store, acceptor).fetch(peer, offer, record, offered, stage)  # (e)
+        with closing(self.open_stage()) as stage, closing(RowChecks()) as reader:
+            offer, fetching = _offer_of(errand, offered, heard), ChainFetching(self.store, acceptor)
+            # What was pushed waits for its turn, and no reader with it.
+            reads_soon = wishes.portion.has_rows and errand.uploaded is None
+            on_rows = partial(_start_early, reader) if reads_soon else _do_nothing
+            candidate = await fetching.fetch(peer, offer, record, offered, stage, on_rows=on_rows)  # (e)
             if isinstance(candidate, DatasetRecord):
                 return self._up_to_date(candidate, wishes)
-            report = await self._judge(peer, candidate, errand, acceptor)  # (f)
+            report = await self._judge(peer, candidate, errand, acceptor, reader)  # (f)
         await finish_in_thread(partial(hearing.remember, candidate.dataset_id, offered, url))  # (g)
         report = replace(report, warnings=report.warnings + doubts + self._remember_peer(peer.description, now))
         return report if completed is None else _with_completed(report, completed)
@@ -192,22 +197,30 @@ class Taking:
             return None
         completion = Completion(self.store, self.objects)
         held = await finish_in_thread(partial(completion.find, record, errand.wishes.portion, errand.url, statements))
-        return await self._judge(peer, held, errand, acceptor) if held else None
+        if not held:
+            return None
+        with closing(RowChecks()) as reader:
+            return await self._judge(peer, held, errand, acceptor, reader)
 
     async def _judge(
-        self, peer: PeerDataset, candidate: Candidate, errand: Errand, acceptor: Acceptor
+        self, peer: PeerDataset, candidate: Candidate, errand: Errand, acceptor: Acceptor, reader: RowChecks
     ) -> AcceptanceReport:
         if errand.uploaded is not None:
-            return await self._judge_arrivals(peer, candidate, errand.uploaded, errand, acceptor)
+            return await self._judge_arrivals(peer, candidate, errand.uploaded, errand, acceptor, reader)
         # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
         with open_arrivals(self.store, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
-            return await self._judge_arrivals(peer, candidate, arrivals, errand, acceptor)
+            return await self._judge_arrivals(peer, candidate, arrivals, errand, acceptor, reader)
 
     async def _judge_arrivals(
-        self, peer: PeerDataset, candidate: Candidate, arrivals: Arrivals, errand: Errand, acceptor: Acceptor
+        self,
+        peer: PeerDataset,
+        candidate: Candidate,
+        arrivals: Arrivals,
+        errand: Errand,
+        acceptor: Acceptor,
+        reader: RowChecks,
     ) -> AcceptanceReport:
         offer, policy, fetched = candidate.offer, errand.policy, FileCount()
-        reader = RowChecks(arrivals.get_path)
         try:
             if offer.portion.has_files:
                 fetched = await FileFetching(arrivals, reader, errand.progress).fetch(peer, candidate)
@@ -229,8 +242,6 @@ class Taking:
             refusal = acceptor.refuser.refuse(candidate.offer, error)
             arrivals.drop()
             raise refusal from error
-        finally:
-            reader.close()
         arrivals.drop()
         return _with_fetched(report, fetched)
 
@@ -280,6 +291,16 @@ class Taking:
     def _up_to_date(self, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
         nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(self.store, record))
         return AcceptanceReport(record=record, decision=nothing, portion=wishes.portion)
+
+
+def _do_nothing() -> None:
+    pass
+
+
+def _start_early(reader: RowChecks) -> None:
+    """Start a reader while blocks still arrive; what is wrong with them is said before what is wrong with it."""
+    with suppress(SandboxUnavailableError):
+        reader.start()
 
 
 def _offer_of(errand: Errand, offered: PeerHead, heard: Heard) -> Offer:
