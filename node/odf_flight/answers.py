@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from odf_engines import host
+from odf_engines.host.tables import read_rows
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.records.errors import mapped_os_errors
 
@@ -67,7 +67,7 @@ class Answers:
         """
         ticket = secrets.token_bytes(_TICKET_BYTES)
         with pa.OSFile(str(found)) as file:
-            schema, batches = host.tables.read_rows(file)
+            schema, batches = read_rows(file)
             rows = sum(batch.num_rows for batch in batches)
         with mapped_os_errors(found):
             path = found.replace(self._workspace.path / f"answer-{secrets.token_hex(8)}.arrows")

@@ -15,8 +15,8 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from odf_engines import host
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
+from odf_engines.host.tables import read_rows
 from odf_flight.answers import Answers, KeptAnswer, Statements
 from odf_flight.callers import MIDDLEWARE, Gate, Handshake
 from odf_flight.catalog import LISTS, schema_of_list
@@ -184,7 +184,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
     def _iter_batches(self, caller: Caller, opened: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         try:
             with opened:
-                for batch in host.tables.read_rows(opened)[1]:
+                for batch in read_rows(opened)[1]:
                     self._gate.note_sent(caller, batch.nbytes)
                     yield from _cut(batch)
         except flight.FlightError:

@@ -7,10 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import odf_flight as flight
+from odf_flight.answers import Answers
+from odf_flight.callers import Gate
 from odf_flight.door import Door
+from odf_flight.questions import Questions
+from odf_flight.server import FlightSqlServer
 from odf_node.composition import Node
 from odf_node.daemon.background_work import RunningDaemon, Service, Start
 from odf_node.engine_workspace import EngineWorkspace
@@ -18,11 +21,6 @@ from odf_node.http.access_log import write_line
 from odf_node.http.listening import open_sockets
 from odf_node.http.served_node import Live
 from odf_node.ports.peer_errors import AddressInUseError
-
-if TYPE_CHECKING:
-    from odf_flight.answers import Answers
-    from odf_flight.questions import Questions
-    from odf_flight.server import FlightSqlServer
 
 _SWEEP_S: Final = 10.0
 _LEAVE_S: Final = 2.0  # guess: what calls take to tell their clients that the node stops
@@ -47,8 +45,8 @@ async def flight_beside(
     if listen.flight_port is None:
         yield None
         return
-    answers = flight.answers.Answers(EngineWorkspace(node.home.engines))
-    questions = flight.questions.Questions(node, answers, asyncio.get_running_loop())
+    answers = Answers(EngineWorkspace(node.home.engines))
+    questions = Questions(node, answers, asyncio.get_running_loop())
     try:
         sockets = await open_sockets(listen.address, listen.flight_port)
     except (OSError, OverflowError) as error:
@@ -56,8 +54,8 @@ async def flight_beside(
         raise AddressInUseError(listen.address, listen.flight_port, reason) from error
     folder = TemporaryDirectory(prefix="odf-flight-")  # for this user alone
     door = Door(live, Path(folder.name), tls)
-    gate = flight.callers.Gate(node.store, node.clock, live, door.find_share, asyncio.get_running_loop())
-    server = await asyncio.to_thread(flight.server.FlightSqlServer, door.location, node, gate, questions, answers)
+    gate = Gate(node.store, node.clock, live, door.find_share, asyncio.get_running_loop())
+    server = await asyncio.to_thread(FlightSqlServer, door.location, node, gate, questions, answers)
     door.open(sockets)
     sweeping = asyncio.create_task(_sweep(answers, questions))
     ending = asyncio.create_task(_end(server, door, questions, stop, live.configuration.shutdown.grace_seconds))
@@ -85,16 +83,14 @@ SERVICE: Final = Service(_serve_beside)
 """Found by its entry point in the group ``odf_node.background``."""
 
 
-async def _sweep(answers: "Answers", questions: "Questions") -> None:
+async def _sweep(answers: Answers, questions: Questions) -> None:
     while True:
         await asyncio.sleep(_SWEEP_S)
         await asyncio.to_thread(answers.sweep)
         await questions.sweep()
 
 
-async def _end(
-    server: "FlightSqlServer", door: Door, questions: "Questions", stop: asyncio.Event, grace_s: float
-) -> None:
+async def _end(server: FlightSqlServer, door: Door, questions: Questions, stop: asyncio.Event, grace_s: float) -> None:
     """Take no call any more, and give those that run some time; questions are ended when half of it is over."""
     await stop.wait()
     door.shut()

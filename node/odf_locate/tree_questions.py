@@ -8,11 +8,11 @@ from odf_node.adapters.exchange_peer import split_dataset_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_addresses import parse_peer_url
 from odf_node.ports.peer_errors import PeerLiedError
-from odf_protocol import hashing
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.limits import MAX_JSON_BYTES, MAX_TREE_QUESTIONS, MAX_TREE_SCHEMA_BYTES
 from odf_protocol.exchange.messages import TreeHeader, TreeNodes, decode_message
 from odf_protocol.exchange.routes import dataset_path
+from odf_protocol.hashing.v1_difference import DifferenceSearch, TableHeader
 from odf_protocol.multihash import Multihash
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ async def locate_difference(
         body = await client.get_bytes(place, "slice", limit_bytes=MAX_TREE_SCHEMA_BYTES * 2)
         requests, answer_bytes = 1, len(body)
         said = decode_message(body, TreeHeader)
-        header = hashing.v1_difference.TableHeader(said.row_count, said.schema, said.columns_top)
-        search = hashing.v1_difference.DifferenceSearch(mine, Multihash.parse(said.root), header)
+        header = TableHeader(said.row_count, said.schema, said.columns_top)
+        search = DifferenceSearch(mine, Multihash.parse(said.root), header)
         while search.questions:
             asked = search.questions[:MAX_TREE_QUESTIONS]
             nodes = (place / "nodes").with_query(ask=",".join(map(_write, asked)))

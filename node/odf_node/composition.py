@@ -5,14 +5,23 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import odf_node
-import odf_protocol
-from odf_node import acceptance, adapters, datasets, derive, engines, exchange, ingest, trust, upkeep
+from odf_node.acceptance.refusals import Refusals
+from odf_node.adapters.block_stage import FileStage
 from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
+from odf_node.adapters.login_file import LoginFile
 from odf_node.adapters.object_folder import ObjectFolder
+from odf_node.adapters.policy_file import read_policies
+from odf_node.byte_rate import ByteRate
+from odf_node.datasets.deletion import Deletion
+from odf_node.datasets.exporting import Exporting
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
+from odf_node.exchange.logins import Logins
+from odf_node.exchange.pull_planning import PullPlanner
+from odf_node.exchange.pushing import Pushing
+from odf_node.exchange.remotes import Remotes
+from odf_node.exchange.tokens import Tokens
 from odf_node.home_folder import HomeFolder, find_default_home
 from odf_node.ports.clock import Clock
 from odf_node.ports.sources import Commands
@@ -21,15 +30,35 @@ from odf_node.records.errors import mapped_os_errors
 from odf_node.settings_kept import KeepsToSettings
 from odf_node.store import MetadataStore
 from odf_node.store.audit_trail import AuditTrail
+from odf_node.upkeep.scrubbing import Scrubber
+from odf_node.upkeep.sweeping import Sweeper
 from odf_protocol.timestamp import Timestamp
+from odf_protocol.transform_plan import StepBound
 
 if TYPE_CHECKING:
-    from odf_node.byte_rate import ByteRate
+    from odf_node.acceptance.acceptor import Acceptor
+    from odf_node.adapters.outgoing import Outgoing
     from odf_node.configuration.declaration import Configuration
+    from odf_node.datasets.creation import DatasetCreator
+    from odf_node.datasets.queries import QueryRunner
+    from odf_node.datasets.reading import DataReader
+    from odf_node.derive.grading import TransformGrader
+    from odf_node.derive.transforms import Transformer
     from odf_node.engines.sessions import EngineHost
+    from odf_node.exchange.bringing import Bringing
+    from odf_node.exchange.following import Subscriptions
+    from odf_node.exchange.peering import Peers
+    from odf_node.exchange.pulling import BatchPulling, Pulling
+    from odf_node.exchange.receiving import PushJudge
+    from odf_node.exchange.taking import Taking
+    from odf_node.ingest.ingestion import Ingestor
+    from odf_node.ingest.sinking import BadRowSinks
     from odf_node.ports.engines import EngineShelf
     from odf_node.ports.progress import Say
+    from odf_node.trust.trusting import TrustReport
     from odf_node.trust.verifying import Verifier
+    from odf_node.upkeep.derived_cache import DerivedCache
+    from odf_node.upkeep.repairing import Repairing
     from odf_protocol.accept_policies import PolicySet
 
 REFUSED_BYTES: Final = 1_000_000_000
@@ -39,7 +68,7 @@ REFUSED_BYTES: Final = 1_000_000_000
 class Node(KeepsToSettings):
     """One home with every service over it, each made when it is first asked for.
 
-    Rooms load a use case when it is first named, so that a light command never pays for a heavy one.
+    What works with rows, engines or a network is imported where it is made: ``list`` takes half a second at most.
     """
 
     def __init__(self, home: HomeFolder, clock: Clock) -> None:
@@ -88,20 +117,25 @@ class Node(KeepsToSettings):
     @cached_property
     def engines(self) -> "EngineHost":
         """Engine sessions of this run."""
+        from odf_node.adapters.kept_session import find_warm_engine
+        from odf_node.engines.sessions import EngineHost
+
         parts = EngineWorkspace(self.home.engines), self.objects.rows, self.engine_shelf
-        host = engines.sessions.EngineHost(*parts, roles=self.engine_roles, observer=self.observer)
-        host.find_warm = lambda name: adapters.kept_session.find_warm_engine(self.home.engines, name, os.environ)
+        host = EngineHost(*parts, roles=self.engine_roles, observer=self.observer)
+        host.find_warm = lambda name: find_warm_engine(self.home.engines, name, os.environ)
         return host
 
     @cached_property
     def engine_shelf(self) -> "EngineShelf":
         """Engines that the operator added."""
-        return adapters.engine_folder.EngineFolder(self.home)
+        from odf_node.adapters.engine_folder import EngineFolder
+
+        return EngineFolder(self.home)
 
     @cached_property
-    def rate(self) -> "ByteRate":
+    def rate(self) -> ByteRate:
         """Of what is read from others and pushed to them."""
-        return odf_node.byte_rate.ByteRate()
+        return ByteRate()
 
     def limit_transfers(self, bytes_per_s: int, parallel: int | None) -> None:
         """Bound what begins from now on: how fast it moves (0: no limit), how many objects at once (None: usual)."""
@@ -109,69 +143,87 @@ class Node(KeepsToSettings):
         self.outgoing.parallel = parallel
 
     @cached_property
-    def outgoing(self) -> "adapters.outgoing.Outgoing":
+    def outgoing(self) -> "Outgoing":
         """Connections to others."""
+        from odf_node.adapters.outgoing import Outgoing
+
         parts = self.home, self.store, self.objects, self.keys, self.clock
-        return adapters.outgoing.Outgoing(*parts, self.rate, lambda url: self.logins.find_token(url))
+        return Outgoing(*parts, self.rate, lambda url: self.logins.find_token(url))
 
     @property
-    def refusals(self) -> "acceptance.refusals.Refusals":
+    def refusals(self) -> Refusals:
         """Evidence of refusals; as much is kept as ``refused_bytes`` says now."""
-        return acceptance.refusals.Refusals(self.home.refused, limit_bytes=self.refused_bytes)
+        return Refusals(self.home.refused, limit_bytes=self.refused_bytes)
 
     @property
-    def sweeper(self) -> "upkeep.sweeping.Sweeper":
+    def sweeper(self) -> Sweeper:
         """Behind ``gc``, and before whatever writes."""
-        return upkeep.sweeping.Sweeper(self.store, self.objects, self.refusals, self.home, SystemClock().now)
+        return Sweeper(self.store, self.objects, self.refusals, self.home, SystemClock().now)
 
     @cached_property
-    def scrubber(self) -> "upkeep.scrubbing.Scrubber":
+    def scrubber(self) -> Scrubber:
         """Behind ``scrub``."""
-        return upkeep.scrubbing.Scrubber(self.store, self.objects, self.home.cache)
+        return Scrubber(self.store, self.objects, self.home.cache)
 
     @cached_property
-    def creator(self) -> "datasets.creation.DatasetCreator":
+    def creator(self) -> "DatasetCreator":
         """Behind ``add``."""
-        return datasets.creation.DatasetCreator(self.store, self.objects, self.keys)
+        from odf_node.datasets.creation import DatasetCreator
+
+        return DatasetCreator(self.store, self.objects, self.keys)
 
     @cached_property
-    def grader(self) -> "derive.grading.TransformGrader":
+    def grader(self) -> "TransformGrader":
         """Judges transforms before ``add`` makes datasets of them."""
-        return derive.grading.TransformGrader(self.store, self.engines)
+        from odf_node.derive.grading import TransformGrader
+
+        return TransformGrader(self.store, self.engines)
 
     @cached_property
-    def deletion(self) -> "datasets.deletion.Deletion":
+    def deletion(self) -> Deletion:
         """Behind ``delete``."""
-        return datasets.deletion.Deletion(self.store, self.objects, self.keys, self.clock, self.home)
+        return Deletion(self.store, self.objects, self.keys, self.clock, self.home)
 
     @cached_property
-    def reader(self) -> "datasets.reading.DataReader":
+    def reader(self) -> "DataReader":
         """Behind ``tail``."""
-        return datasets.reading.DataReader(self.store, self.objects)
+        from odf_node.datasets.reading import DataReader
+
+        return DataReader(self.store, self.objects)
 
     @cached_property
-    def ingestor(self) -> "ingest.ingestion.Ingestor":
+    def ingestor(self) -> "Ingestor":
         """Behind ``ingest`` and ``pull`` of roots."""
-        sources = odf_node.sources.open_sources(self.home, self.rate, self.commands)
+        from odf_node.ingest.ingestion import Ingestor
+        from odf_node.sources import open_sources
+
+        sources = open_sources(self.home, self.rate, self.commands)
         parts = self.objects, self.keys, self.engines
-        return ingest.ingestion.Ingestor(self.store, *parts, sources, os.environ, self.home.staging)
+        return Ingestor(self.store, *parts, sources, os.environ, self.home.staging)
 
     @cached_property
-    def sinks(self) -> "ingest.sinking.BadRowSinks":
+    def sinks(self) -> "BadRowSinks":
         """Behind ``quarantine deliver``, and the daemon's thread for it."""
-        posts = adapters.request_signing.SignedPosts(self.keys, self.clock)
-        return ingest.sinking.BadRowSinks(self.store, self.objects, posts, self.home.sinks, self.home.cache, os.environ)
+        from odf_node.adapters.request_signing import SignedPosts
+        from odf_node.ingest.sinking import BadRowSinks
+
+        posts = SignedPosts(self.keys, self.clock)
+        return BadRowSinks(self.store, self.objects, posts, self.home.sinks, self.home.cache, os.environ)
 
     @cached_property
-    def transformer(self) -> "derive.transforms.Transformer":
+    def transformer(self) -> "Transformer":
         """Behind ``pull`` of derivatives."""
-        bound = odf_protocol.transform_plan.StepBound(self.engine_roles.step_rows, self.engine_roles.step_bytes)
-        return derive.transforms.Transformer(self.store, self.objects, self.keys, self.engines, bound)
+        from odf_node.derive.transforms import Transformer
+
+        bound = StepBound(self.engine_roles.step_rows, self.engine_roles.step_bytes)
+        return Transformer(self.store, self.objects, self.keys, self.engines, bound)
 
     @cached_property
-    def queries(self) -> "datasets.queries.QueryRunner":
+    def queries(self) -> "QueryRunner":
         """Behind ``sql``."""
-        return datasets.queries.QueryRunner(self.store, self.objects, self.engines)
+        from odf_node.datasets.queries import QueryRunner
+
+        return QueryRunner(self.store, self.objects, self.engines)
 
     @cached_property
     def read_models(self) -> ReadModels:
@@ -179,127 +231,149 @@ class Node(KeepsToSettings):
         return ReadModels(self.store, self.objects, lambda: self.engine_shelf, self.home.cache)
 
     @property
-    def trust(self) -> "trust.trusting.TrustReport":
+    def trust(self) -> "TrustReport":
         """Behind ``trust``."""
-        return trust.trusting.TrustReport(self.store, self.engines, self.keys, self.refusals, self.read_policies())
+        from odf_node.trust.trusting import TrustReport
+
+        return TrustReport(self.store, self.engines, self.keys, self.refusals, self.read_policies())
 
     @cached_property
     def verifier(self) -> "Verifier":
         """Behind ``verify``."""
-        return trust.verifying.Verifier(self.store, self.objects, self.engines, self.clock.now)
+        from odf_node.trust.verifying import Verifier
+
+        return Verifier(self.store, self.objects, self.engines, self.clock.now)
 
     @cached_property
-    def pulling(self) -> "exchange.pulling.Pulling":
+    def pulling(self) -> "Pulling":
         """Behind ``pull``."""
+        from odf_node.exchange.pulling import Pulling
+
         parts = self.ingestor, self.transformer, self.taking, self.outgoing.open_peer, self.bringing
-        return exchange.pulling.Pulling(self.store, self.trail, self.clock, *parts)
+        return Pulling(self.store, self.trail, self.clock, *parts)
 
     @cached_property
-    def batches(self) -> "exchange.pulling.BatchPulling":
+    def batches(self) -> "BatchPulling":
         """Behind ``pull`` of several datasets."""
-        return exchange.pulling.BatchPulling(self.pulling, self.planner, self.remotes)
+        from odf_node.exchange.pulling import BatchPulling
+
+        return BatchPulling(self.pulling, self.planner, self.remotes)
 
     @cached_property
-    def taking(self) -> "exchange.taking.Taking":
+    def taking(self) -> "Taking":
         """The way of blocks of others into this node."""
+        from odf_node.exchange.taking import Taking
+
         parts = (
             self.objects,
             self.clock,
             self.make_acceptor,
-            partial(adapters.block_stage.FileStage, self.home.staging),
+            partial(FileStage, self.home.staging),
             self.bringing,
         )
-        return exchange.taking.Taking(self.store, self.trail, *parts)
+        return Taking(self.store, self.trail, *parts)
 
     @cached_property
-    def bringing(self) -> "exchange.bringing.Bringing":
+    def bringing(self) -> "Bringing":
         """Brings files that are not here by choice."""
         return self.make_bringing(self.engines)
 
-    def make_bringing(self, engines: "EngineHost") -> "exchange.bringing.Bringing":
+    def make_bringing(self, engines: "EngineHost") -> "Bringing":
         """Make what brings files here, with engines of the caller's."""
-        rebuilder = derive.rebuilding.Rebuilder(self.store, self.objects, engines)
-        return exchange.bringing.Bringing(self.store, self.objects, rebuilder, self.remotes, self.outgoing.open_peer)
+        from odf_node.derive.rebuilding import Rebuilder
+        from odf_node.exchange.bringing import Bringing
+
+        rebuilder = Rebuilder(self.store, self.objects, engines)
+        return Bringing(self.store, self.objects, rebuilder, self.remotes, self.outgoing.open_peer)
 
     @cached_property
-    def derived_cache(self) -> "upkeep.derived_cache.DerivedCache":
+    def derived_cache(self) -> "DerivedCache":
         """Behind ``cache drop`` and ``cache list``."""
+        from odf_node.upkeep.derived_cache import DerivedCache
+
         held = self.store, self.objects, self.objects.rows
-        return upkeep.derived_cache.DerivedCache(*held, self.bringing.rebuilder, self.remotes)
+        return DerivedCache(*held, self.bringing.rebuilder, self.remotes)
 
     @cached_property
-    def remotes(self) -> "exchange.remotes.Remotes":
+    def remotes(self) -> Remotes:
         """Behind ``repo``."""
-        return exchange.remotes.Remotes(self.store)
+        return Remotes(self.store)
 
     @cached_property
-    def planner(self) -> "exchange.pull_planning.PullPlanner":
+    def planner(self) -> PullPlanner:
         """Behind ``pull``: which datasets, from where, in which order."""
-        return exchange.pull_planning.PullPlanner(
-            self.store, self.remotes, self.outgoing.open_peer, self.outgoing.iter_siblings
-        )
+        return PullPlanner(self.store, self.remotes, self.outgoing.open_peer, self.outgoing.iter_siblings)
 
     @cached_property
-    def pushing(self) -> "exchange.pushing.Pushing":
+    def pushing(self) -> Pushing:
         """Behind ``push``."""
-        return exchange.pushing.Pushing(
+        from odf_node.adapters.layout_places import find_layout_target
+
+        return Pushing(
             self.store,
             self.objects,
             self.outgoing.send_push,
             self.exporting,
-            adapters.layout_places.find_layout_target,
+            find_layout_target,
             self.observer,
         )
 
     @cached_property
-    def exporting(self) -> "datasets.exporting.Exporting":
+    def exporting(self) -> Exporting:
         """Behind ``export``, and ``push`` to files."""
-        return datasets.exporting.Exporting(self.store, self.objects, self.rate)
+        return Exporting(self.store, self.objects, self.rate)
 
     @cached_property
-    def repairing(self) -> "upkeep.repairing.Repairing":
+    def repairing(self) -> "Repairing":
         """Behind ``repair``."""
-        return upkeep.repairing.Repairing(
-            self.store, self.objects, self.trail, self.verifier, self.remotes, self.outgoing.open_peer
-        )
+        from odf_node.upkeep.repairing import Repairing
+
+        return Repairing(self.store, self.objects, self.trail, self.verifier, self.remotes, self.outgoing.open_peer)
 
     @cached_property
-    def push_judge(self) -> "exchange.receiving.PushJudge":
+    def push_judge(self) -> "PushJudge":
         """Judges what others push to this node."""
-        return exchange.receiving.PushJudge(self.store, self.taking)
+        from odf_node.exchange.receiving import PushJudge
+
+        return PushJudge(self.store, self.taking)
 
     @cached_property
-    def logins(self) -> "exchange.logins.Logins":
+    def logins(self) -> Logins:
         """Behind ``login`` and ``logout``."""
-        return exchange.logins.Logins(
-            adapters.login_file.LoginFile(self.home), adapters.accounts.validate_token, adapters.accounts.ask_for_token
-        )
+        from odf_node.adapters.accounts import ask_for_token, validate_token
+
+        return Logins(LoginFile(self.home), validate_token, ask_for_token)
 
     @cached_property
-    def peers(self) -> "exchange.peering.Peers":
+    def peers(self) -> "Peers":
         """Behind ``peer``."""
-        return exchange.peering.Peers(self.store, self.clock)
+        from odf_node.exchange.peering import Peers
+
+        return Peers(self.store, self.clock)
 
     @cached_property
-    def subscriptions(self) -> "exchange.following.Subscriptions":
+    def subscriptions(self) -> "Subscriptions":
         """Behind ``subscribe``."""
-        return exchange.following.Subscriptions(self.store, self.clock, self.outgoing.open_peer)
+        from odf_node.exchange.following import Subscriptions
+
+        return Subscriptions(self.store, self.clock, self.outgoing.open_peer)
 
     @cached_property
-    def tokens(self) -> "exchange.tokens.Tokens":
+    def tokens(self) -> Tokens:
         """Behind ``token``."""
-        return exchange.tokens.Tokens(self.store, self.clock)
+        return Tokens(self.store, self.clock)
 
     def read_policies(self) -> "PolicySet":
         """Read what the operator accepts on what proof."""
-        return adapters.policy_file.read_policies(self.home.policies)
+        return read_policies(self.home.policies)
 
-    def make_acceptor(self, say: "Say", now: Timestamp) -> "acceptance.acceptor.Acceptor":
+    def make_acceptor(self, say: "Say", now: Timestamp) -> "Acceptor":
         """Make the gate for blocks of others as the policies are now; ``say`` hears about each long step."""
-        refuser = acceptance.refusing.Refuser(self.store, self.keys, self.engines, self.refusals, now)
-        return acceptance.acceptor.Acceptor(
-            self.store, self.objects, self.keys, self.engines, refuser, say, self.read_policies()
-        )
+        from odf_node.acceptance.acceptor import Acceptor
+        from odf_node.acceptance.refusing import Refuser
+
+        refuser = Refuser(self.store, self.keys, self.engines, self.refusals, now)
+        return Acceptor(self.store, self.objects, self.keys, self.engines, refuser, say, self.read_policies())
 
 
 def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Node:

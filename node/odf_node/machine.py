@@ -11,12 +11,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from odf_engines import sandbox
 from odf_engines.contract import Limits
 from odf_engines.engine import ClusterEngine
 from odf_engines.errors import EngineError, SandboxUnavailableError
 from odf_engines.registry import describe_extra, find_version, get_engine, installed_engines, list_brought, list_lacking
-from odf_node import adapters, upkeep
+from odf_engines.sandbox.boot_notes import forget_results
+from odf_engines.sandbox.layers import WITHOUT_VARIABLE, accepted_layers, examine_layers
+from odf_node.adapters.engine_folder import EngineFolder
+from odf_node.adapters.image_folder import ImageFolder
 from odf_node.configuration import find_configuration_file, load_configuration
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.errors import UsageError
@@ -26,6 +28,7 @@ from odf_node.ports.engines import DamagedEngine
 from odf_node.ports.images import DamagedImage
 from odf_node.records.errors import HomeVersionError, mapped_os_errors
 from odf_node.store import MetadataStore
+from odf_node.upkeep.scrubbing import read_scrub_state
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
 
@@ -87,17 +90,15 @@ def _python() -> MachineFinding:
 def _sandbox() -> list[MachineFinding]:
     """Every layer that a machine can lack, and what limits the use of resources."""
     try:
-        accepted = sandbox.layers.accepted_layers(os.environ)
+        accepted = accepted_layers(os.environ)
     except SandboxUnavailableError as error:
-        return [MachineFinding("sandbox", False, error.reason, f"correct {sandbox.layers.WITHOUT_VARIABLE}")]
+        return [MachineFinding("sandbox", False, error.reason, f"correct {WITHOUT_VARIABLE}")]
     findings = []
-    sandbox.boot_notes.forget_results()  # who asks wants to know what works now
-    for finding in sandbox.layers.examine_layers():
+    forget_results()  # who asks wants to know what works now
+    for finding in examine_layers():
         is_waived = not finding.is_there and finding.layer in accepted
-        found = (
-            f"missing, which {sandbox.layers.WITHOUT_VARIABLE} allows: {finding.found}" if is_waived else finding.found
-        )
-        variable = f"{sandbox.layers.WITHOUT_VARIABLE} names {finding.layer}"
+        found = f"missing, which {WITHOUT_VARIABLE} allows: {finding.found}" if is_waived else finding.found
+        variable = f"{WITHOUT_VARIABLE} names {finding.layer}"
         mend = f"{MENDING[finding.layer]}; until then no engine starts, unless {variable}"
         findings.append(MachineFinding(f"sandbox: {finding.layer}", finding.is_there or is_waived, found, mend))
     limits = "kernel limits of each process, and the watch for all of them together; no control groups"
@@ -151,7 +152,7 @@ def _plug_ins() -> list[MachineFinding]:
 def _added_engines(folder: Path) -> list[MachineFinding]:
     """Return what each added engine needs, its files as they were added first of all (ADDED-5)."""
     findings = []
-    for each in adapters.engine_folder.EngineFolder(HomeFolder(folder)).list():
+    for each in EngineFolder(HomeFolder(folder)).list():
         if isinstance(each, DamagedEngine):
             mend = f"odf-node engine remove {each.build}, and add it again"
             findings.append(MachineFinding(f"engine {each.name}", False, each.found, mend))
@@ -183,7 +184,7 @@ def _cluster(folder: Path) -> list[MachineFinding]:
 
 def _images(folder: Path) -> list[MachineFinding]:
     """Return the images that fetch rows, their files as they were added (ING-41)."""
-    images, findings = adapters.image_folder.ImageFolder(HomeFolder(folder)), []
+    images, findings = ImageFolder(HomeFolder(folder)), []
     for image in images.list():
         what, mend = f"image {image.name}", f"odf-node image remove {image.name}, and add it again"
         try:
@@ -227,7 +228,7 @@ def _home(folder: Path) -> MachineFinding:
 
 
 def _objects(folder: Path) -> MachineFinding:
-    state = upkeep.scrubbing.read_scrub_state(HomeFolder(folder).cache)
+    state = read_scrub_state(HomeFolder(folder).cache)
     when = f"read again from {state.began_at}" if state.began_at else "never read again; 'odf-node scrub' does it"
     found = f"{len(state.damaged)} of them damaged, {when}" if state.damaged else f"none is known to be damaged, {when}"
     return MachineFinding("objects", not state.damaged, found, "'odf-node repair' fetches damaged objects again")

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from odf_node import derive, schedules, trust, upkeep
 from odf_node.ports.objects import ObjectUpkeep
 from odf_node.store import MetadataStore
 
@@ -11,8 +10,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from odf_node.acceptance.refusals import Refusals
+    from odf_node.derive.chain_log import ChainLog
     from odf_node.ports.clock import Clock
     from odf_node.ports.engines import EngineShelf
+    from odf_node.schedules.overview import ScheduleOverview
+    from odf_node.trust.grounds import GroundsReader
+    from odf_node.upkeep.listing import Listing
+    from odf_node.upkeep.status import NodeStatus
 
 
 class ReadModels:
@@ -27,29 +31,41 @@ class ReadModels:
         self._open_shelf = open_shelf
 
     @property
-    def listing(self) -> "upkeep.listing.Listing":
+    def listing(self) -> "Listing":
         """Behind ``list``."""
+        from odf_node.upkeep.listing import Listing
+
         store = self._store
-        return upkeep.listing.Listing(store, self._objects)
+        return Listing(store, self._objects)
 
     @property
-    def chain_log(self) -> "derive.chain_log.ChainLog":
+    def chain_log(self) -> "ChainLog":
         """Behind ``log``."""
-        return derive.chain_log.ChainLog(self._store, self._objects)
+        from odf_node.derive.chain_log import ChainLog
+
+        return ChainLog(self._store, self._objects)
 
     @property
-    def grounds(self) -> "trust.grounds.GroundsReader":
+    def grounds(self) -> "GroundsReader":
         """Behind ``inspect trust``."""
+        from odf_node.trust.grounds import GroundsReader
+
         store = self._store
-        return trust.grounds.GroundsReader(store, self._objects, self._open_shelf())
+        return GroundsReader(store, self._objects, self._open_shelf())
 
     @property
-    def schedule_overview(self) -> "schedules.overview.ScheduleOverview":
+    def schedule_overview(self) -> "ScheduleOverview":
         """Behind ``schedule``."""
-        return schedules.overview.ScheduleOverview(self._store, schedules.notes.read_notes(self._cache))
+        from odf_node.schedules.notes import read_notes
+        from odf_node.schedules.overview import ScheduleOverview
 
-    def make_status(self, refusals: "Refusals", clock: "Clock") -> "upkeep.status.NodeStatus":
+        return ScheduleOverview(self._store, read_notes(self._cache))
+
+    def make_status(self, refusals: "Refusals", clock: "Clock") -> "NodeStatus":
         """Behind ``status``."""
-        store, usage = self._store, derive.engine_usage.EngineUsage(self._store, self._open_shelf())
+        from odf_node.derive.engine_usage import EngineUsage
+        from odf_node.upkeep.status import NodeStatus
+
+        store, usage = self._store, EngineUsage(self._store, self._open_shelf())
         parts = store, self._objects, refusals, clock, usage
-        return upkeep.status.NodeStatus(*parts, self.schedule_overview, self._cache)
+        return NodeStatus(*parts, self.schedule_overview, self._cache)

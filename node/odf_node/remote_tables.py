@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Self
 
-import odf_node
 from odf_engines.contract import QueryTable
 from odf_node.acceptance.offers import Portion
 from odf_node.composition import Node
@@ -23,7 +22,7 @@ from odf_node.exchange.pulling import PullWishes
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import ProgressLine
 from odf_node.records.datasets import DatasetRecord
-from odf_node.remote_names import STATE_SUFFIX, RemoteQuestion, find_remote_names
+from odf_node.remote_names import STATE_SUFFIX, RemoteQuestion, find_remote_names, quote_name, require_undefined
 from odf_node.threads import finish_in_thread
 from odf_node.wording import count_of
 from odf_protocol.enums import DatasetKind
@@ -71,8 +70,8 @@ class RemoteTables:
                 raise UsageError(f"a question takes http:// and https:// alone; 'odf-node pull {address}' brings it")
             if url not in found:
                 found[url] = await self._find(url, self._free_name(len(found) + 1, sql), as_of, progress)
-                odf_node.table_names.require_undefined(found[url][0], sql, engine)
-            called[text] = odf_node.table_names.quote_name(found[url][0] + text[len(address) :])
+                require_undefined(found[url][0], sql, engine)
+            called[text] = quote_name(found[url][0] + text[len(address) :])
         for each in reversed(names):
             sql = sql[: each.start] + called[each.text] + sql[each.end :]
         tables = tuple(table for _, table, _ in found.values() if table is not None)

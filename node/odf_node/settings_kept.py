@@ -4,8 +4,8 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import odf_node
-from odf_node import adapters
+from odf_node.adapters.observing import get_observer
+from odf_node.configuration import find_configuration_file, load_configuration
 from odf_node.home_folder import HomeFolder
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class KeepsToSettings:
     @cached_property
     def observer(self) -> "Observer":
         """Who hears what runs (OBSERVE-1)."""
-        return adapters.observing.get_observer(self.settings, os.environ)
+        return get_observer(self.settings, os.environ)
 
     def flush_observer(self) -> None:
         """Wait shortly until what was heard is told."""
@@ -37,5 +37,5 @@ class KeepsToSettings:
     @cached_property
     def settings(self) -> "Configuration":
         """What was set, where nobody says what holds: in the home's own file and the environment."""
-        path = odf_node.configuration.find_configuration_file(None, os.environ, self.home.path)
-        return odf_node.configuration.load_configuration(path, os.environ)
+        path = find_configuration_file(None, os.environ, self.home.path)
+        return load_configuration(path, os.environ)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
-from odf_engines import reading
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
+from odf_engines.reading.row_windows import shorten_cell
 from odf_node.composition import Node
 from odf_node.configuration.declaration import QUERY_ENGINE
 from odf_node.datasets.naming import list_named
@@ -142,9 +142,7 @@ class Questions:
             self._running.remove(host)
         table = answer.rows
         shown = table.slice(0, MOST_ROWS).select(range(min(MOST_COLUMNS, table.num_columns)))
-        columns = [
-            [reading.row_windows.shorten_cell(cell, CELL_CHARACTERS) for cell in column] for column in shown.columns
-        ]
+        columns = [[shorten_cell(cell, CELL_CHARACTERS) for cell in column] for column in shown.columns]
         cells = tuple(zip(*columns, strict=True)) if columns else ()
         kinds = tuple(str(each.type) for each in shown.schema)
         return ShownAnswer(

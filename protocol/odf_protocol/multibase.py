@@ -10,7 +10,6 @@ import binascii
 from functools import lru_cache
 from typing import Final
 
-import odf_protocol
 from odf_protocol.errors import MalformedError
 
 # Bounds the quadratic cost of base58; the longest thing written in multibase is a 64-byte signature. # guess
@@ -34,7 +33,10 @@ def encode_base64url(data: bytes) -> str:
 @lru_cache(maxsize=_MOST_KEYS)
 def encode_base58btc(data: bytes) -> str:
     """Encode with prefix ``z``."""
-    return odf_protocol.base58.encode_base58btc(data)
+    from multiformats import multibase
+
+    text: str = multibase.get("base58btc").encode(data)
+    return text
 
 
 def decode_multibase(text: str) -> bytes:
@@ -70,4 +72,7 @@ def _decode(prefix: str, body: str) -> bytes:
 
 @lru_cache(maxsize=_MOST_KEYS)
 def _decode_base58btc(text: str) -> bytes:
-    return odf_protocol.base58.decode_base58btc(text)
+    from multiformats import multibase
+
+    data: bytes = multibase.get("base58btc").decode(text)
+    return data

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Self
 
-import odf_protocol
 from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.ed25519 import is_signed, load_key
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.multihash import Multihash
 
@@ -82,7 +82,7 @@ class SignedDocument:
 
 def public_key_of(private_key: bytes) -> bytes:
     """Return the 32 bytes of the public key that belongs to the 32 bytes of a private key."""
-    return odf_protocol.ed25519.load_key(private_key).public_key().public_bytes_raw()
+    return load_key(private_key).public_key().public_bytes_raw()
 
 
 def sign(private_key: bytes, purpose: Purpose, payload: bytes) -> bytes:
@@ -101,7 +101,7 @@ def verify(public_key: bytes, purpose: Purpose, payload: bytes, signature: bytes
 
 def sign_document(private_key: bytes, purpose: Purpose, payload: bytes) -> SignedDocument:
     """Sign a payload and keep key, signature and payload together."""
-    key = odf_protocol.ed25519.load_key(private_key)  # computes the public key, which is half of the work
+    key = load_key(private_key)  # computes the public key, which is half of the work
     return SignedDocument(DidKey(key.public_key().public_bytes_raw()), key.sign(_framed(purpose, payload)), payload)
 
 
@@ -160,7 +160,7 @@ def block_payload(dataset_id: DatasetId, sequence_number: int, block_hash: Multi
 
 def sign_bytes(private_key: bytes, message: bytes) -> bytes:
     """Sign bytes that already are framed by a format of their own, such as DSSE's."""
-    return odf_protocol.ed25519.load_key(private_key).sign(message)
+    return load_key(private_key).sign(message)
 
 
 def verify_bytes(public_key: bytes, message: bytes, signature: bytes) -> None:
@@ -178,7 +178,7 @@ def verify_bytes(public_key: bytes, message: bytes, signature: bytes) -> None:
     if int.from_bytes(signature[32:], "little") >= _GROUP_ORDER:
         raise RejectedError("SIG-11 scalar-is-reduced", expected="S below the group order", found="S at or above it")
 
-    if not odf_protocol.ed25519.is_signed(bytes(public_key), bytes(signature), message):
+    if not is_signed(bytes(public_key), bytes(signature), message):
         raise RejectedError("SIG-1 signature", expected=f"a signature by {DidKey(bytes(public_key))}")
 
 

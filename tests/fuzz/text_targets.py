@@ -10,8 +10,7 @@ from odf_engines.archive.tar_entries import iter_entries
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.query_bounds import check_query_bounds
 from odf_engines.host.query_tokens import split_statements
-from odf_node.remote_names import find_remote_names
-from odf_node.table_names import require_undefined
+from odf_node.remote_names import find_remote_names, require_undefined
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.exchange.messages import HeadMessage, decode_message
 from odf_protocol.exchange.object_parts import find_content_range, find_range, matches_etag

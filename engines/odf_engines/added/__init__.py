@@ -9,12 +9,3 @@ Outside the sandbox run ``content`` and ``engine``; ``worker``, ``program`` and 
 
 Source: clauses ADDED-1 to ADDED-12 in ``spec/extensions/added-engines.md``.
 """
-
-from typing import TYPE_CHECKING
-
-from odf_protocol.late import late_modules
-
-if TYPE_CHECKING:
-    from odf_engines.added import requests as requests
-else:
-    __getattr__ = late_modules(__name__)

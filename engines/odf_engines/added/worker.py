@@ -6,15 +6,14 @@ engine. The engine runs as the same user, so it can do to this program whatever 
 Source: clauses ADDED-6 to ADDED-9 in ``spec/extensions/added-engines.md``; ENGINE-4.
 """
 
-import importlib
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from odf_engines import added
 from odf_engines.added.description import EngineStart
 from odf_engines.added.program import EngineProgram
+from odf_engines.added.requests import answer_of, read_schema, success_of, translate, trial_of
 from odf_engines.confined.service import Service
 from odf_engines.contract import GradeLevel
 from odf_engines.errors import EngineError, EngineFailureError, EngineMissingError, InvalidQueryError
@@ -36,7 +35,6 @@ def main(arguments: dict[str, Any]) -> None:
     service = Service()
     try:
         program = EngineProgram(msgspec.convert(arguments["start"], EngineStart))
-        importlib.import_module("odf_engines.added.requests")  # while the engine is at work
         program.wait_until_it_answers()
     except EngineError as error:
         service.send({"error": error_to_fields(error)})
@@ -64,20 +62,20 @@ def main(arguments: dict[str, Any]) -> None:
 
 
 def _transform(program: EngineProgram, request: Any, folder: Path) -> dict[str, object]:
-    answer = program.transform(added.requests.translate(request, folder, _SCRATCH))
-    return added.requests.answer_of(request, added.requests.success_of(answer), folder)
+    answer = program.transform(translate(request, folder, _SCRATCH))
+    return answer_of(request, success_of(answer), folder)
 
 
 def _grade(program: EngineProgram, name: str, request: dict[str, Any], folder: Path) -> dict[str, object]:
     """Try a query over no rows (ADDED-9)."""
     parts = request["transform"], request["inputs"], request["vocabulary"]
     try:
-        added.requests.success_of(program.transform(added.requests.trial_of(*parts, folder, _SCRATCH)))
+        success_of(program.transform(trial_of(*parts, folder, _SCRATCH)))
     except InvalidQueryError as error:
         refused = {"expression": "query", "reason": error.message, "rewrite": "a query that the engine can run"}
         return {"level": GradeLevel.REFUSED.value, "findings": [refused], "schema": None, "obstacle": None}
     finding = {"expression": f"engine {name}", "reason": _UNKNOWN, "rewrite": _REMEDY}
-    schema = schema_text(added.requests.read_schema(folder))
+    schema = schema_text(read_schema(folder))
     return {"level": GradeLevel.PINNED.value, "findings": [finding], "schema": schema, "obstacle": None}
 
 

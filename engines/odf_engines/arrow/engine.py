@@ -11,13 +11,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odf_engines import ingest
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.guest_packages import find_runtime, iter_engine_files, plug_in_mounts
 from odf_engines.host.digest import content_digest
 from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import open_session
+from odf_engines.ingest.declared import check_source
+from odf_engines.ingest.state import fits_state, rebuild_state
 from odf_engines.user_cache import user_cache
 from odf_protocol.events import AddPushSource, MergeStrategy, SetPollingSource
 from odf_protocol.multihash import Multihash
@@ -78,7 +79,7 @@ class ArrowEngine:
         return ()
 
     def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int, columns: "Sequence[pa.Field]") -> bool:
-        return ingest.state.fits_state(path, merge, next_offset, columns)
+        return fits_state(path, merge, next_offset, columns)
 
     def check_source(
         self,
@@ -89,7 +90,7 @@ class ArrowEngine:
         has_converters: bool = False,
     ) -> None:
         """See ``IngestEngine``."""
-        ingest.declared.check_source(source, vocabulary, at, has_converters=has_converters)
+        check_source(source, vocabulary, at, has_converters=has_converters)
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
-        ingest.state.rebuild_state(slices, merge, vocabulary, target)
+        rebuild_state(slices, merge, vocabulary, target)

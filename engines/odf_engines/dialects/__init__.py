@@ -1,11 +1,9 @@
 """SQL of other engines, as Spark reads it; runs beside the node, and in no engine."""
 
-from typing import TYPE_CHECKING
+from typing import Final
 
-from odf_protocol.late import late_modules
+ENGINE: Final = "spark"
+"""Whose SQL comes out."""
 
-if TYPE_CHECKING:
-    from odf_engines.dialects import queries as queries
-    from odf_engines.dialects import translation as translation
-else:
-    __getattr__ = late_modules(__name__)
+DIALECTS: Final = frozenset({"datafusion", "flink", "risingwave"})
+"""Engines whose SQL can be translated."""

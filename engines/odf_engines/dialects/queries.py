@@ -16,7 +16,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.expressions import Expression
 from sqlglot.tokens import TokenType
 
-from odf_engines.dialects.translation import DIALECTS, ENGINE
+from odf_engines.dialects import DIALECTS, ENGINE
 from odf_protocol.errors import MalformedError
 
 if TYPE_CHECKING:

@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from difflib import unified_diff
 from typing import Final
 
-from odf_engines import dialects
+from odf_engines.dialects import DIALECTS, ENGINE
+from odf_engines.dialects.queries import lay_out, translate_query
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import SqlQueryStep, TransformSql
-
-ENGINE: Final = "spark"
-DIALECTS: Final = frozenset({"datafusion", "flink", "risingwave"})
-"""Engines whose SQL can be translated."""
 
 _ENGINE_DOUBTS: Final = {
     "datafusion": "DataFusion sees the new rows of each step alone; here groups and joins are over whole inputs",
@@ -63,14 +60,10 @@ def translate_transform(transform: TransformSql, *, where: str, is_preprocess: b
     written: list[SqlQueryStep] = []
     difference: list[str] = []
     for number, step in enumerate(steps, 1):
-        query, more = dialects.queries.translate_query(
-            step.query, engine, where=f"{where}, query {step.alias or number}"
-        )
+        query, more = translate_query(step.query, engine, where=f"{where}, query {step.alias or number}")
         doubts |= dict.fromkeys(more)
         written.append(replace(step, query=query))
         names = (f"{engine}: {step.alias or number}", f"{ENGINE}: {step.alias or number}")
-        difference += unified_diff(
-            dialects.queries.lay_out(step.query, engine), query.splitlines(), *names, lineterm=""
-        )
+        difference += unified_diff(lay_out(step.query, engine), query.splitlines(), *names, lineterm="")
     translated = replace(transform, engine=ENGINE, version=None, query=None, queries=tuple(written))
     return Translation(translated, engine, tuple(difference), tuple(doubts))

@@ -14,9 +14,11 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from odf_engines import grpc
 from odf_engines.contract import EngineError, EngineMissingError, Limits
 from odf_engines.engine import Engine
+from odf_engines.grpc.desk import SessionDesk
+from odf_engines.grpc.folders import SharedFolders
+from odf_engines.grpc.service import EngineService, make_server
 from odf_engines.registry import get_engine
 from odf_engines.spark.engine import SparkEngine
 
@@ -87,14 +89,12 @@ def _serve(engine: Engine, arguments: argparse.Namespace) -> int:
         signal.signal(number, lambda *_: stopped.set())
     workspace = Path(tempfile.mkdtemp(prefix="odf-engine-", dir=arguments.workspace))
     limits = Limits(memory_bytes=arguments.memory_mib * _MIB, wall_s=arguments.wall_s)
-    desk = grpc.desk.SessionDesk(engine, workspace, limits)
+    desk = SessionDesk(engine, workspace, limits)
     try:
-        folders = grpc.folders.SharedFolders(arguments.read or [_INPUTS], arguments.write or [_OUTPUTS])
+        folders = SharedFolders(arguments.read or [_INPUTS], arguments.write or [_OUTPUTS])
         # Before anybody can connect: an engine that cannot be isolated is no engine.
         desk.open().add_done_callback(partial(_report, stopped))
-        server, port = grpc.service.make_server(
-            grpc.service.EngineService(desk, folders), arguments.address, arguments.port
-        )
+        server, port = make_server(EngineService(desk, folders), arguments.address, arguments.port)
         server.start()
         print(f"engine {engine.name} answers at {arguments.address}:{port}", file=sys.stderr, flush=True)
         if arguments.ready_file is not None:
@@ -109,7 +109,7 @@ def _serve(engine: Engine, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _report(stopped: threading.Event, start: "Future[None]") -> None:
+def _report(stopped: threading.Event, start: Future[None]) -> None:
     if not stopped.is_set() and (error := start.exception()) is not None:
         print(f"odf_engines.grpc: {error}", file=sys.stderr, flush=True)
 

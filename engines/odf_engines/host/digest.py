@@ -10,9 +10,9 @@ program imports); a guest that runs on more names places for it. What is compile
 version: distributions build the same source into other bytes.
 
 Of ours counts what a guest's program can import, found by reading the code from the program on: each ``import``, also
-inside functions, each text that is the name of a module of ours, which is how the worker names its operations, and each
-module that is named through its package (``odf_protocol.late``). What stands under ``TYPE_CHECKING`` never runs. So a
-change of a module that no worker sees is not a new engine, and no list has to be kept.
+inside functions, and each text that is the name of a module of ours, which is how the worker names its operations.
+What stands under ``TYPE_CHECKING`` never runs. So a change of a module that no worker sees is not a new engine, and no
+list has to be kept.
 
 Source: clause ENGINE-10 in ``spec/extensions/engine-contract.md``.
 """
@@ -214,7 +214,6 @@ def _find_module(parts: list[str], packages: Mapping[str, Path]) -> tuple[str, P
 class _Reader(ast.NodeVisitor):
     def __init__(self) -> None:
         self.names: set[str] = set()
-        self.bound: dict[str, str] = {}  # what imports called, which may be packages
 
     def visit_If(self, node: ast.If) -> None:
         if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
@@ -231,21 +230,6 @@ class _Reader(ast.NodeVisitor):
             raise ValueError("a relative import cannot be followed")
         # What is imported from a package may be a module of it.
         self.names.update([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
-        self.bound.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        if (name := self._find_name(node)) is not None:
-            self.names.add(name)
-        self.generic_visit(node)
-
-    def _find_name(self, node: ast.expr) -> str | None:
-        match node:
-            case ast.Name(id=bound):
-                return self.bound.get(bound)
-            case ast.Attribute(value=value, attr=attribute):
-                package = self._find_name(value)
-                return package and f"{package}.{attribute}"
-        return None
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str) and all(part.isidentifier() for part in node.value.split(".")):

@@ -10,24 +10,22 @@ Source: clause ENGINE-4 in ``spec/extensions/engine-contract.md``.
 import dataclasses
 import enum
 import json
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any
+
+import pyarrow as pa
 
 import odf_engines.contract
 import odf_engines.errors
-import odf_protocol.events
-from odf_engines import host
 from odf_engines.errors import EngineError, EngineFailureError
+from odf_engines.host.arrow_texts import schema_from_text, schema_text, table_from_text, table_text
+from odf_protocol import events
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _TYPE = "$"
 _TEXT_LIMIT = 4000  # characters of any text in an error; guess: a long query and its complaint
@@ -102,10 +100,10 @@ def _plain(value: object, place: Callable[[Path], str]) -> Any:
         return {_TYPE: "Path", "text": place(value)}
     if isinstance(value, bytes):
         return {_TYPE: "bytes", "hex": value.hex()}
-    if _is_schema(value):
-        return {_TYPE: "Schema", "ipc": host.arrow_texts.schema_text(value)}
-    if _is_table(value):
-        return {_TYPE: "Table", "ipc": host.arrow_texts.table_text(value)}
+    if isinstance(value, pa.Schema):
+        return {_TYPE: "Schema", "ipc": schema_text(value)}
+    if isinstance(value, pa.Table):
+        return {_TYPE: "Table", "ipc": table_text(value)}
     if isinstance(value, tuple | list):
         return [_plain(item, place) for item in value]
     if isinstance(value, dict):
@@ -133,28 +131,17 @@ def _value(plain: Any) -> Any:
     if name == "bytes":
         return bytes.fromhex(values["hex"])
     if name == "Schema":
-        return host.arrow_texts.schema_from_text(values["ipc"])
+        return schema_from_text(values["ipc"])
     if name == "Table":
-        return host.arrow_texts.table_from_text(values["ipc"])
+        return table_from_text(values["ipc"])
     kind = _types()[name]
     return kind[values["name"]] if issubclass(kind, enum.Enum) else kind(**values)
-
-
-def _is_schema(value: object) -> "TypeGuard[pa.Schema]":
-    # Whoever has a schema has loaded Arrow; whoever has none need not.
-    arrow = sys.modules.get("pyarrow")
-    return arrow is not None and isinstance(value, arrow.Schema)
-
-
-def _is_table(value: object) -> "TypeGuard[pa.Table]":
-    arrow = sys.modules.get("pyarrow")
-    return arrow is not None and isinstance(value, arrow.Table)
 
 
 @cache
 def _types() -> dict[str, type]:
     known: dict[str, type] = {kind.__name__: kind for kind in (DatasetId, Multihash, Timestamp, Vocabulary)}
-    for module in (odf_protocol.events, odf_engines.contract):
+    for module in (events, odf_engines.contract):
         for name in module.__all__:
             kind = getattr(module, name)
             if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or issubclass(kind, enum.Enum)):

@@ -12,10 +12,11 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from odf_engines import host
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.host.arrow_texts import schema_from_text
 from odf_engines.host.output_checks import RowsCheck, RowsFound, SizeCheck
+from odf_engines.host.output_rows import check_file, copy_first
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +73,7 @@ class Answer:
     def get_schema(self) -> "pa.Schema":
         """Return an Arrow schema from ``arrow_texts.schema_text``."""
         try:
-            return host.arrow_texts.schema_from_text(self.find_text("schema") or "")
+            return schema_from_text(self.find_text("schema") or "")
         except ValueError as error:
             raise EngineFailureError(f"answer.schema: expected an Arrow schema ({error})") from error
 
@@ -141,7 +142,7 @@ class OutputFolder:
             LimitExceededError: Rows, values or the memory to read them are too many.
         """
         if self._reader is None:
-            return host.output_rows.check_file(path, check)
+            return check_file(path, check)
         return self._reader.check(path, check, wall_s=self._limits.wall_s)
 
     def copy(self, path: Path, target: BinaryIO, most: int | None = None) -> None:
@@ -151,7 +152,7 @@ class OutputFolder:
             EngineFailureError, LimitExceededError: As ``check``.
         """
         if self._reader is None:
-            host.output_rows.copy_first(path, target, most)
+            copy_first(path, target, most)
         else:
             self._reader.copy(path, target, most, wall_s=self._limits.wall_s)
 

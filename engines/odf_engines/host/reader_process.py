@@ -29,7 +29,7 @@ from odf_engines.sandbox.resources import kernel_limits
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnavailableError, UnsupportedError
 
 PROGRAM: Final = "odf_engines.reading.program"
-_PACKAGES: Final = ("msgspec", "numpy", "pyarrow")
+_PACKAGES: Final = ("flatbuffers", "msgspec", "numpy", "pyarrow")
 _BESIDE_BYTES: Final = 256 * 1024 * 1024  # guess: libraries and their data, which the limit of the kernel leaves out
 _LIFETIME_CPU_S: Final = 1_000_000  # each request has a limit of its own
 _DETAILS: Final = ("where", "expected", "found")

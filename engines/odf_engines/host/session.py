@@ -20,7 +20,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from odf_engines import host
 from odf_engines.confined.caller import CallerConfinedProcess
 from odf_engines.confined.process import SandboxedProcess
 from odf_engines.confined.program import Answer as FoundAnswer
@@ -38,6 +37,7 @@ from odf_engines.contract import (
     TransformResponse,
 )
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
+from odf_engines.host.ingest_receive import blame_plug_in, receive_converted, receive_ingest, receive_preprocessed
 from odf_engines.host.messages import encode_message, error_from_fields
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
@@ -47,7 +47,9 @@ from odf_engines.host.query_bounds import (
     check_transform_bounds,
     limits_of_analysis,
 )
+from odf_engines.host.receive import receive_grade, receive_query, receive_transform
 from odf_engines.host.runtime import Guest, confined_command
+from odf_engines.host.step_parts import name_part
 from odf_engines.sandbox.disk import remove_tree
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.profile import Mount, Profile, write_accounts
@@ -122,31 +124,31 @@ class HostSession:
     def transform(self, request: TransformRequest) -> TransformResponse:
         """See ``EngineSession``."""
         check_transform_bounds(request.transform, has_escapes=self.guest.has_escapes)
-        receive = partial(host.receive.receive_transform, counts_rows=self.guest.counts_rows)
-        return self._ask("transform", request, request.limits, receive, partial(host.step_parts.name_part, request))
+        receive = partial(receive_transform, counts_rows=self.guest.counts_rows)
+        return self._ask("transform", request, request.limits, receive, partial(name_part, request))
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
         """See ``EngineSession``."""
         if request.preprocess is not None and request.prepared is None:
             check_transform_bounds(request.preprocess, has_escapes=self.guest.has_escapes)
-        blame = partial(host.ingest_receive.blame_plug_in, request)
-        return self._ask("ingest", request, request.limits, host.ingest_receive.receive_ingest, blame)
+        blame = partial(blame_plug_in, request)
+        return self._ask("ingest", request, request.limits, receive_ingest, blame)
 
     def convert(self, request: IngestRequest) -> PreparedRows:
         """See ``EngineSession``."""
-        blame = partial(host.ingest_receive.blame_plug_in, request)
-        return self._ask("convert", request, request.limits, host.ingest_receive.receive_converted, blame)
+        blame = partial(blame_plug_in, request)
+        return self._ask("convert", request, request.limits, receive_converted, blame)
 
     def preprocess(self, transform: TransformSql, rows: Path) -> QueryResponse:
         """See ``EngineSession``."""
         check_transform_bounds(transform, has_escapes=self.guest.has_escapes)
-        receive = partial(host.ingest_receive.receive_preprocessed, limits=self._limits)
+        receive = partial(receive_preprocessed, limits=self._limits)
         return self._ask("preprocess", {"transform": transform, "rows": rows}, self._limits, receive)
 
     def query(self, request: QueryRequest) -> QueryResponse:
         """See ``EngineSession``."""
         check_query_bounds(request.sql, has_escapes=self.guest.has_escapes)
-        return self._ask("query", request, request.limits, host.receive.receive_query)
+        return self._ask("query", request, request.limits, receive_query)
 
     def check(
         self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
@@ -155,7 +157,7 @@ class HostSession:
         check_transform_bounds(transform, has_escapes=self.guest.has_escapes)
         request = {"transform": transform, "inputs": tuple(inputs), "vocabulary": vocabulary or Vocabulary()}
         limits = limits_of_analysis(self._limits)
-        return self._ask("check", request, limits, host.receive.receive_grade, blame_analysis)
+        return self._ask("check", request, limits, receive_grade, blame_analysis)
 
     def end_process(self) -> None:
         """End the process at once and keep the folder; nothing if it does not run.

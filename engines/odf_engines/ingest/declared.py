@@ -7,7 +7,7 @@ Source: spec/ingest.md ING-18.
 
 import pyarrow as pa
 
-from odf_engines.dialects.translation import DIALECTS
+from odf_engines.dialects import DIALECTS
 from odf_engines.errors import EngineMissingError
 from odf_engines.ingest.columns import InvalidColumnsError, columns_of, rename_reserved
 from odf_engines.ingest.read_options import UnsupportedOptionError, check_encoding, parse_dialect, parse_times

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines import ingest
 from odf_engines.column_streams import may_be_columns
 from odf_engines.contract import IngestRequest, PreparedRows
 from odf_engines.errors import InvalidQueryError, InvalidSourceError
@@ -21,6 +20,7 @@ from odf_engines.ingest.parquet_records import read_parquet
 from odf_engines.ingest.plug_in_records import NEEDED_STEP, read_with
 from odf_engines.ingest.read_options import check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.result import Folders, write_sample_of_file
+from odf_engines.ingest.shapefile_features import write_features
 from odf_engines.ingest.source_schema import (
     SAMPLE_RECORDS,
     adapt_undeclared,
@@ -167,7 +167,7 @@ def read_source(
         case ReadStepParquet():
             result = ReadResult(*read_parquet(source, source_name, declared, vocabulary, records_path))
         case ReadStepEsriShapefile(sub_path=sub_path):
-            features = ingest.shapefile_features.write_features(source, source_name, sub_path, scratch)
+            features = write_features(source, source_name, sub_path, scratch)
             as_features = ReadStepNdGeoJson(schema=step.schema)
             result = _read_json(as_features, features, source_name, declared, adapted, records_path)
         case ReadStepJson() | ReadStepNdJson() | ReadStepGeoJson() | ReadStepNdGeoJson():

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from odf_engines import host
 from odf_engines.host.reader_process import ReaderProcess
+from odf_engines.host.tables import NoRowsError, collect, read_rows
 from odf_protocol.errors import MalformedError, UnavailableError
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def opened_rows(
             reader.close()
         file.seek(0)
         try:
-            yield host.tables.read_rows(file)
-        except host.tables.NoRowsError as error:
+            yield read_rows(file)
+        except NoRowsError as error:
             raise MalformedError("Parquet file", where=path.name, found=str(error)) from error
 
 
 def read_table(path: Path, *, columns: Sequence[str] | None = None, most: int | None = None) -> "pa.Table":
     """Read rows into memory; arguments and errors as ``opened_rows``."""
     with opened_rows(path, columns=columns, most=most) as (schema, batches):
-        return host.tables.collect(schema, batches)
+        return collect(schema, batches)

@@ -21,9 +21,14 @@ from typing import Any, BinaryIO, Final, cast
 import numpy as np
 import pyarrow as pa
 
-from odf_engines import reading
 from odf_engines.confined.service import Request, Result, Service
 from odf_engines.host.tables import copy_rows, table_bytes
+from odf_engines.reading.event_times import read_event_times, read_times_beside
+from odf_engines.reading.evolved_rows import write_in_columns
+from odf_engines.reading.new_rows import write_new_rows
+from odf_engines.reading.output_files import check_output
+from odf_engines.reading.row_windows import find_rows_like, read_window
+from odf_engines.reading.row_writing import rewrite_slice
 from odf_engines.reading.slices import (
     check_slice,
     hash_values_of,
@@ -117,7 +122,7 @@ def _fingerprint(request: Request, file: pa.Buffer) -> Result:
 
 def _rewrite(request: Request, file: pa.Buffer) -> Result:
     parts = request.open_parts()
-    reading.row_writing.rewrite_slice(file, cast("BinaryIO", parts), **_claims_of(request))
+    rewrite_slice(file, cast("BinaryIO", parts), **_claims_of(request))
     parts.flush_all()
     return None, b""
 
@@ -177,20 +182,20 @@ def _summarise(request: Request, file: pa.Buffer) -> Result:
 
 
 def _window(request: Request, file: pa.Buffer) -> Result:
-    found = reading.row_windows.read_window(file, **request.arguments["arguments"])
+    found = read_window(file, **request.arguments["arguments"])
     return None, json.dumps(found, ensure_ascii=False).encode()
 
 
 def _like(request: Request, file: pa.Buffer, pattern: pa.Buffer) -> Result:
-    return reading.row_windows.find_rows_like(file, pattern=pattern, **request.arguments["arguments"]), b""
+    return find_rows_like(file, pattern=pattern, **request.arguments["arguments"]), b""
 
 
 def _times(request: Request, file: pa.Buffer) -> Result:
-    return reading.event_times.read_event_times(file, request.arguments["column"]), b""
+    return read_event_times(file, request.arguments["column"]), b""
 
 
 def _times_beside(request: Request, file: pa.Buffer) -> Result:
-    found = reading.event_times.read_times_beside(file, request.arguments["column"], request.arguments["beside"])
+    found = read_times_beside(file, request.arguments["column"], request.arguments["beside"])
     return (None, b"") if found is None else ("table", table_bytes(found))
 
 
@@ -203,9 +208,7 @@ def _new_rows(request: Request, *files: pa.Buffer) -> Result:
     assert isinstance(schema, SetDataSchema)
     assert schema.schema is not None
     parts, words = request.open_parts(), Vocabulary(*request.arguments["vocabulary"])
-    reading.new_rows.write_new_rows(
-        files, schema.schema, words, cast("BinaryIO", parts), **request.arguments["arguments"]
-    )
+    write_new_rows(files, schema.schema, words, cast("BinaryIO", parts), **request.arguments["arguments"])
     parts.flush_all()
     return None, b""
 
@@ -215,7 +218,7 @@ def _evolve(request: Request, file: pa.Buffer) -> Result:
     assert isinstance(schema, SetDataSchema)
     assert schema.schema is not None
     parts = request.open_parts()
-    reading.evolved_rows.write_in_columns(file, cast("BinaryIO", parts), schema.schema)
+    write_in_columns(file, cast("BinaryIO", parts), schema.schema)
     parts.flush_all()
     return None, b""
 
@@ -248,7 +251,7 @@ def _hash_or_reason(hash_rows: Callable[[pa.Buffer], Multihash], file: pa.Buffer
 
 
 def _check_output(request: Request, file: pa.Buffer) -> Result:
-    return reading.output_files.check_output(file, request.arguments["check"]), b""
+    return check_output(file, request.arguments["check"]), b""
 
 
 _OPERATIONS: Final[Mapping[str, Callable[..., Result]]] = {

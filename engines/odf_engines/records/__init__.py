@@ -4,12 +4,3 @@ Readers, converters and validators build on it, and know nothing of the ingest t
 
 Source: clauses ING-1, ING-4, ING-5 and ING-16 in ``spec/ingest.md``.
 """
-
-from typing import TYPE_CHECKING
-
-from odf_protocol.late import late_modules
-
-if TYPE_CHECKING:
-    from odf_engines.records import carriers as carriers
-else:
-    __getattr__ = late_modules(__name__)

@@ -5,13 +5,3 @@ what the process uses. Each layer holds when another one fails; none of them can
 
 Source: clauses SANDBOX-1 to SANDBOX-12 in ``spec/extensions/sandbox.md``.
 """
-
-from typing import TYPE_CHECKING
-
-from odf_protocol.late import late_modules
-
-if TYPE_CHECKING:
-    from odf_engines.sandbox import boot_notes as boot_notes
-    from odf_engines.sandbox import layers as layers
-else:
-    __getattr__ = late_modules(__name__)

@@ -14,7 +14,6 @@ nothing else.
 Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
 """
 
-import gc
 import importlib
 import re
 import signal
@@ -26,7 +25,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from odf_engines import spark
 from odf_engines.confined.service import Service
 from odf_engines.errors import (
     ClusterUnavailableError,
@@ -37,7 +35,9 @@ from odf_engines.errors import (
 )
 from odf_engines.host.messages import error_to_fields
 from odf_engines.host.worker import answer_request, output_folder
+from odf_engines.spark.cluster import connect_cluster
 from odf_engines.spark.connection import connect_spark
+from odf_engines.spark.gate.statement import TOO_DEEP
 
 OPERATIONS = {
     "check": "odf_engines.spark.check.run",
@@ -72,14 +72,12 @@ def serve(java: "subprocess.Popen[bytes]", arguments: dict[str, Any]) -> None:
         importlib.import_module(name)
     if arguments.get("settings"):
         try:
-            root = spark.cluster.connect_cluster(java, arguments, output_folder())
+            root = connect_cluster(java, arguments, output_folder())
         except ClusterUnavailableError as unavailable:
             service.send({"error": error_to_fields(unavailable)})
             return
     else:
         root = connect_spark(java)
-    gc.freeze()
-    gc.enable()
     service.report_ready()
     for request in service.iter_requests():
         answer = answer_request(request, lambda *asked: _run(root, *asked), lambda error: _explain(error, memory_bytes))
@@ -119,7 +117,7 @@ def _explain(error: Exception, memory_bytes: int) -> EngineError:
             return InvalidQueryError(cause)
         text = f"{type(error).__name__}: {told}".split("\nJVM stacktrace")[0]
         if isinstance(error, RecursionError) or "java.lang.StackOverflowError" in text:
-            return InvalidQueryError(spark.gate.statement.TOO_DEEP)
+            return InvalidQueryError(TOO_DEEP)
         return EngineFailureError(text[:2000])
     except Exception:  # noqa: BLE001 - Java, which knows what went wrong, ended while it was asked
         return EngineFailureError(f"{type(error).__name__}, and Java ended")

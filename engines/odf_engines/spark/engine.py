@@ -23,7 +23,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from odf_engines import spark
 from odf_engines.cluster import Cluster
 from odf_engines.confined.process import SandboxedProcess
 from odf_engines.contract import Limits, TransformRequest, TransformResponse
@@ -34,6 +33,7 @@ from odf_engines.host.session import HostSession, open_session
 from odf_engines.host.worker import OUTPUT_VARIABLE
 from odf_engines.sandbox.bubblewrap import HOST_NAME
 from odf_engines.sandbox.profile import Mount, Profile
+from odf_engines.spark.class_data import find_class_data, make_class_data
 from odf_engines.spark.launch import SECRET, SETTINGS, SHORT_LIVED
 from odf_engines.spark.runtime import engine_digest, find_runtime, spark_guest
 from odf_engines.user_cache import user_cache
@@ -201,7 +201,7 @@ class SparkEngine:
 
     def _guest(self, cores: int | None = None) -> Guest:
         runtime = find_runtime()
-        class_data = spark.class_data.find_class_data(runtime, self.cache)
+        class_data = find_class_data(runtime, self.cache)
         return spark_guest(runtime, cores=cores or self._cores, class_data=class_data, java_options=SHORT_LIVED)
 
     def prepare(self) -> None:
@@ -211,7 +211,7 @@ class SparkEngine:
             EngineError: It cannot be made; sessions start without it, only slower.
         """
         compile_packages(find_runtime())
-        spark.class_data.make_class_data(find_runtime(), self.cache)
+        make_class_data(find_runtime(), self.cache)
 
     def examine(self) -> Sequence[MachineNeed]:
         """See ``Engine``: Java is asked who it is."""

@@ -3,10 +3,10 @@
 Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
 """
 
-import gc
 from typing import Any
 
-from odf_engines import host, spark
+from odf_engines.host.worker import output_folder
+from odf_engines.spark.answering import serve
 from odf_engines.spark.launch import start_java
 
 
@@ -17,10 +17,9 @@ def main(arguments: dict[str, Any]) -> None:
         arguments: ``memory_bytes`` of the session, ``cores`` and ``java_options``; for a cluster ``settings`` of Spark
             besides, its ``master`` and how many ``executors`` it is to give.
     """
-    gc.disable()  # until Spark is up, as what is loaded by then stays
     settings = arguments.get("settings", {})
     if settings:
-        settings = {**settings, "spark.local.dir": f"{host.worker.output_folder()}/.spark"}
+        settings = {**settings, "spark.local.dir": f"{output_folder()}/.spark"}
     java = start_java(
         # The other half is for Java outside its heap, Python and Arrow.
         heap_bytes=arguments["memory_bytes"] // 2,
@@ -28,4 +27,4 @@ def main(arguments: dict[str, Any]) -> None:
         options=arguments["java_options"],
         settings=settings,
     )
-    spark.answering.serve(java, arguments)
+    serve(java, arguments)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odf_node import rows
 from odf_node.acceptance.checked_chain import CheckedChain
 from odf_node.datasets.changelogs import Changelogs, slice_of
 from odf_node.ports.progress import Count, Say
+from odf_node.rows.chain_slices import describe_unsound
 from odf_node.rows.slice_process import RowReader, SliceProcess
 from odf_protocol import block_traits as traits
 from odf_protocol.errors import RejectedError
@@ -103,7 +103,7 @@ def _check_changelog(
         return found
     if not unsound[-1].is_excused:
         return replace(found, unsound=unsound[-1].as_error())
-    return replace(found, notes=(rows.chain_slices.describe_unsound(unsound),))
+    return replace(found, notes=(describe_unsound(unsound),))
 
 
 def _rows_of(chain: CheckedChain) -> Count:

@@ -11,7 +11,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from odf_engines.stage_figures import StageFigures
-from odf_node import adapters
 from odf_node.ports.observing import UNOBSERVED, Observer, Run, place_of
 from odf_node.wording import count_of
 
@@ -136,22 +135,24 @@ def _find_endpoint(settings: "Telemetry", environment: Mapping[str, str]) -> str
 
 
 def _open_traces(settings: "Telemetry", endpoint: str) -> Observer:
-    return adapters.traces.Traces(settings.endpoint, place_of(endpoint))
+    from odf_node.adapters.traces import Traces  # here: it needs the extra "telemetry"
+
+    return Traces(settings.endpoint, place_of(endpoint))
 
 
 def _open_server(settings: "Lineage", environment: Mapping[str, str]) -> Observer:
+    from odf_node.adapters.lineage_events import PAUSES_S, LineageEvents, to_server  # here: the extra "lineage"
+
     assert settings.url is not None
-    transport = adapters.lineage_events.to_server(settings.url, environment.get(_API_KEY))
-    return adapters.lineage_events.LineageEvents(
-        transport, place_of(settings.url), settings.namespace, pauses_s=adapters.lineage_events.PAUSES_S
-    )
+    transport = to_server(settings.url, environment.get(_API_KEY))
+    return LineageEvents(transport, place_of(settings.url), settings.namespace, pauses_s=PAUSES_S)
 
 
 def _open_file(settings: "Lineage") -> Observer:
+    from odf_node.adapters.lineage_events import LineageEvents, to_file  # here: it needs the extra "lineage"
+
     assert settings.file is not None
-    return adapters.lineage_events.LineageEvents(
-        adapters.lineage_events.to_file(settings.file), str(settings.file), settings.namespace
-    )
+    return LineageEvents(to_file(settings.file), str(settings.file), settings.namespace)
 
 
 def _guarded(open_observer: Callable[[], Observer], extra: str) -> Observer | None:

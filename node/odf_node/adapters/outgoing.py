@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odf_node import adapters
+from odf_node.adapters.http_client import ClientSettings
+from odf_node.adapters.http_push import push_dataset
+from odf_node.adapters.layout_places import iter_siblings
+from odf_node.adapters.node_listing import list_offered, search_offered
+from odf_node.adapters.packing import DatasetObjects
+from odf_node.adapters.peer_addresses import open_heard_peer, open_peer, open_peers, parse_heard
+from odf_node.adapters.request_signing import NodeSigner
 from odf_node.byte_rate import ByteRate
 from odf_node.configuration import find_configuration_file, load_configuration
 from odf_node.home_folder import HomeFolder
@@ -46,57 +52,51 @@ class Outgoing:
     async def open_peer(self, url: str, *, also: Sequence[str] = ()) -> PeerDataset:
         """Find out what is at ``url`` and make a client for the dataset there."""
         if is_heard(url):
-            heard = adapters.http_client.ClientSettings(rate=self.rate, parallel=self.parallel)
-            return await adapters.peer_addresses.open_heard_peer(url, heard, allow_private=self._allows_private())
+            heard = ClientSettings(rate=self.rate, parallel=self.parallel)
+            return await open_heard_peer(url, heard, allow_private=self._allows_private())
         sign = await asyncio.to_thread(self._find_signer)
 
-        def settings(address: str) -> adapters.http_client.ClientSettings:
-            return adapters.http_client.ClientSettings(
-                rate=self.rate, parallel=self.parallel, token=self.find_token(address), sign=sign
-            )
+        def settings(address: str) -> ClientSettings:
+            return ClientSettings(rate=self.rate, parallel=self.parallel, token=self.find_token(address), sign=sign)
 
         if not also:
-            return await adapters.peer_addresses.open_peer(url, settings(url))
-        return await adapters.peer_addresses.open_peers([url, *also], settings, self.home.staging)
+            return await open_peer(url, settings(url))
+        return await open_peers([url, *also], settings, self.home.staging)
 
     def iter_siblings(self, url: str) -> Iterator[str]:
         """Yield the addresses beside an address, where a place can list them."""
-        return adapters.layout_places.iter_siblings(url)
+        return iter_siblings(url)
 
     async def list_offered(self, url: str) -> "list[DatasetSummary]":
         """List what the node at ``url`` offers to this one."""
         sign = await asyncio.to_thread(self._find_signer)
-        return await adapters.node_listing.list_offered(
-            url, adapters.http_client.ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign)
-        )
+        return await list_offered(url, ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign))
 
     async def search_offered(self, url: str, words: Sequence[str], most: int, *, limit_s: float) -> "list[Found]":
         """Find what the node at ``url`` offers in which all words occur, and in which of its texts."""
         if is_heard(url):
-            address, resolver = adapters.peer_addresses.parse_heard(url, allow_private=self._allows_private())
-            settings = adapters.http_client.ClientSettings(rate=self.rate, attempts=1)
-            return await adapters.node_listing.search_offered(
-                address, words, most, settings, limit_s=limit_s, resolver=resolver
-            )
+            address, resolver = parse_heard(url, allow_private=self._allows_private())
+            settings = ClientSettings(rate=self.rate, attempts=1)
+            return await search_offered(address, words, most, settings, limit_s=limit_s, resolver=resolver)
         sign = await asyncio.to_thread(self._find_signer)
-        settings = adapters.http_client.ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign)
-        return await adapters.node_listing.search_offered(url, words, most, settings, limit_s=limit_s)
+        settings = ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign)
+        return await search_offered(url, words, most, settings, limit_s=limit_s)
 
     async def send_push(
         self, url: str, offered: PushedHead, token: str | None, on_bytes: OnBytes | None
     ) -> PushOutcome:
         """Offer a dataset of this node to the node at ``url``."""
-        settings = adapters.http_client.ClientSettings(
+        settings = ClientSettings(
             rate=self.rate,
             parallel=self.parallel,
             token=token or self.find_token(url),
             sign=await asyncio.to_thread(self._find_signer),
         )
-        return await adapters.http_push.push_dataset(
+        return await push_dataset(
             url,
             offered,
             store=self.store,
-            objects=adapters.packing.DatasetObjects(self.objects, self.store, offered.dataset_id),
+            objects=DatasetObjects(self.objects, self.store, offered.dataset_id),
             settings=settings,
             on_bytes=on_bytes,
         )
@@ -111,4 +111,4 @@ class Outgoing:
     def _find_signer(self) -> "SignRequest | None":
         """Return what signs requests with the node's key; None while it has none, as making one would be a write."""
         key = self.keys.find_node_key()
-        return None if key is None else adapters.request_signing.NodeSigner(key, self.clock)
+        return None if key is None else NodeSigner(key, self.clock)

@@ -8,11 +8,14 @@ from pathlib import Path
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from odf_node import adapters
 from odf_node.adapters.exchange_peer import ExchangePeer, node_info_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
+from odf_node.adapters.layout_places import open_layout_peer
 from odf_node.adapters.peer_urls import is_http, is_smart, parse_peer_url
+from odf_node.adapters.plain_peer import PlainPeer
 from odf_node.adapters.public_resolver import PublicResolver
+from odf_node.adapters.several_peers import SeveralPeers
+from odf_node.adapters.smart_peer import SmartPeer
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_node.threads import finish_in_thread
@@ -44,9 +47,7 @@ async def open_peer(
     settings = settings or ClientSettings()
     if not is_http(address):
         parallel, rate = settings.parallel, settings.rate
-        files = await finish_in_thread(
-            lambda: adapters.layout_places.open_layout_peer(address, rate=rate, parallel=parallel)
-        )
+        files = await finish_in_thread(lambda: open_layout_peer(address, rate=rate, parallel=parallel))
         if files is not None:
             return files
     parts = parse_peer_url(address)
@@ -62,8 +63,8 @@ async def open_peer(
         client.may_sign = True
         return ExchangePeer(client, parts, info)
     if is_smart(address):
-        return adapters.smart_peer.SmartPeer(client, parts)
-    return adapters.plain_peer.PlainPeer(client, parts)
+        return SmartPeer(client, parts)
+    return PlainPeer(client, parts)
 
 
 async def open_peers(addresses: Sequence[str], settings: Callable[[str], ClientSettings], scratch: Path) -> PeerDataset:
@@ -92,7 +93,7 @@ async def open_peers(addresses: Sequence[str], settings: Callable[[str], ClientS
                 raise UnsupportedError("reading from several nodes", found=address, supported=supported)
             peers.append(peer)
         opened.pop_all()
-    return adapters.several_peers.SeveralPeers(peers, scratch)
+    return SeveralPeers(peers, scratch)
 
 
 async def _find_node_info(client: HttpClient, url: URL) -> NodeInfo | None:

@@ -4,9 +4,9 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import odf_protocol
 from odf_node.records.errors import mapped_os_errors
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
+from odf_protocol.accept_policy_text import MAX_POLICY_BYTES, parse_policies
 from odf_protocol.errors import MalformedError
 
 
@@ -25,7 +25,7 @@ def read_policies(path: Path, *, must_exist: bool = False) -> PolicySet:
             return NO_POLICIES
         try:
             with path.open("rb") as file:
-                content = file.read(4 * odf_protocol.accept_policy_text.MAX_POLICY_BYTES + 1)
+                content = file.read(4 * MAX_POLICY_BYTES + 1)
         except FileNotFoundError as error:
             if must_exist:
                 raise
@@ -37,7 +37,7 @@ def read_policies(path: Path, *, must_exist: bool = False) -> PolicySet:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise MalformedError("policies", where=error.start, expected="UTF-8 text", found="other bytes") from error
-    return odf_protocol.accept_policy_text.parse_policies(text, source_name=path.name)
+    return parse_policies(text, source_name=path.name)
 
 
 @dataclass(slots=True)

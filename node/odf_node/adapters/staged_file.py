@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from odf_node import adapters
+from odf_node.adapters.hashing_thread import start_thread
 from odf_node.records.errors import mapped_os_errors
 from odf_protocol.multihash import SHA3_256, Multihash
 
@@ -148,7 +148,7 @@ class StagedFile:
             self._hash(views)
             return
         if self._beside is None:
-            self._beside = adapters.hashing_thread.start_thread()
+            self._beside = start_thread()
         hashing = self._beside.submit(self._hash, views)
         try:
             yield

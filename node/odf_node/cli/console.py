@@ -13,15 +13,12 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
-from odf_node import cli
+from odf_node.cli.progress import Progress, plain_seconds
 from odf_node.cli.widths import LEAST_WIDTH, cut_to, width_of
 from odf_node.wording import UNSEEN
 from odf_protocol.errors import UnavailableError
-
-if TYPE_CHECKING:
-    from odf_node.cli.progress import Progress
 
 _GAP: Final = "  "
 _LEAST_LINE: Final = 40  # guess: what is narrower is no terminal that somebody reads
@@ -131,13 +128,13 @@ class Console:
     @contextmanager
     def progress(self, label: str, *, total_bytes: int | None = None) -> Iterator["Progress"]:
         """Show how far a long step is, as ``Progress``; a moving line is gone when the block ends."""
-        shown = cli.progress.Progress(
+        shown = Progress(
             self.err,
             label,
             total_bytes=total_bytes,
             moves=self.is_terminal,
             is_quiet=self.quiet or not self.has_progress,
-            plain_each_s=cli.progress.plain_seconds(os.environ),
+            plain_each_s=plain_seconds(os.environ),
             clean=printable_line,
         )
         try:

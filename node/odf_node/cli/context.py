@@ -6,9 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import odf_node
-from odf_node import datasets
 from odf_node.cli.console import Console
+from odf_node.composition import open_node
+from odf_node.datasets.naming import find_missing_scheme
 from odf_node.errors import UsageError
 from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
@@ -50,7 +50,7 @@ class Context:
     def node(self) -> "Node":
         """The node, opened when a command first needs it."""
         try:
-            return odf_node.composition.open_node(self.home, system_time=self.system_time)
+            return open_node(self.home, system_time=self.system_time)
         except RuntimeError as error:
             raise UsageError("this user has no home folder to keep a node in; name one with --home") from error
 
@@ -94,8 +94,10 @@ class Context:
 
 def tell_writing_time(context: Context, record: "DatasetRecord") -> Timestamp:
     """Return the time of the dataset's next block; warn where the machine's clock is behind the newest one."""
+    from odf_node.datasets.writer import find_writing_time  # here: it reads rows, which few commands do
+
     node = context.node
-    time, shown = datasets.writer.find_writing_time(node.store, node.clock, record.id), node.now()
+    time, shown = find_writing_time(node.store, node.clock, record.id), node.now()
     if time.seconds - shown.seconds > TOLERATED_S:
         context.console.warn(
             f"this machine's clock shows {shown}, which is before the newest block of '{record.name}'; "
@@ -129,7 +131,7 @@ def parse_reference(text: str) -> str:
     Raises:
         UsageError: It is an address but for how to get there.
     """
-    address = datasets.naming.find_missing_scheme(text)
+    address = find_missing_scheme(text)
     if address is not None:
         raise UsageError(f"'{text}' says a host, but not how to ask it; write the address as {address}")
     return parse_place(text) if text.startswith(("/", "./", "../", "~")) else text

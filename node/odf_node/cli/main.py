@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from odf_node import __version__, cli
+from odf_node import __version__
 from odf_node.cli import registry
 from odf_node.cli.parsing import USAGE_ERROR, Parser, as_sentence, format_topics, suggest
 
@@ -46,7 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return USAGE_ERROR
 
-    return cli.run.run_command(arguments)
+    from odf_node.cli.run import run_command  # here: --version and --help need nothing of it
+
+    return run_command(arguments)
 
 
 def _open_missing_streams() -> None:

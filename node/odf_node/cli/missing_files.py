@@ -4,7 +4,7 @@ import signal
 from collections.abc import Collection, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from odf_node import cli
+from odf_node.cli.awaiting import finish_or_stop
 from odf_node.cli.context import Context
 from odf_node.cli.stopping import SIGNALS
 
@@ -51,7 +51,7 @@ def finish_transfers(context: Context, work: Coroutine[Any, Any, _Result]) -> _R
     context.limit_transfers()
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
-        cli.awaiting.finish_or_stop(finish(), context.stop)
+        finish_or_stop(finish(), context.stop)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-import odf_protocol
+from odf_protocol.exchange.limits import LEAST_SET_RATE_BYTES_PER_S, MAX_PARALLEL_TRANSFERS
 
 USAGE_ERROR: Final = 2
 COMMON_OPTIONS: Final = ("--home", "--system-time", "-q", "-v", "--log-file")
@@ -162,7 +162,7 @@ def whole_number(lowest: int, highest: int | None = None) -> Callable[[str], int
 
 def byte_rate(text: str) -> int:
     """Read a rate as ``5M``, ``500k`` or ``250000``: bytes a second; 0: no limit."""
-    least = odf_protocol.exchange.limits.LEAST_SET_RATE_BYTES_PER_S
+    least = LEAST_SET_RATE_BYTES_PER_S
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([kMG]?)", text) or re.fullmatch(r"(\d{1,15})()", text)
     rate = -1 if found is None else int(float(found[1]) * {"": 1, "k": 1_000, "M": 1_000_000, "G": 10**9}[found[2]])
     if rate != 0 and rate < least:
@@ -187,7 +187,7 @@ def add_parallel(parser: argparse.ArgumentParser) -> None:
     """Add ``--parallel``."""
     parser.add_argument(
         "--parallel",
-        type=whole_number(1, odf_protocol.exchange.limits.MAX_PARALLEL_TRANSFERS),
+        type=whole_number(1, MAX_PARALLEL_TRANSFERS),
         metavar="N",
         help="move so many objects at once (default: limits.parallel_transfers of the settings, else 4, and 8 with a "
         "bucket; a folder or archive is read one after the other)",

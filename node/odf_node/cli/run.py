@@ -19,9 +19,13 @@ from odf_engines.errors import (
     NotReplayableError,
     SandboxUnavailableError,
 )
-from odf_node import cli
+from odf_node.cli.awaiting import finish_or_stop
 from odf_node.cli.console import Console, printable_line, printable_lines
 from odf_node.cli.context import Context
+from odf_node.cli.explaining import explained, write_fault_report
+from odf_node.cli.failures import show_traceback
+from odf_node.cli.refusal_text import describe_cells, describe_refusal
+from odf_node.cli.registry import find_command
 from odf_node.cli.stopping import Stopped, exit_code_of_signal, stop_on_signals
 from odf_node.errors import RefusedError, UsageError
 from odf_protocol.errors import (
@@ -63,7 +67,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         return _run_and_answer(command, arguments)
 
     try:
-        return cli.explaining.explained(command, arguments, lambda: _run_and_answer(command, arguments))
+        return explained(command, arguments, lambda: _run_and_answer(command, arguments))
     except OSError as error:  # of the file for the log
         return _fail_of_system(command, error)
 
@@ -98,11 +102,11 @@ def exit_code_of(error: Exception) -> int:
 
 
 def _run(command: str, arguments: argparse.Namespace) -> int:
-    found = cli.registry.find_command(command)
+    found = find_command(command)
     assert found is not None  # its parser has read the arguments
     with Context.from_arguments(arguments) as context:
         result = found.run(context, arguments)
-        return result if isinstance(result, int) else cli.awaiting.finish_or_stop(result, context.stop)
+        return result if isinstance(result, int) else finish_or_stop(result, context.stop)
 
 
 def tell_failure(command: str, error: OdfError) -> int:
@@ -112,9 +116,9 @@ def tell_failure(command: str, error: OdfError) -> int:
     report = getattr(error, "report", None)
     if report:
         if isinstance(error, RefusedError):
-            print("\n".join(map(printable_line, cli.refusal_text.describe_refusal(report))), file=sys.stderr)
+            print("\n".join(map(printable_line, describe_refusal(report))), file=sys.stderr)
         else:
-            _say(command, str(error), *cli.refusal_text.describe_cells(report))
+            _say(command, str(error), *describe_cells(report))
     else:
         advice = "; 'odf-node doctor' says how to mend it" if isinstance(error, SandboxUnavailableError) else ""
         _say(command, f"{error}{advice}")
@@ -134,7 +138,7 @@ def _fail_of_ours(command: str, error: Exception) -> int:
     _flush_or_leave()
     text = f"this is a fault of odf-node itself: {type(error).__name__}: {error}"
     try:
-        path = cli.explaining.write_fault_report(command, error)
+        path = write_fault_report(command, error)
     except OSError as failure:
         _say(command, text, f"No report could be written ({failure}); {DEBUG_VARIABLE}=1 shows where it happened.")
     else:
@@ -150,7 +154,7 @@ def _say(command: str, text: str, *more: str) -> None:
 
 def _show_traceback() -> None:
     """Show where a failure arose to whoever asked for it; call it where it is caught."""
-    cli.failures.show_traceback(is_wanted=os.environ.get(DEBUG_VARIABLE, "0") not in {"", "0"})
+    show_traceback(is_wanted=os.environ.get(DEBUG_VARIABLE, "0") not in {"", "0"})
 
 
 def _flush_or_leave() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from odf_node import cli
+import wcwidth
 
 _MARK: Final = "..."
 LEAST_WIDTH: Final = 8  # guess: the beginning of a name, and the mark
@@ -13,7 +13,7 @@ def width_of(text: str) -> int:
     """Say how many columns of a terminal a text takes: letters of East Asia two, marks above letters none."""
     if text.isascii():
         return len(text)
-    return cli.wide_letters.width(text)
+    return wcwidth.width(text)
 
 
 def cut_to(text: str, width: int) -> str:

@@ -3,11 +3,12 @@
 import asyncio
 
 from odf_engines.errors import InvalidSourceError, LimitExceededError
-from odf_node import ingest
 from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UsageError
+from odf_node.ingest.batch import BatchRefusedError
+from odf_node.ingest.push_sources import choose_push_source, list_media_types
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.pushes import UploadedDataset
 from odf_node.ports.row_intake import NoRowsTakenError, RowFormatError, SentRows, TakenRows
@@ -48,9 +49,7 @@ class LateRowIntake:
         """See ``RowIntake``."""
         view = load_view(self._node.store, record.id)
         try:
-            accepted = ingest.push_sources.list_media_types(
-                view, ingest.push_sources.choose_push_source(record, view, source_name)
-            )
+            accepted = list_media_types(view, choose_push_source(record, view, source_name))
         except UsageError as error:
             raise NoRowsTakenError(str(error)) from error
         if media_type not in accepted:
@@ -76,7 +75,7 @@ class LateRowIntake:
                     key=rows.key,
                     caller=rows.token_id,
                 )
-        except ingest.batch.BatchRefusedError as error:
+        except BatchRefusedError as error:
             raise NoRowsTakenError(str(error), error.bad_rows, error.reasons) from error
         except (InvalidSourceError, LimitExceededError, UsageError) as error:
             raise NoRowsTakenError(str(error)) from error

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odf_node import rows
 from odf_node.datasets.chains import load_view
 from odf_node.errors import UnsoundResultError
 from odf_node.ports.objects import StoredObjects
 from odf_node.ports.rows import RowsCache
 from odf_node.readable_inputs import find_input
 from odf_node.records.access import READS_EVERYTHING, ReadGrants
+from odf_node.rows.chain_slices import ChainSlice, Excuse, describe_unsound
+from odf_node.rows.changelog_check import ChangelogCheck
 from odf_node.rows.slice_process import RowReader, SliceProcess, reader_of_own_files
 from odf_node.store import MetadataStore
 from odf_protocol.block import Block, decode_block
@@ -31,8 +32,7 @@ from odf_protocol.events import (
 from odf_protocol.transform_plan import input_ids
 
 if TYPE_CHECKING:
-    from odf_node.rows.chain_slices import ChainSlice, Excuse, UnsoundBlock
-    from odf_node.rows.changelog_check import ChangelogCheck
+    from odf_node.rows.chain_slices import UnsoundBlock
 
 TAKING: Final = (1, 2)
 """Operations that take a row back. Source: ODF OperationType, retract and correct-from."""
@@ -51,7 +51,7 @@ class Changelogs:
     reads: ReadGrants = READS_EVERYTHING
 
     def find_unsound(
-        self, view: DatasetView, *, first: int, new: "Sequence[ChainSlice]", reader: RowReader
+        self, view: DatasetView, *, first: int, new: Sequence[ChainSlice], reader: RowReader
     ) -> "list[UnsoundBlock] | None":
         """Find the blocks that take back what is not there, up to the first one for which there is no excuse.
 
@@ -76,15 +76,15 @@ class Changelogs:
         unsound = check.find_unsound(earlier, new)
         if not unsound or unsound[-1].is_excused or not self._has_unsound_input(view):
             return unsound
-        excuse = rows.chain_slices.Excuse.ALL
+        excuse = Excuse.ALL
         return check.find_unsound(earlier, [replace(each, excuse=excuse) for each in new])
 
-    def _check_of(self, view: DatasetView, reader: RowReader) -> "ChangelogCheck":
+    def _check_of(self, view: DatasetView, reader: RowReader) -> ChangelogCheck:
         assert view.schema is not None
         known = view.vocabulary
         of_change = (known.offset, known.op, known.system_time)
         columns = tuple(each.name for each in view.schema.fields if each.name not in of_change)
-        return rows.changelog_check.ChangelogCheck(reader, self.cache, known, columns)
+        return ChangelogCheck(reader, self.cache, known, columns)
 
     def _has_unsound_input(self, view: DatasetView) -> bool:
         """Say whether a dataset is derived from one that takes back what is not there, which it may hand on."""
@@ -115,7 +115,7 @@ class Changelogs:
         """
         if taken == 0:
             return ""
-        new = rows.chain_slices.ChainSlice(
+        new = ChainSlice(
             sequence_number=view.sequence_number + 1,
             object_hash=new_data.physical_hash,
             path=path,
@@ -128,12 +128,12 @@ class Changelogs:
         if not unsound:
             return ""
         if unsound[-1].is_excused:
-            return rows.chain_slices.describe_unsound(unsound)
+            return describe_unsound(unsound)
         record = self.store.find_dataset(view.dataset_id)
         name = str(view.dataset_id) if record is None else record.name
         raise UnsoundResultError(name, unsound[-1].explain(), _describe_mend(view, name))
 
-    def list_slices(self, dataset_id: DatasetId, *, before: int) -> "list[ChainSlice] | None":
+    def list_slices(self, dataset_id: DatasetId, *, before: int) -> list[ChainSlice] | None:
         """List the slices that blocks before a number add; None where a file is not here."""
         if not before or self.store.find_dataset(dataset_id) is None:
             return []
@@ -149,14 +149,14 @@ class Changelogs:
         return found
 
 
-def excuse_of(view: DatasetView) -> "Excuse":
+def excuse_of(view: DatasetView) -> Excuse:
     """Say what a root may take back that is not there, by the sources in force in it (ROWS-13)."""
     merges = [each.merge for each in (view.polling_source, *view.push_sources.values()) if each is not None]
     if any(isinstance(each, MergeStrategyChangelogStream) for each in merges):
-        return rows.chain_slices.Excuse.ALL
+        return Excuse.ALL
     if any(isinstance(each, MergeStrategySnapshot | MergeStrategyUpsertStream) for each in merges):
-        return rows.chain_slices.Excuse.TOO_OFTEN
-    return rows.chain_slices.Excuse.NONE
+        return Excuse.TOO_OFTEN
+    return Excuse.NONE
 
 
 def _describe_mend(view: DatasetView, name: str) -> str:
@@ -177,15 +177,15 @@ def data_of(block: Block) -> DataSlice:
     return block.event.new_data
 
 
-def slice_of(block: Block, path: Path, view: DatasetView | None = None, *, taken: int | None = None) -> "ChainSlice":
+def slice_of(block: Block, path: Path, view: DatasetView | None = None, *, taken: int | None = None) -> ChainSlice:
     """Describe the slice that a block adds; ``view``: what is in force, for a block of which the rule is asked."""
     data = data_of(block)
-    return rows.chain_slices.ChainSlice(
+    return ChainSlice(
         sequence_number=block.sequence_number,
         object_hash=data.physical_hash,
         path=path,
         rows=data.offset_interval.row_count,
         first_offset=data.offset_interval.start,
         taken=taken,
-        excuse=rows.chain_slices.Excuse.NONE if view is None else excuse_of(view),
+        excuse=Excuse.NONE if view is None else excuse_of(view),
     )

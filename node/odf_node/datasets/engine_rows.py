@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import odf_protocol
-from odf_engines import reading
 from odf_engines.contract import TransformRequest
+from odf_engines.reading.event_times import find_newest
 from odf_engines.registry import is_of_this_package
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.changelogs import data_of
@@ -34,6 +33,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import NotFoundError, RejectedError
 from odf_protocol.events import DataSchema, DataSlice, SetDataSchema
 from odf_protocol.multihash import Multihash
+from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.transform_plan import PlannedInput
 
 if TYPE_CHECKING:
@@ -138,7 +138,6 @@ class EngineRows:
         written = self._list_schemas(dataset_id)
         if not written:
             return [*paths]
-        rows_schema_of = odf_protocol.schema_arrow.rows_schema_of
         wanted = rows_schema_of(schema)
         form = f".{hashlib.sha3_256(wanted.serialize()).hexdigest()[:_FORM_DIGITS]}{EVOLVED}"
         given = []
@@ -230,7 +229,7 @@ class EngineRows:
             for place, path in zip(unknown, paths, strict=True):
                 table = reader.read_times_beside(path, column, (*key, op))
                 if table is not None and table.num_columns == len(key) + 2:
-                    found[place] = reading.event_times.find_newest(table)
+                    found[place] = find_newest(table)
                     _newest.keep(names[place], found[place])
         return found
 

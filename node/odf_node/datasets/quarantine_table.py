@@ -14,8 +14,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines import ingest
 from odf_engines.contract import QueryTable
+from odf_engines.ingest.source_schema import find_declared
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
@@ -80,7 +80,7 @@ class QuarantineTables:
         reads = [source.read for source in view.push_sources.values()]
         if view.polling_source is not None:
             reads.append(view.polling_source.read)
-        declared = [ingest.source_schema.find_declared(read) for read in reads]
+        declared = [find_declared(read) for read in reads]
         found = dict.fromkeys(name for schema in declared if schema is not None for name in schema.names)
         for name in self.reader.iter_column_names(record, entries):
             if len(found) >= MOST_COLUMNS:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from odf_node import datasets
+from odf_node.datasets.row_files import iter_given_names, iter_kept
 from odf_node.errors import UsageError
 from odf_node.ports.objects import StoredObjects
 from odf_node.records.datasets import DatasetRecord
@@ -140,7 +140,7 @@ class QuarantineReader:
             if not is_whole and entry.id not in wanted:
                 continue
             notes = self.store.list_row_notes(entry.id)
-            kept = datasets.row_files.iter_kept(self.objects.get_path(entry.object_hash))
+            kept = iter_kept(self.objects.get_path(entry.object_hash))
             for place, found in enumerate(kept, 1):
                 row = RowId(entry.id, place)
                 if is_whole or row in rows:
@@ -150,7 +150,7 @@ class QuarantineReader:
         """Yield the names of columns as senders gave them, oldest entry first; some more than once."""
         for entry in self.store.iter_quarantine(record.id):
             if entry.id in entries:
-                yield from datasets.row_files.iter_given_names(self.objects.get_path(entry.object_hash))
+                yield from iter_given_names(self.objects.get_path(entry.object_hash))
 
 
 def _read_row(row: RowId, entry: QuarantineFile, found: dict[str, Any], note: RowNote) -> KeptRow:

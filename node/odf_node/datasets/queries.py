@@ -8,14 +8,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from odf_engines import host
 from odf_engines.contract import Limits, QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
-from odf_node import datasets
+from odf_engines.host.tables import table_in
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
+from odf_node.datasets.quarantine_table import QuarantineTables
 from odf_node.datasets.quarantined_rows import QuarantineReader
+from odf_node.datasets.row_files import read_table
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports.objects import StoredObjects
 from odf_node.records.datasets import DatasetRecord
@@ -113,7 +114,7 @@ class QueryRunner:
         """
         found = self.ask(sql, as_of=as_of, max_rows=max_rows, engine=engine, records=records, limits=limits, more=more)
         with found.path.open("rb") as file:
-            return Answer(host.tables.table_in(file), found.engine)
+            return Answer(table_in(file), found.engine)
 
     def ask(
         self,
@@ -166,7 +167,7 @@ class QueryRunner:
         """
         with ExitStack() as stack:
             (path,) = self._set_aside(record, as_of, stack).slices
-            return datasets.row_files.read_table(path)
+            return read_table(path)
 
     def list_tables(self) -> dict[str, tuple[str, ...]]:
         """List the datasets that have data, in the order of their names, and their columns."""
@@ -179,7 +180,7 @@ class QueryRunner:
             folder = stack.enter_context(TemporaryDirectory(dir=self.engines.workspace, prefix="set-aside-"))
             name = f"{record.name}{QUARANTINE_SUFFIX}"
             reader = QuarantineReader(self.store, self.objects)
-            tables = datasets.quarantine_table.QuarantineTables(self.store, reader, self.engines.limits.output_bytes)
+            tables = QuarantineTables(self.store, reader, self.engines.limits.output_bytes)
             return tables.make(record, name, Path(folder), as_of=as_of)
 
     def _tables(

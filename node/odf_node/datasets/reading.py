@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from odf_engines import reading
+from odf_engines.reading.evolved_rows import in_columns
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.presence import Presence, explained_damage
 from odf_node.ports.objects import StoredObjects
@@ -47,7 +47,7 @@ class DataReader:
             return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
         columns = rows_schema_of(schema)
         batches = (batch for part in parts for batch in part.to_batches())
-        fitted = [reading.evolved_rows.in_columns(batch, columns) for batch in batches]  # SCHEMA-5
+        fitted = [in_columns(batch, columns) for batch in batches]  # SCHEMA-5
         table = pa.Table.from_batches(fitted, columns)
         end = max(0, table.num_rows - skip)
         return table.slice(max(0, end - count), min(count, end))

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-import odf_protocol
 from odf_node.datasets.chains import load_view
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import DatasetNotFoundError
@@ -27,6 +26,7 @@ from odf_protocol.exchange.limits import (
 )
 from odf_protocol.exchange.messages import DatasetTexts
 from odf_protocol.exchange.words import fold, match_texts
+from odf_protocol.schema_ddl import parse_ddl
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,6 @@ def _list_declared(source: SetPollingSource | AddPushSource) -> list[str]:
     if read.ddl_schema is None:
         return []
     try:
-        return [field.name for field in odf_protocol.schema_ddl.parse_ddl(list(read.ddl_schema)).fields]
+        return [field.name for field in parse_ddl(list(read.ddl_schema)).fields]
     except OdfError:
         return []  # of another implementation's dialect

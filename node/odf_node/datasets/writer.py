@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odf_node import rows
 from odf_node.commit_point import commit_with_objects
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import require_newest
@@ -21,6 +20,7 @@ from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import HeadMovedError
 from odf_node.records.ingests import KeptAnswer
 from odf_node.records.quarantine import QuarantineFile, Settlement
+from odf_node.rows.file_hashes import describe_new_slice
 from odf_node.store import MetadataStore
 from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
@@ -55,9 +55,7 @@ class StagedOutputs:
         if path is None or interval is None:
             return None
         part = self.stage(path)
-        return rows.file_hashes.describe_new_slice(
-            part.path, interval, part.hash, part.size_bytes, logical_hash=logical_hash
-        )
+        return describe_new_slice(part.path, interval, part.hash, part.size_bytes, logical_hash=logical_hash)
 
 
 def find_writing_time(store: MetadataStore, clock: Clock, dataset_id: DatasetId) -> Timestamp:

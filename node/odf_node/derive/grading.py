@@ -16,9 +16,9 @@ from odf_engines.contract import Finding, Grade, GradeLevel, QueryTable, Transfo
 from odf_engines.engine import Offer, TransformSession
 from odf_engines.errors import EngineMissingError, NotReplayableError
 from odf_engines.registry import engines_offering, get_engine
-from odf_node import derive
 from odf_node.datasets.chains import load_view
 from odf_node.derive.rows_meant import check_meant, find_record
+from odf_node.derive.waiting import gives_by_watermarks
 from odf_node.engines.finding import choose_build, get_engine_here
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports.engines import EngineShelf
@@ -209,7 +209,7 @@ class TransformGrader:
         """
         tables = []
         silent = []
-        is_waiting = derive.waiting.gives_by_watermarks(declared.transform)
+        is_waiting = gives_by_watermarks(declared.transform)
         temporal = {each.name for each in declared.transform.temporal_tables or ()}
         for item in declared.inputs:
             record = self.find_input(item.dataset_ref)

@@ -8,7 +8,6 @@ from pathlib import Path
 from odf_engines.contract import TransformResponse
 from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineMissingError
-from odf_node import rows
 from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
@@ -19,6 +18,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.progress import Count, Say
 from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.rows.file_hashes import logical_hash_of
 from odf_node.store import MetadataStore
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView, apply, start_view
@@ -226,7 +226,7 @@ class Rebuilder:
                 is_slice = data is not None and name == data.physical_hash
                 same_rows = staged is not None and data is not None and is_slice
                 if same_rows and staged is not None and data is not None:
-                    same_rows = rows.file_hashes.logical_hash_of(staged.path) == data.logical_hash
+                    same_rows = logical_hash_of(staged.path) == data.logical_hash
                 problem = problem or self._explain(step, engine, same_rows=same_rows)
         # Who could compute this may have it: the inputs are for everybody who reads here. Else it is for this node.
         inputs = [self.store.find_dataset(read.dataset_id) for read in event.query_inputs]

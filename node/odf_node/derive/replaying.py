@@ -10,9 +10,9 @@ from pathlib import Path
 
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession
-from odf_node import derive
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.derive.replay_records import check_record_inputs
+from odf_node.derive.step_comparison import find_divergence, is_in_order, recomputed_hash_of
 from odf_node.derive.step_figures import check_figures, figures_of
 from odf_node.derive.steps import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
@@ -133,7 +133,7 @@ class Replayer:
         completed = self.whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined)
         response = session.transform(completed.request)
         published = self._find_published(event.new_data.physical_hash) if event.new_data else None
-        divergence = derive.step_comparison.find_divergence(block, view, response, published)
+        divergence = find_divergence(block, view, response, published)
         if divergence is None:
             if record is not None and record.statistics is not None:
                 figures = figures_of(response, completed, checkpoint)
@@ -144,7 +144,7 @@ class Replayer:
                         same_engine=record.engine.digest == digest,
                         sequence_number=block.sequence_number,
                     )
-            if not derive.step_comparison.is_in_order(block, response):
+            if not is_in_order(block, response):
                 self.unordered.add(block.hash)  # and what was computed has other offsets
             elif response.data_path is not None and published is not None and event.new_data is not None:
                 self.whole_inputs.rows.adopt_result(event.new_data.physical_hash, published, response.data_path, build)
@@ -157,7 +157,7 @@ class Replayer:
         divergence = replace(divergence, cause=divergence.cause or _find_cause_in_record(record, digest))
         recomputed = recomputed_hash = None
         if response.data_path is not None:
-            recomputed_hash = derive.step_comparison.recomputed_hash_of(response)
+            recomputed_hash = recomputed_hash_of(response)
             # Not read: it may hold more than fits into memory.
             recomputed = evidence / f"recomputed-{block.hash}.parquet"
             shutil.move(response.data_path, recomputed)

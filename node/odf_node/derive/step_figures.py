@@ -12,13 +12,13 @@ from types import MappingProxyType
 
 from msgspec import structs
 
-import odf_protocol
 from odf_engines.contract import Grade, TransformInput, TransformRequest, TransformResponse
 from odf_engines.errors import LimitExceededError
 from odf_node.ports.observing import DatasetVersion, Run, RunKind, columns_of_schema, version_of
 from odf_node.records.datasets import DatasetRecord
 from odf_node.store import MetadataStore
 from odf_protocol.errors import RejectedError
+from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.step_statistics import NO_STATE, RowsByOperation, StateSize, StepStatistics
 from odf_protocol.transform_plan import PlannedInput
 
@@ -163,7 +163,7 @@ def _version_read(store: MetadataStore, planned: PlannedInput, asked: TransformI
         dataset_id=str(read.dataset_id),
         name=str(read.dataset_id) if record is None else record.name,
         block=None if block is None else str(block),
-        columns=columns_of_schema(odf_protocol.schema_arrow.rows_schema_of(asked.schema)),
+        columns=columns_of_schema(rows_schema_of(asked.schema)),
     )
 
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-import odf_protocol
 from odf_engines.contract import TransformResponse
 from odf_engines.engine import Engine
-from odf_node import derive
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.changelogs import TAKING, Changelogs
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.derive.replay_records import make_record, sign_record
+from odf_node.derive.rows_meant import check_meant
 from odf_node.derive.step_figures import StepClock, TransformReport, figures_of, naming_step, note_step, run_of_step
 from odf_node.derive.steps import Step, StepBuilder
+from odf_node.derive.waiting import find_waited_for
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
@@ -28,6 +28,7 @@ from odf_node.records.datasets import DatasetRecord
 from odf_node.store import MetadataStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import Checkpoint, DataSlice, ExecuteTransform, SetDataSchema
+from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import find_slice_incompatibility, is_same
 from odf_protocol.step_statistics import StepStatistics
 from odf_protocol.timestamp import Timestamp
@@ -85,7 +86,7 @@ class Transformer:
             read_rows=sum(report.read_rows for report in reports),
             late_rows=sum(report.late_rows for report in reports),
             seconds=sum(report.seconds for report in reports),
-            waits_for=tuple(each.name for each in derive.waiting.find_waited_for(self.store, record)),
+            waits_for=tuple(each.name for each in find_waited_for(self.store, record)),
         )
 
     def _count_waiting(self, record: DatasetRecord) -> int:
@@ -134,9 +135,7 @@ class Transformer:
             completed = whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined, clock=clock)
             if view.schema is None and engine.is_stepwise and completed.grade is not None:
                 # Its inputs had no columns when it was added, so nobody could tell.
-                derive.rows_meant.check_meant(
-                    self.store, record.name, step.transform, view.attachments, completed.grade
-                )
+                check_meant(self.store, record.name, step.transform, view.attachments, completed.grade)
             with clock.measuring("checking"), naming_step(record, completed.request):
                 response = session.transform(completed.request)
             clock.split("checking", "computing", response.statistics.seconds)
@@ -159,7 +158,7 @@ class Transformer:
         response = result.response
         writer = ChainWriter.continue_chain(self.store, self.keys, record.id, after=view.head)
         system_time = step.request.system_time
-        schema = odf_protocol.schema_arrow.data_schema_of(response.schema)
+        schema = data_schema_of(response.schema)
         if view.schema is not None and not is_same(schema, view.schema):
             differs = find_slice_incompatibility(view.schema, schema) or "an attribute of a column changed"
             raise UsageError(

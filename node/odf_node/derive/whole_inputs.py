@@ -7,27 +7,24 @@ Source: VIEW-3 and VIEW-9 in ``spec/extensions/maintained-views.md``, WINDOW-3 i
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import odf_protocol
 from odf_engines.contract import GradeLevel, QueryTable, TransformClass, TransformInput, TransformRequest, Watermark
 from odf_engines.engine import TransformSession
-from odf_node import derive
 from odf_node.datasets.chains import get_block, iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
+from odf_node.derive.earlier_rows import EarlierRows, InputRows, needed_watermarks
 from odf_node.derive.step_figures import CompletedRequest, StepClock
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform, ExecuteTransformInput, SetVocab
 from odf_protocol.multihash import Multihash
+from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.step_statistics import StateSize
 from odf_protocol.transform_plan import PlannedInput
 from odf_protocol.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from odf_node.derive.earlier_rows import EarlierRows, InputRows
 
 
 @dataclass(slots=True)
@@ -91,7 +88,7 @@ class WholeInputs:
             grade = session.check(request.transform, tables, vocabulary=request.vocabulary)
         if request.declared is None and grade.schema is not None:
             # What a dataset says of its columns follows from its query, not from what its first step reads (FUSION-14).
-            request = replace(request, declared=odf_protocol.schema_arrow.data_schema_of(grade.schema))
+            request = replace(request, declared=data_schema_of(grade.schema))
         if grade.level is GradeLevel.REFUSED or grade.transform_class is None:
             return CompletedRequest(request, grade=grade)  # the engine says why it refuses when it is asked to run it
         if not grade.transform_class.reads_whole_inputs:
@@ -108,7 +105,7 @@ class WholeInputs:
         is_final = grade.transform_class is TransformClass.FINAL or bool(request.transform.temporal_tables)
         with clock.measuring("state"):
             stated = [self._add_watermarks(*each) for each in zip(request.inputs, planned, strict=True)]
-            chooser = derive.earlier_rows.EarlierRows(
+            chooser = EarlierRows(
                 grade.lookbacks,
                 {each.alias: each.prev_watermark for each in stated},
                 {each.alias: self._find_rows(each, read) for each, read in zip(stated, planned, strict=True)},
@@ -136,7 +133,7 @@ class WholeInputs:
                 size_bytes += sum(data.size for data in found)
         return StateSize(rows=rows, size_bytes=size_bytes)
 
-    def _find_rows(self, each: TransformInput, planned: PlannedInput) -> "InputRows":
+    def _find_rows(self, each: TransformInput, planned: PlannedInput) -> InputRows:
         """Find the slices of an input, all of whose rows before the step must be here."""
         recorded, name = planned.recorded, each.vocabulary.event_time
         earlier: list[DataSlice] = []
@@ -148,7 +145,7 @@ class WholeInputs:
             presence = Presence(self.store, self.rows.objects)
             presence.require_checked(record, (data.physical_hash for data in earlier))
         dataset_id = recorded.dataset_id
-        return derive.earlier_rows.InputRows(
+        return InputRows(
             earlier,
             planned.slices,
             each.earlier_watermarks,
@@ -179,7 +176,7 @@ class WholeInputs:
         )
 
     def _add_rows(
-        self, each: TransformInput, planned: PlannedInput, chooser: "EarlierRows", *, is_final: bool
+        self, each: TransformInput, planned: PlannedInput, chooser: EarlierRows, *, is_final: bool
     ) -> TransformInput:
         if planned.recorded.prev_block_hash is None:
             return each
@@ -188,9 +185,7 @@ class WholeInputs:
             each,
             earlier_slices=self.rows.get_paths(planned.recorded.dataset_id, earlier, each.schema),
             earlier_intervals=tuple(data.offset_interval for data in earlier),
-            earlier_watermarks=(
-                derive.earlier_rows.needed_watermarks(each.earlier_watermarks, earlier) if is_final else ()
-            ),
+            earlier_watermarks=(needed_watermarks(each.earlier_watermarks, earlier) if is_final else ()),
             earlier_since_us=chooser.get_since_us(each.alias),
         )
 

@@ -6,9 +6,10 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from odf_node import exchange
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
+from odf_node.exchange.pulling import name_in_url
+from odf_node.exchange.taking import Errand
 from odf_node.ports.clock import Clock
 from odf_node.ports.peer_client import OpenPeer
 from odf_node.records.datasets import Origin, Subscription
@@ -25,7 +26,7 @@ from odf_protocol.names import DatasetName
 from odf_protocol.public_addresses import as_heard
 
 if TYPE_CHECKING:
-    from odf_node.exchange.taking import Errand, Taking
+    from odf_node.exchange.taking import Taking
 
 
 SHORTEST_WAIT_S: Final = 2.0  # guess: a round of gossip
@@ -168,8 +169,8 @@ class Follower:
         wait_s = self._attempts.fail(dataset_id, circumstances, now_s)
         self.log("subscription-waits", dataset=subscription.name, text=reason, retry_in_s=wait_s)
 
-    def _errand_of(self, subscription: Subscription, url: str) -> "Errand":
-        return exchange.taking.Errand(
+    def _errand_of(self, subscription: Subscription, url: str) -> Errand:
+        return Errand(
             url=url, name=subscription.name, expected_id=subscription.dataset_id, actor="subscription", turn=self.turn
         )
 
@@ -245,7 +246,7 @@ class Subscriptions:
         if record is not None:
             name = record.name
         elif local_name or url:
-            name = str(DatasetName.parse(local_name)) if local_name else exchange.pulling.name_in_url(url or "")
+            name = str(DatasetName.parse(local_name)) if local_name else name_in_url(url or "")
         else:
             raise UsageError(f"{source} is not here yet; say with --as what it is to be called")
         origin = record.origin_url if record is not None and "://" in (record.origin_url or "") else None

@@ -14,8 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-import odf_node
-from odf_node import trust
+from odf_node.audits import list_tasks
 from odf_node.composition import Node, open_node
 from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.datasets.writer import find_writing_time
@@ -25,6 +24,8 @@ from odf_node.front.tables import ArrowTable, Dataset, Rows, Table, bring_files,
 from odf_node.ports.progress import UNHEARD, Silence
 from odf_node.remote_names import STATE_SUFFIX
 from odf_node.remote_tables import RemoteTables
+from odf_node.trust.auditing import run_tasks
+from odf_node.trust.verifying import VerifyOptions
 from odf_node.upkeep.listing import DatasetSummary, Listing
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.names import fits_pattern
@@ -203,11 +204,9 @@ class OpenNode:
         """
 
         def work() -> "list[Finding]":
-            options = trust.verifying.VerifyOptions(replay=replay)
-            tasks = odf_node.audits.list_tasks(
-                self.inner, self._addressed(subjects), recursive=False, options=options, own_nodes=False
-            )
-            return [*trust.auditing.run_tasks(tasks, 1, UNHEARD)]
+            options = VerifyOptions(replay=replay)
+            tasks = list_tasks(self.inner, self._addressed(subjects), recursive=False, options=options, own_nodes=False)
+            return [*run_tasks(tasks, 1, UNHEARD)]
 
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(work).result()

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
-from odf_node import datasets, ingest
 from odf_node.composition import Node
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
+from odf_node.datasets.row_files import read_events
 from odf_node.errors import UsageError
+from odf_node.ingest.push_sources import ARROW_STREAM, choose_push_source, list_media_types
 from odf_node.ports.progress import Silence
 from odf_node.records.datasets import DatasetRecord
-from odf_node.remote_names import STATE_SUFFIX
+from odf_node.remote_names import STATE_SUFFIX, quote_name
 from odf_node.store import MetadataStore
-from odf_node.table_names import quote_name
 from odf_protocol.enums import DatasetKind
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
@@ -173,7 +173,7 @@ class Table:
     def to_arrow(self) -> "pa.Table":
         """Read the events, by offset, into memory."""
         offset = load_view(self.inner.store, self.record.id).vocabulary.offset
-        return datasets.row_files.read_events(self.files(), self.schema, offset, self.after)
+        return read_events(self.files(), self.schema, offset, self.after)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Read the events into a pandas frame (needs pandas)."""
@@ -235,8 +235,8 @@ def written_stream(
         UsageError: The push source reads no typed columns, or there is none.
     """
     view = load_view(store, record.id)
-    chosen = ingest.push_sources.choose_push_source(record, view, source)
-    if ingest.push_sources.ARROW_STREAM not in ingest.push_sources.list_media_types(view, chosen):
+    chosen = choose_push_source(record, view, source)
+    if ARROW_STREAM not in list_media_types(view, chosen):
         kind = type(chosen.read).__name__.removeprefix("ReadStep")
         expected = "tables go into a push source that reads Parquet, or declares its columns for CSV or JSON in UTF-8"
         raise UsageError(f"'{record.name}' reads {kind} as it is declared; {expected}")

@@ -5,8 +5,9 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from odf_node import http
-from odf_node.http.middleware import DRAINING
+from odf_node.http.listening import CONNECTIONS, Connections, note_requests
+from odf_node.http.middleware import DRAINING, answer_errors
+from odf_node.http.origins import require_own_name
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import LIVE, NODE, Live
 from odf_node.metrics import MEDIA_TYPE
@@ -34,13 +35,11 @@ async def _get_ready(request: web.Request) -> web.Response:
 
 def create_observing_app(live: Live, main: web.Application) -> web.Application:
     """Make the application of the second port; its health and readiness are those of ``main``."""
-    app = web.Application(
-        middlewares=[http.listening.note_requests, http.middleware.answer_errors, http.origins.require_own_name]
-    )
+    app = web.Application(middlewares=[note_requests, answer_errors, require_own_name])
     app[LIVE] = live
-    app[http.listening.CONNECTIONS] = http.listening.Connections(live)
-    app[http.served_node.NODE] = main[http.served_node.NODE]
-    app[http.middleware.DRAINING] = main[http.middleware.DRAINING]
+    app[CONNECTIONS] = Connections(live)
+    app[NODE] = main[NODE]
+    app[DRAINING] = main[DRAINING]
     app.router.add_get("/metrics", _get_metrics)
     app.router.add_get("/health", _get_damage)
     app.router.add_get("/ready", _get_ready)

@@ -19,17 +19,16 @@ from odf_node.ports.objects import StoredObjects
 from odf_node.records.errors import ObjectNotFoundError
 from odf_node.threads import finish_in_thread
 from odf_node.turns import FairTurns, TurnLimits
-from odf_protocol import hashing
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.limits import MAX_TREE_QUESTIONS, MAX_WAITING_LEAVES
 from odf_protocol.exchange.messages import TreeHeader, TreeNodes
 from odf_protocol.exchange.object_parts import LEAF_BYTES, MAX_LEAVES, TREE_MEDIA_TYPE, count_leaves, hash_leaves
 from odf_protocol.exchange.routes import PREFIX
+from odf_protocol.hashing.v1_difference import NodeName, answer_question
 from odf_protocol.multihash import Multihash
 
 if TYPE_CHECKING:
     from odf_protocol.hashing.v1 import TableSummary
-    from odf_protocol.hashing.v1_difference import NodeName
 
 _QUESTION: Final = re.compile(r"(c|\d{1,6})\.(\d{1,2})\.(\d{1,12})", re.ASCII)
 """Column (``c`` for the tree over the columns), level, index."""
@@ -60,9 +59,7 @@ async def _get_nodes(request: web.Request) -> web.Response:
     if len(questions) > MAX_TREE_QUESTIONS:
         raise MalformedError("questions", expected=f"at most {MAX_TREE_QUESTIONS}", found=len(questions))
     summary = await _get_summary(request)
-    return answer_message(
-        TreeNodes(children=tuple(hashing.v1_difference.answer_question(summary, question) for question in questions))
-    )
+    return answer_message(TreeNodes(children=tuple(answer_question(summary, question) for question in questions)))
 
 
 async def _get_summary(request: web.Request) -> "TableSummary":
@@ -73,12 +70,12 @@ async def _get_summary(request: web.Request) -> "TableSummary":
     return await node.trees.get_summary(object_hash, get_caller(request).peer)
 
 
-def _read_question(text: str) -> "NodeName":
+def _read_question(text: str) -> NodeName:
     found = _QUESTION.fullmatch(text)
     if found is None:
         raise MalformedError("question", expected="column.level.index", found=repr(text))
     column, level, index = found.groups()
-    return hashing.v1_difference.NodeName(None if column == "c" else int(column), int(level), int(index))
+    return NodeName(None if column == "c" else int(column), int(level), int(index))
 
 
 KEPT_BYTES: Final = 16 * 1024 * 1024

@@ -19,9 +19,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
-from odf_engines import host, records
 from odf_engines.contract import QuarantineReason, ReferencedRows
-from odf_node import ingest
+from odf_engines.host.slices import open_slice_file
+from odf_engines.records.carriers import from_carrier, to_carrier
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.changelogs import Changelogs
 from odf_node.datasets.queries import QueryRunner
@@ -30,6 +30,7 @@ from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.errors import UsageError
 from odf_node.ingest.corrected_rows_check import check_corrected
+from odf_node.ingest.ingest_rules import find_rules
 from odf_node.ingest.standing_rows import VALUE, StandingRows, content_of, read_values, whole
 from odf_node.ports.keys import KeyStore
 from odf_node.ports.objects import ObjectStore
@@ -149,7 +150,7 @@ class Correcting:
             stack.enter_context(self.objects.writing())
             folder = stack.enter_context(TemporaryDirectory(dir=self.scratch, prefix="source-"))
             path = Path(folder, "correction.parquet")
-            with host.slices.open_slice_file(path, rows.schema) as file:
+            with open_slice_file(path, rows.schema) as file:
                 file.write_table(rows)
             outputs = StagedOutputs(self.objects, stack)
             new_data = outputs.stage_slice(path, interval, None)
@@ -192,9 +193,7 @@ class Correcting:
             looked_up.append(where)
             return rows
 
-        validators = tuple(
-            each.find_call(find_rows) for each in ingest.ingest_rules.find_rules(correction.view.attachments).validators
-        )
+        validators = tuple(each.find_call(find_rows) for each in find_rules(correction.view.attachments).validators)
         if correction.after is None or not correction.row_count or not validators:
             return correction
         self.scratch.mkdir(parents=True, exist_ok=True)
@@ -229,9 +228,7 @@ class Correcting:
             place = before.schema.get_field_index(name)
             field = before.schema.field(place)
             try:
-                column = records.carriers.from_carrier(
-                    records.carriers.to_carrier(whole(given), field.type), field.type
-                )
+                column = from_carrier(to_carrier(whole(given), field.type), field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise UsageError(f"column '{name}': expected {field.type}, found {given.type}: {error}") from error
             if not field.nullable and column.null_count:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from odf_engines.contract import ReferencedRows
 from odf_engines.stage_figures import IngestStage, StageClock
-from odf_node import ingest
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
@@ -16,9 +15,11 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.home_folder import name_session
 from odf_node.ingest.batch import Batch, Root
+from odf_node.ingest.changed_sources import check_changed_sources, evolve
 from odf_node.ingest.followed_rows import FollowedRows, find_place
 from odf_node.ingest.keyed import find_repeated, key_for
 from odf_node.ingest.looked_into import LookedInto
+from odf_node.ingest.manifest_check import ManifestCheck
 from odf_node.ingest.push_sources import choose_push_source
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.source_variables import digest_of_place, fill_in, list_variables
@@ -97,7 +98,7 @@ class Ingestor:
             return self._references.find_columns(name, of=snapshot.name)
 
         engine = self.engines.get_ingest_engine()
-        ingest.manifest_check.ManifestCheck(self.sources, engine, find_columns).check(snapshot)
+        ManifestCheck(self.sources, engine, find_columns).check(snapshot)
         self._followed.check(snapshot)
 
     def check_changes(self, record: DatasetRecord, events: Sequence["Event"]) -> None:
@@ -111,7 +112,7 @@ class Ingestor:
             return self._references.find_columns(name, of=record.name)
 
         view = load_view(self.store, record.id)
-        ingest.changed_sources.check_changed_sources(record.name, view, events, find_columns)
+        check_changed_sources(record.name, view, events, find_columns)
 
     def evolve(self, record: DatasetRecord, events: Sequence["Event"]) -> tuple["Event", ...]:
         """Add to changes of a dataset the schema that the columns of its changed sources ask for (SCHEMA-5)."""
@@ -119,7 +120,7 @@ class Ingestor:
         def find_columns(name: str) -> ReferencedRows | None:
             return self._references.find_columns(name, of=record.name)
 
-        return ingest.changed_sources.evolve(load_view(self.store, record.id), events, find_columns)
+        return evolve(load_view(self.store, record.id), events, find_columns)
 
     @property
     def _followed(self) -> FollowedRows:

@@ -13,8 +13,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines import host
 from odf_engines.contract import QueryRequest, QueryTable
+from odf_engines.host.tables import table_in
 from odf_engines.ingest.json_records import parse_object
 from odf_engines.ingest.source_schema import find_declared
 from odf_engines.records.json_members import BrokenJsonError
@@ -178,7 +178,7 @@ def compute_mended(
         response = engines.query_session().query(QueryRequest(tables=(source,), sql=query, limits=engines.limits))
         assert response.rows_path is not None  # of every question
         with response.rows_path.open("rb") as file:
-            answered = {each.pop("mended"): each for each in host.tables.table_in(file).to_pylist()}
+            answered = {each.pop("mended"): each for each in table_in(file).to_pylist()}
     finally:
         path.unlink(missing_ok=True)
     return {

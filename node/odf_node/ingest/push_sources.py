@@ -3,8 +3,8 @@
 from typing import Final
 
 from odf_engines.column_streams import may_be_columns
-from odf_node import ingest
 from odf_node.errors import UsageError
+from odf_node.ingest.ingest_rules import find_rules
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
@@ -34,7 +34,7 @@ _MEDIA_TYPES: Final[dict[type[ReadStep], tuple[str, ...]]] = {
 
 def list_media_types(view: DatasetView, source: AddPushSource) -> tuple[str, ...]:
     """List how rows for a push source may be called; a reader of the dataset's rules takes bytes of its own format."""
-    if ingest.ingest_rules.find_rules(view.attachments).reader is not None:
+    if find_rules(view.attachments).reader is not None:
         return (_ANY,)
     further = (ARROW_STREAM,) if may_be_columns(source.read) else ()
     return *_MEDIA_TYPES.get(type(source.read), ()), *further, _ANY

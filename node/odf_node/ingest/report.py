@@ -11,7 +11,7 @@ from typing import Any
 
 from odf_engines.contract import IngestResponse, QuarantineReason
 from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageFigures, merge_stages
-from odf_node import datasets
+from odf_node.datasets import row_files
 from odf_node.records.datasets import DatasetRecord
 from odf_node.row_counts import RowCounts
 from odf_node.wording import count_of
@@ -44,7 +44,7 @@ class StageSample:
 
 def sample_stages(response: IngestResponse) -> tuple[StageSample, ...]:
     """Show rows behind each stage that there is, as they would be written, and those that would be refused."""
-    files = datasets.row_files
+    files = row_files
     told = ((Stage(stage.value), response.samples.get(stage)) for stage in SampledStage)
     samples = [StageSample(stage, files.plain_rows(table.to_batches())) for stage, table in told if table is not None]
     if response.data_path is not None:

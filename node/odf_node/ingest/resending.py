@@ -15,11 +15,11 @@ from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from odf_node import ingest
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
 from odf_node.ingest.batch import Batch, Root
+from odf_node.ingest.ingest_rules import find_rules
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.taking import BatchTaker
 from odf_node.ports.objects import ObjectStore
@@ -238,7 +238,7 @@ def _for_rows(
 
 
 def _has_converters(view: DatasetView) -> bool:
-    return bool(ingest.ingest_rules.find_rules(view.attachments).converters)
+    return bool(find_rules(view.attachments).converters)
 
 
 def _find_schema(view: DatasetView, names: Collection[str]) -> DataSchema | None:

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
-from odf_node import ingest
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.home_folder import name_sinks
 from odf_node.ingest.declared_plug_ins import DeclaredSink
+from odf_node.ingest.ingest_rules import find_rules
 from odf_node.ports.notices import MOST_ATTEMPTS, SignedPosting, wait_after_s
 from odf_node.ports.objects import StoredObjects
 from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
@@ -79,7 +79,7 @@ class BadRowSinks:
             now_s: Of a clock that only goes forward: sinks that did not take something are left alone for a while, and
                 where one failed too often all that waits there is dropped; None: each is asked once.
         """
-        declared = ingest.ingest_rules.find_rules(load_view(self.store, record.id).attachments).sinks
+        declared = find_rules(load_view(self.store, record.id).attachments).sinks
         entries = [*self.store.iter_quarantine(record.id)] if declared else []
         if not entries:
             return
@@ -142,7 +142,7 @@ class BadRowSinks:
 
 def list_waiting(store: MetadataStore, cache: Path, record: DatasetRecord) -> list[tuple[str, int]]:
     """Say which sinks of a dataset did not have how many entries yet."""
-    declared = ingest.ingest_rules.find_rules(load_view(store, record.id).attachments).sinks
+    declared = find_rules(load_view(store, record.id).attachments).sinks
     taken = read_notes(cache).get(str(record.id), {}) if declared else {}
     numbers = [entry.id for entry in store.iter_quarantine(record.id)] if declared else []
     lasts = [(each.name, taken.get(_key_of(record, each)[1], 0)) for each in declared if each.name != _NOTHING_TO_GIVE]

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
-import odf_protocol
+from odf_protocol import manifest
 from odf_protocol.events import EnvVar, FetchStep, FetchStepContainer, FetchStepFilesGlob, FetchStepUrl
+from odf_protocol.manifest import find_variables
 
 _OWN: Final = "ODF_NODE_"
 _USER_INFO: Final = re.compile(r"[a-z][a-z0-9+.-]*://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE)
@@ -22,11 +23,11 @@ def list_variables(step: FetchStep) -> tuple[str, ...]:
     """Name the variables with which whoever runs a node may say where a source is."""
     match step:
         case FetchStepUrl():
-            return odf_protocol.manifest.find_variables(step.url)
+            return find_variables(step.url)
         case FetchStepFilesGlob():
-            return odf_protocol.manifest.find_variables(step.path)
+            return find_variables(step.path)
         case FetchStepContainer():
-            return odf_protocol.manifest.find_variables(step.image)
+            return find_variables(step.image)
         case _:
             return ()
 
@@ -51,7 +52,6 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
     Raises:
         TemplateError: A template is not written as one, or names a variable that is not set and has no default.
     """
-    manifest = odf_protocol.manifest
     environment = {name: value for name, value in environment.items() if not name.startswith(_OWN)}
     match step:
         case FetchStepUrl():
@@ -75,7 +75,6 @@ def _as_template(variable: EnvVar) -> EnvVar:
 
 def _fill_in_url(url: str, environment: Mapping[str, str]) -> str:
     """Fill in a URL; before the @ of a server values are taken as they are, whatever is in a password (ING-34)."""
-    manifest = odf_protocol.manifest
     found = _USER_INFO.match(url)
     if found is None:
         return manifest.substitute(url, environment)

@@ -15,9 +15,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odf_engines import records
 from odf_engines.contract import IngestRequest
 from odf_engines.reading.files import read_table
+from odf_engines.records.carriers import from_carrier, to_carrier
 from odf_node.datasets.queries import QueryRunner
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
@@ -195,9 +195,7 @@ class StandingRows:
         )
         found = self._ask(sql, most=MOST_ROWS)
         columns = [
-            records.carriers.from_carrier(
-                records.carriers.to_carrier(whole(found.column(number)), field.type), field.type
-            )
+            from_carrier(to_carrier(whole(found.column(number)), field.type), field.type)
             for number, field in enumerate(schema)
         ]
         return pa.table(columns, schema=schema)

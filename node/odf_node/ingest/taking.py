@@ -8,11 +8,9 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import odf_protocol
-from odf_engines import ingest as source_rows
 from odf_engines.contract import IngestRequest, IngestResponse, ReferencedRows
+from odf_engines.ingest.state import count_state_rows
 from odf_engines.stage_figures import IngestStage, StageClock
-from odf_node import ingest
 from odf_node.datasets.chains import iter_slices
 from odf_node.datasets.changelogs import TAKING, Changelogs
 from odf_node.datasets.engine_rows import EngineRows
@@ -21,7 +19,7 @@ from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.ingest.batch import Batch, BatchRefusedError, Root, entry_of, note_stages, noting_failure
 from odf_node.ingest.encodings import as_utf8, decode_source
-from odf_node.ingest.ingest_rules import IngestRules
+from odf_node.ingest.ingest_rules import IngestRules, find_rules
 from odf_node.ingest.keyed import answer_of
 from odf_node.ingest.report import IngestReport, rehearse, sample_stages
 from odf_node.ingest.waiting import WaitingBatches
@@ -47,6 +45,7 @@ from odf_protocol.events import (
     SetPollingSource,
 )
 from odf_protocol.multihash import Multihash
+from odf_protocol.schema_arrow import data_schema_of, rows_schema_of
 from odf_protocol.timestamp import Timestamp
 
 __all__ = ["Batch", "BatchTaker"]
@@ -104,7 +103,7 @@ class BatchTaker:
         record, source = root.record, root.source
         if source.preprocess is not None:
             self.engines.find_preprocess_engine(source.preprocess)
-        rules = ingest.ingest_rules.find_rules(root.view.attachments)
+        rules = find_rules(root.view.attachments)
         batch = batch if self.is_rehearsal else self.waiting.settle_twins(record, batch)
         looked_up: list[LookedUp] = []
         request = self._request(root, batch, rules, looked_up)
@@ -114,7 +113,7 @@ class BatchTaker:
         samples = sample_stages(response) if self.is_rehearsal else ()
         last = self.store.find_batch_size(record.id, root.push_source) if rules.limits.compares else None
         is_snapshot = isinstance(request.merge, MergeStrategySnapshot) and request.state_path is not None
-        current = source_rows.state.count_state_rows(request.state_path) if is_snapshot and request.state_path else 0
+        current = count_state_rows(request.state_path) if is_snapshot and request.state_path else 0
         why = (
             rules.limits.find_reason(response, last, retracted=counts.retracted, current_rows=current)
             if batch.has_limits
@@ -227,7 +226,7 @@ class BatchTaker:
         rows = EngineRows(self.store, self.objects, self.engines.rows)
         assert view.schema is not None
         of_change = (view.vocabulary.offset, view.vocabulary.op, view.vocabulary.system_time)
-        fields = odf_protocol.schema_arrow.rows_schema_of(view.schema)
+        fields = rows_schema_of(view.schema)
         columns = [each for each in fields if each.name not in of_change]
         if known is not None:
             path = rows.get_merge_state(known)
@@ -325,7 +324,7 @@ def _add_blocks(
 ) -> None:
     """Add what the chain does not say yet: the schema with the first rows; rows, watermark and state of the source."""
     if view.schema is None:
-        schema = odf_protocol.schema_arrow.data_schema_of(response.schema)
+        schema = data_schema_of(response.schema)
         writer.add(SetDataSchema(schema=schema), system_time=batch.system_time)
     if new_data or response.watermark != view.watermark or batch.new_state != view.source_state:
         event = AddData(

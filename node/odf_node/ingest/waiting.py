@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from odf_engines import ingest as source_rows
 from odf_engines.contract import IngestResponse
+from odf_engines.ingest.quarantine import write_no_rows
 from odf_node.datasets.writer import StagedOutputs
 from odf_node.ingest.batch import Batch, Root, entry_of
 from odf_node.ports.objects import ObjectStore
@@ -68,5 +68,5 @@ class WaitingBatches:
     def _write_no_rows(self) -> Path:
         self.workspace.mkdir(parents=True, exist_ok=True)
         path = self.workspace / "no-bad-rows.parquet"
-        source_rows.quarantine.write_no_rows(path)
+        write_no_rows(path)
         return path

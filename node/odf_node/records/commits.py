@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import odf_protocol
 from odf_node.records.datasets import BlockRole, Origin
 from odf_node.records.evidence import Attestation
 from odf_node.records.ingests import KeptAnswer
 from odf_node.records.quarantine import QuarantineFile, Settlement
+from odf_protocol import block_traits
+from odf_protocol.block_traits import traits_of
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
 from odf_protocol.head import Head
@@ -34,13 +35,13 @@ class NewBlock:
     @classmethod
     def of(cls, block: "Block", signature: bytes | None = None, replay_record: bytes | None = None) -> "NewBlock":
         """Make one of a decoded block."""
-        role = role_of_traits(odf_protocol.block_traits.traits_of(block.event))
+        role = role_of_traits(traits_of(block.event))
         return cls(block.raw, block.hash, block.sequence_number, signature, replay_record, role=role)
 
 
 def role_of_traits(traits: int) -> BlockRole:
     """Say what a block with these traits (``odf_protocol.block_traits``) may contribute to what is in force."""
-    known = odf_protocol.block_traits
+    known = block_traits
     if not traits & known.DATA:
         roles = {
             known.INFO: BlockRole.INFO,

@@ -12,15 +12,15 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
 
-from odf_engines import host
 from odf_engines.host.reader_limits import MOST_FILES, ReadingLimits
 from odf_engines.host.reader_process import ReaderProcess
+from odf_engines.host.tables import table_of
 from odf_node.ports.rows import EventTimes
-from odf_protocol import hashing
 from odf_protocol.block import Block, encode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.divergence import Divergence
 from odf_protocol.events import AddData, DataSchema, ExecuteTransform, SetDataSchema
+from odf_protocol.hashing.v1 import HASH_BYTES, PackedHashes, TableSummary, leaf_count
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -28,7 +28,6 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odf_protocol.hashing.v1 import TableSummary
 
 __all__ = ["MOST_FILES", "ReadingLimits", "RowReader", "SliceProcess"]
 
@@ -155,7 +154,7 @@ class SliceProcess:
         paths = [published, recomputed]
         return self._reader.ask("compare bags", asked, paths, _bags_of, sequence_number=sequence_number)
 
-    def summarise(self, path: Path, *, most_leaves: int, most_schema_bytes: int) -> "TableSummary":
+    def summarise(self, path: Path, *, most_leaves: int, most_schema_bytes: int) -> TableSummary:
         """Compute all hashes of a file's v1 tree; it need not be a slice.
 
         Args:
@@ -168,7 +167,7 @@ class SliceProcess:
             UnavailableError: Somebody ended the process.
         """
         asked = {"most_leaves": most_leaves, "most_schema_bytes": most_schema_bytes}
-        most_bytes = most_leaves * hashing.v1.HASH_BYTES
+        most_bytes = most_leaves * HASH_BYTES
         return self._reader.ask("summarise", asked, [path], _summary_of, most_bytes=most_bytes)
 
     def read_window(
@@ -199,7 +198,7 @@ class SliceProcess:
             "times beside",
             asked,
             [path],
-            lambda found, body: found and host.tables.table_of(body),
+            lambda found, body: found and table_of(body),
             most_bytes=most_bytes,
         )
 
@@ -207,7 +206,7 @@ class SliceProcess:
         """Read the last rows of a slice, all if there are fewer; errors as ``read_window``."""
         most_bytes = self._reader.limits.memory_bytes
         return self._reader.ask(
-            "last rows", {"count": count}, [path], lambda _, body: host.tables.table_of(body), most_bytes=most_bytes
+            "last rows", {"count": count}, [path], lambda _, body: table_of(body), most_bytes=most_bytes
         )
 
     def write_new_rows(
@@ -299,14 +298,14 @@ def _bags_of(found: Any, _body: bytes) -> tuple[int, int, int]:
     return published, recomputed, shared
 
 
-def _summary_of(found: Any, leaves: bytes) -> "TableSummary":
+def _summary_of(found: Any, leaves: bytes) -> TableSummary:
     row_count = _count_of(found["row_count"], b"")
-    column_bytes = hashing.v1.leaf_count(row_count) * hashing.v1.HASH_BYTES
+    column_bytes = leaf_count(row_count) * HASH_BYTES
     columns = (leaves[start : start + column_bytes] for start in range(0, len(leaves), column_bytes))
-    return hashing.v1.TableSummary.of_leaves(
+    return TableSummary.of_leaves(
         row_count,
         base64.b64decode(found["schema"]),
-        [hashing.v1.PackedHashes(column) for column in columns],
+        [PackedHashes(column) for column in columns],
     )
 
 

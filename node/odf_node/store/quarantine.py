@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-import odf_protocol
 from odf_node.records.quarantine import Fate, QuarantineFile, RowId, RowNote, SettledError, Settlement, WaitingBatch
 from odf_node.store.database import StoreTables
 from odf_node.store.rows import as_bytes, as_int, get_dataset_key
 from odf_protocol.did import DatasetId
+from odf_protocol.events import SourceState
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
@@ -155,7 +155,7 @@ def _read_batch(values: dict[str, Any], file: object, fate: object) -> WaitingBa
         file=None if file is None else Multihash.decode(as_bytes(file)),
         why=values["why"],
         event_time=Timestamp.parse(values["event_time"]),
-        new_state=None if new_state is None else odf_protocol.events.SourceState(**new_state),
-        known_state=None if known_state is None else odf_protocol.events.SourceState(**known_state),
+        new_state=None if new_state is None else SourceState(**new_state),
+        known_state=None if known_state is None else SourceState(**known_state),
         fate=None if fate is None else Fate(str(fate)),
     )

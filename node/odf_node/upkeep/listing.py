@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from odf_node import derive, keys
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.presence import Presence
+from odf_node.derive.waiting import find_waited_for
+from odf_node.keys.disputes import Disputes
 from odf_node.ports.objects import StoredObjects
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.evidence import DocumentKind
@@ -58,7 +59,7 @@ class Listing:
             progress = decode_progress(states[record.id])
             unchecked = find_unchecked(self.store, record)
             is_frozen = record.id in disputed and self._is_frozen(record.id)
-            waited_for = () if progress.row_count else derive.waiting.find_waited_for(self.store, record)
+            waited_for = () if progress.row_count else find_waited_for(self.store, record)
             yield DatasetSummary(
                 record,
                 progress.row_count,
@@ -70,4 +71,4 @@ class Listing:
             )
 
     def _is_frozen(self, dataset_id: DatasetId) -> bool:
-        return keys.disputes.Disputes(self.store).find_obstacle(dataset_id) is not None
+        return Disputes(self.store).find_obstacle(dataset_id) is not None

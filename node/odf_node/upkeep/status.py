@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from odf_node import derive, ingest
 from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.derive.engine_usage import EngineUsage
 from odf_node.derive.steps import StepBuilder
+from odf_node.derive.waiting import find_waited_for
+from odf_node.ingest.sinking import list_waiting
 from odf_node.keys.disputes import Disputes
 from odf_node.plug_ins import list_failures
 from odf_node.ports.clock import Clock
@@ -126,7 +127,7 @@ class NodeStatus:
         if self.cache is None:
             return
         with suppress(OdfError):  # 'verify' says what is wrong with its rules
-            for sink, count in ingest.sinking.list_waiting(self.store, self.cache, record):
+            for sink, count in list_waiting(self.store, self.cache, record):
                 entries = "1 entry waits" if count == 1 else f"{count:,} entries wait"
                 what = f"{entries} for the sink {sink}, which 'odf-node serve' gives it, or this command"
                 yield Finding(Condition.WAITING, record.name, what, f"odf-node quarantine deliver {record.name}")
@@ -139,7 +140,7 @@ class NodeStatus:
         except OdfError as error:
             yield Finding(Condition.UNSOUND, name, str(error), f"odf-node verify {name}")
             return
-        waited_for = () if view.schema is None else derive.waiting.find_waited_for(self.store, record)
+        waited_for = () if view.schema is None else find_waited_for(self.store, record)
         for each in waited_for:
             yield Finding(Condition.WAITING, name, each.describe(), each.command)
         if waited_for and view.watermark is None:

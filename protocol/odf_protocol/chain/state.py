@@ -9,7 +9,6 @@ Source: ``spec/chain.md``.
 import hashlib
 from dataclasses import dataclass, field, replace
 
-from odf_protocol import wire
 from odf_protocol.block import Block
 from odf_protocol.coverage import Coverage, Lapse
 from odf_protocol.did import DatasetId
@@ -33,6 +32,7 @@ from odf_protocol.events.equality import with_defaults
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+from odf_protocol.wire.encoder import encode_root
 
 DEFINITIONS = (
     SetTransform, SetDataSchema, SetVocab, SetPollingSource, DisablePollingSource, AddPushSource, DisablePushSource,
@@ -230,4 +230,4 @@ def push_source_fingerprint(event: AddPushSource) -> bytes:
     Returns:
         32 bytes, SHA3-256 of the definition in the wire's form with every default filled in.
     """
-    return hashlib.sha3_256(wire.encoder.encode_root(with_defaults(event))).digest()
+    return hashlib.sha3_256(encode_root(with_defaults(event))).digest()

@@ -7,7 +7,6 @@ import base64
 
 import msgspec
 
-from odf_protocol import wire
 from odf_protocol.chain.state import ChainState, InputProgress, PushSource
 from odf_protocol.coverage import Coverage
 from odf_protocol.did import DatasetId
@@ -17,6 +16,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from odf_protocol.wire.decoder import Decoder
+from odf_protocol.wire.encoder import encode_root
 
 FORMAT = 1
 
@@ -130,7 +130,7 @@ def _progress(name: str, head: str | None, offset: int | None) -> InputProgress:
 
 
 def _encode_schema(schema: DataSchema) -> str:
-    return base64.b64encode(wire.encoder.encode_root(schema)).decode("ascii")
+    return base64.b64encode(encode_root(schema)).decode("ascii")
 
 
 def _text(value: Multihash | Timestamp | None) -> str | None:

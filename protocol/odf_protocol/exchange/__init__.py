@@ -4,12 +4,3 @@ Both ends use it, the server and the clients. Nothing here does I/O.
 
 Source: clauses EX-1 to EX-24 in ``spec/extensions/exchange.md``.
 """
-
-from typing import TYPE_CHECKING
-
-from odf_protocol.late import late_modules
-
-if TYPE_CHECKING:
-    from odf_protocol.exchange import limits as limits
-else:
-    __getattr__ = late_modules(__name__)

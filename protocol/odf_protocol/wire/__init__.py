@@ -5,12 +5,3 @@
 
 Source: ODF metadata block serialization; clauses WIRE-1 to WIRE-14 of ``spec/odf-profile.md``.
 """
-
-from typing import TYPE_CHECKING
-
-from odf_protocol.late import late_modules
-
-if TYPE_CHECKING:
-    from odf_protocol.wire import encoder as encoder
-else:
-    __getattr__ = late_modules(__name__)

@@ -9,6 +9,8 @@ Source: ODF metadata block serialization; FlatBuffers internals (builder).
 import struct
 from typing import Any, assert_never
 
+from flatbuffers import Builder, number_types
+
 from odf_protocol.enums import Scalar
 from odf_protocol.events.declaration import (
     BytesKind,
@@ -24,7 +26,6 @@ from odf_protocol.events.declaration import (
     declaration_of,
 )
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.wire.builder import Builder, number_types
 
 _TIMESTAMP = struct.Struct("<iHxxII")
 _INITIAL_SIZE_BYTES = 512

@@ -8,13 +8,13 @@ Source: ODF "Metadata Block Hashing".
 
 from dataclasses import dataclass
 
-from odf_protocol import wire
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import Event
 from odf_protocol.events.declaration import I32, I64, U64
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.wire.decoder import Decoder
+from odf_protocol.wire.encoder import encode_root
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 
 METADATA_BLOCK_CODE = 0x400000  # multicodec odf-metadata-block
@@ -51,8 +51,8 @@ def encode_envelope(block: MetadataBlock, version: int) -> bytes:
     """
     if version not in TIMESTAMP_ALIGNMENT:
         raise ValueError(f"block version {version} is not one of {SUPPORTED_VERSIONS}")
-    content = wire.encoder.encode_root(block, TIMESTAMP_ALIGNMENT[version])
-    return wire.encoder.encode_root(Manifest(kind=METADATA_BLOCK_CODE, version=version, content=content))
+    content = encode_root(block, TIMESTAMP_ALIGNMENT[version])
+    return encode_root(Manifest(kind=METADATA_BLOCK_CODE, version=version, content=content))
 
 
 def decode_envelope(raw: bytes) -> tuple[int, MetadataBlock]:

@@ -12,12 +12,3 @@ The sandbox holds without the gate; the gate is there to say early and clearly w
 
 Source: clauses GATE-1 to GATE-17 in ``spec/extensions/engine-contract.md``.
 """
-
-from typing import TYPE_CHECKING
-
-from odf_protocol.late import late_modules
-
-if TYPE_CHECKING:
-    from odf_engines.spark.gate import statement as statement
-else:
-    __getattr__ = late_modules(__name__)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odf_node.cli import inspections
 from odf_node.cli.asking.question import Asker
 from odf_node.cli.context import parse_time
+from odf_node.cli.inspections.definition import show_schema
 from odf_node.cli.row_formats import FILE_FORMATS, FORMATS, check_output_path
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
@@ -113,7 +113,7 @@ class DotCommands:
 
     def _show_schema(self, name: str) -> None:
         context = self._asker.context
-        inspections.definition.show_schema(context, get_dataset(context.node.store, name.strip('`"')), as_json=False)
+        show_schema(context, get_dataset(context.node.store, name.strip('`"')), as_json=False)
 
     def _set_time(self, text: str) -> None:
         self._asker.as_of = None if text == OFF else parse_time(text, option=".as-of")

@@ -5,22 +5,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-import odf_node
 from odf_engines.host.query_tokens import split_statements
-from odf_node import cli
 from odf_node.cli.context import Context
 from odf_node.cli.missing_files import bring_files, finish_transfers
+from odf_node.cli.rows import write_rows
 from odf_node.cli.run import tell_failure
 from odf_node.configuration.declaration import QUERY_ENGINE
 from odf_node.errors import UsageError
 from odf_node.remote_names import RemoteQuestion, find_remote_names
+from odf_node.remote_tables import RemoteTables
 from odf_protocol.errors import OdfError
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_node.cli.progress import Progress
     from odf_node.datasets.queries import Answer
-    from odf_node.remote_tables import RemoteTables
 
 
 @dataclass(slots=True)
@@ -38,7 +37,7 @@ class Asker:
     engine: str | None
     as_of: Timestamp | None
     max_rows: int | None
-    _remote: "RemoteTables | None" = None
+    _remote: RemoteTables | None = None
 
     def ask(self, sql: str) -> "Answer":
         """Answer one query.
@@ -70,7 +69,7 @@ class Asker:
         self.close()
 
     def _bring_tables(self, sql: str, progress: "Progress") -> RemoteQuestion:
-        self._remote = self._remote or odf_node.remote_tables.RemoteTables(self.context.node)
+        self._remote = self._remote or RemoteTables(self.context.node)
         work = self._remote.bring(sql, engine=self.engine, as_of=self.as_of, progress=progress)
         return finish_transfers(self.context, work)
 
@@ -89,7 +88,7 @@ class Asker:
         Raises:
             UsageError, ResultNotWrittenError: As ``write_rows``.
         """
-        cli.rows.write_rows(self.context.console, answer.rows, output_format, path=path)
+        write_rows(self.context.console, answer.rows, output_format, path=path)
 
 
 MOST_BYTES: Final = 64 * 1024 * 1024  # guess: a script of people's is a thousand times shorter

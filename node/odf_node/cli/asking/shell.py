@@ -27,11 +27,11 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]  # it says none
 
 from odf_engines.errors import InvalidQueryError
-from odf_node import cli
 from odf_node.cli.asking.dots import HELP, OFF, USUAL, DotCommands, Manner, find_dot_command
 from odf_node.cli.asking.question import Asker
 from odf_node.cli.console import Console, printable
 from odf_node.cli.row_formats import FORMATS
+from odf_node.cli.rows import write_rows
 from odf_node.cli.run import tell_failure
 from odf_node.cli.stopping import Stopped, stop_on_signals
 from odf_protocol.errors import OdfError
@@ -223,7 +223,7 @@ class Shell:
             self._asker.write(answer, manner.output_format, None)
             return
         whole = io.StringIO()
-        cli.rows.write_rows(Console(quiet=self._console.quiet, out=whole), answer.rows, manner.output_format)
+        write_rows(Console(quiet=self._console.quiet, out=whole), answer.rows, manner.output_format)
         room = shutil.get_terminal_size()
         # CSV and JSON are for programs as they are; whoever reads them here, also through a pager, is at a terminal.
         shown = printable(whole.getvalue())

@@ -9,11 +9,12 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
-from odf_node import derive
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import read_input
 from odf_node.cli.parsing import add_evolve, add_output_format
 from odf_node.datasets.chains import load_view
+from odf_node.derive.grading import with_event_time
+from odf_node.derive.translation import translate_snapshot
 from odf_node.errors import UsageError
 from odf_node.ingest.relative_patterns import list_patterns, place_files
 from odf_node.wording import count_of
@@ -86,7 +87,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             node.ingestor.check_changes(record, snapshots[place].metadata)
     with context.console.progress("looking at the queries"):
         graded = {each.dataset: each for each in node.grader.grade_all(snapshots)}
-    snapshots = [derive.grading.with_event_time(each, graded.get(str(each.name))) for each in snapshots]
+    snapshots = [with_event_time(each, graded.get(str(each.name))) for each in snapshots]
     added = node.creator.add_all(
         snapshots, node.clock, replaces=arguments.replace, block_version=arguments.block_version
     )
@@ -150,14 +151,14 @@ def _check_placed(
 
 def _check_translated(check: Callable[[DatasetSnapshot], None]) -> Callable[[DatasetSnapshot], None]:
     """Check manifests as they will be once their queries are translated."""
-    return lambda snapshot: check(derive.translation.translate_snapshot(snapshot)[0])
+    return lambda snapshot: check(translate_snapshot(snapshot)[0])
 
 
 def _translate(context: Context, snapshots: list[DatasetSnapshot]) -> "dict[str, TranslatedDataset]":
     """Put translated queries in place of those for other engines, and show what was changed."""
     found = {}
     for position, snapshot in enumerate(snapshots):
-        snapshots[position], translation = derive.translation.translate_snapshot(snapshot)
+        snapshots[position], translation = translate_snapshot(snapshot)
         if translation is not None:
             found[translation.dataset] = translation
             for line in translation.describe():

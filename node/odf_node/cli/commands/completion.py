@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import shtab
 
-from odf_node import cli
 from odf_node.cli.context import Context
+from odf_node.cli.main import build_parser
+from odf_node.cli.parsing import Parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Write the script; a key stroke starts a program for names of datasets alone, which no script could know."""
-    parser = cli.main.build_parser(None, is_whole=True)
+    parser = build_parser(None, is_whole=True)
     for action in _iter_actions(parser):
         if isinstance(action.metavar, str) and any(word in action.metavar for word in _FILES):
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # how shtab is told
@@ -79,6 +80,6 @@ def _registering_when_sourced(script: str) -> str:
 
 
 def _iter_actions(parser: argparse.ArgumentParser) -> "Iterator[argparse.Action]":
-    assert isinstance(parser, cli.parsing.Parser)
+    assert isinstance(parser, Parser)
     for each in parser.iter_parsers():
         yield from each._actions  # noqa: SLF001 - argparse gives it no public name

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from odf_node import cli, datasets, ingest
 from odf_node.cli.column_settings import explaining_texts, read_settings
 from odf_node.cli.context import Context, tell_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_dry_run, add_output_format
+from odf_node.cli.rows import write_rows
 from odf_node.datasets.naming import get_dataset
+from odf_node.datasets.referencing import References
 from odf_node.errors import UsageError
+from odf_node.ingest.correcting import Correcting
 from odf_node.ingest.report import describe_reasons
 from odf_node.wording import count_of
 
 if TYPE_CHECKING:
-    from odf_node.ingest.correcting import Correcting, Correction
+    from odf_node.ingest.correcting import Correction
     from odf_node.records.datasets import DatasetRecord
 
 TOPIC: Final = "make and read datasets"
@@ -100,15 +102,15 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _correcting(context: Context) -> "Correcting":
+def _correcting(context: Context) -> Correcting:
     node = context.node
     ports = node.store, node.objects, node.keys
-    references = datasets.referencing.References(node.store, node.objects, node.queries.engines.rows)
-    return ingest.correcting.Correcting(*ports, node.queries, references, node.home.staging)
+    references = References(node.store, node.objects, node.queries.engines.rows)
+    return Correcting(*ports, node.queries, references, node.home.staging)
 
 
 def _plan(
-    context: Context, correcting: "Correcting", record: "DatasetRecord", arguments: argparse.Namespace
+    context: Context, correcting: Correcting, record: "DatasetRecord", arguments: argparse.Namespace
 ) -> "Correction":
     if arguments.retract:
         return correcting.plan_retraction(record, arguments.where, arguments.reason)
@@ -129,6 +131,6 @@ def _show(context: Context, planned: "Correction", *, as_json: bool) -> None:
     rows = pa.concat_tables([side.slice(number, 1) for number in range(kept) for side in sides] or [before.slice(0, 0)])
     shown = rows.drop_columns([known.op, known.system_time])
     shown = shown.add_column(0, "change", pa.array(signs * kept, pa.string()))
-    cli.rows.write_rows(context.console, shown, "json" if as_json else "table", empty="no row changes")
+    write_rows(context.console, shown, "json" if as_json else "table", empty="no row changes")
     if kept < before.num_rows:
         context.console.note(f"{before.num_rows - kept:,} more; -o json shows all")

@@ -5,11 +5,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odf_node import derive, engines
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.configuration.declaration import INGEST_ENGINE, SLOW_ENGINE
+from odf_node.derive.engine_usage import EngineUsage
 from odf_node.engine_workspace import EngineWorkspace
+from odf_node.engines.adding import AddedEngines
 from odf_node.engines.finding import is_installed
 from odf_node.errors import UsageError
 from odf_node.ports.engines import WantedStart
@@ -17,8 +18,6 @@ from odf_node.wording import count_of
 
 if TYPE_CHECKING:
     from odf_engines.engine import Engine
-    from odf_node.derive.engine_usage import EngineUsage
-    from odf_node.engines.adding import AddedEngines
 
 TOPIC: Final = "care for this node"
 HELP: Final = "list engines, inspect them, prepare a faster start"
@@ -155,12 +154,12 @@ def _export(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _usage(context: Context) -> "EngineUsage":
-    return derive.engine_usage.EngineUsage(context.node.store, context.node.engine_shelf)
+def _usage(context: Context) -> EngineUsage:
+    return EngineUsage(context.node.store, context.node.engine_shelf)
 
 
-def _added_engines(context: Context) -> "AddedEngines":
-    return engines.adding.AddedEngines(context.node.engine_shelf, EngineWorkspace(context.node.home.engines))
+def _added_engines(context: Context) -> AddedEngines:
+    return AddedEngines(context.node.engine_shelf, EngineWorkspace(context.node.home.engines))
 
 
 def _prepare(context: Context, arguments: argparse.Namespace) -> int:

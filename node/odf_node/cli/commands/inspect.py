@@ -3,9 +3,9 @@
 import argparse
 from typing import Final
 
-from odf_node.cli import inspections
 from odf_node.cli.context import Context
 from odf_node.cli.inspections import definition, files, node, trust
+from odf_node.cli.inspections.plans import show_plans
 from odf_node.cli.parsing import add_actions, add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
 
@@ -96,7 +96,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         case "data":
             files.show_data(context, arguments.subject, as_json=as_json)
         case "plan":
-            inspections.plans.show_plans(context, arguments.subject, as_json=as_json)
+            show_plans(context, arguments.subject, as_json=as_json)
         case "lineage" if arguments.output_format in _DRAWN:
             record = get_dataset(context.node.store, arguments.subject)
             definition.draw_lineage(context, record, arguments.output_format)

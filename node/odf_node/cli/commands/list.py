@@ -3,9 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING, Any, Final
 
-from odf_node import datasets
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,11 +42,7 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
             raise UsageError("name one node, and nothing beside it")
         return _list_offered(context, addresses[0], arguments)
     chains = context.node.store
-    records = (
-        datasets.naming.select_datasets(chains, arguments.patterns)
-        if arguments.patterns
-        else list(chains.list_datasets())
-    )
+    records = select_datasets(chains, arguments.patterns) if arguments.patterns else list(chains.list_datasets())
     if arguments.output_format == "names":
         for record in records:
             context.console.line(record.name)

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odf_node import cli
 from odf_node.acceptance.offers import Portion
 from odf_node.cli.context import Context, parse_reference, parse_time, tell_writing_time
+from odf_node.cli.forecasts import describe_forecast, forecast_to_json, make_forecasting
 from odf_node.cli.parsing import add_dry_run, add_output_format, add_parallel, add_rate_limit
 from odf_node.cli.reports import ReportLog, describe_report, iter_refusal_lines, report_to_json
 from odf_node.cli.run import tell_failure
@@ -156,15 +156,9 @@ async def _forecast_each(context: Context, arguments: argparse.Namespace, wishes
             failures.append(tell_failure(f"pull: {target.label}", error))
             continue
         name = target.record.name if target.record else getattr(found, "name", target.label)
-        told.append(
-            report_to_json(found) if isinstance(found, IngestReport) else cli.forecasts.forecast_to_json(name, found)
-        )
+        told.append(report_to_json(found) if isinstance(found, IngestReport) else forecast_to_json(name, found))
         if arguments.output_format == "text":
-            lines = (
-                describe_report(found)
-                if isinstance(found, IngestReport)
-                else cli.forecasts.describe_forecast(name, found)
-            )
+            lines = describe_report(found) if isinstance(found, IngestReport) else describe_forecast(name, found)
             for line in lines:
                 context.console.line(line)
     if arguments.output_format == "json":
@@ -178,11 +172,11 @@ async def _forecast_one(
     node, record = context.node, target.record
     if record is None or record.origin is not Origin.OWN:
         is_named = target.alias is not None
-        return await cli.forecasts.make_forecasting(node).of_pull(
+        return await make_forecasting(node).of_pull(
             target, local_name=wishes.local_name if is_named else None, policy=wishes.policy
         )
     if record.kind is DatasetKind.DERIVATIVE:
-        return cli.forecasts.make_forecasting(node).of_step(record)
+        return make_forecasting(node).of_step(record)
     return await node.ingestor.rehearsing.poll(record, writing_time=lambda each: tell_writing_time(context, each))
 
 
@@ -199,7 +193,7 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--set-watermark pulls nothing, so there is nothing that --dry-run could say")
 
 
-def _set_watermarks(context: Context, arguments: argparse.Namespace, log: "ReportLog") -> None:
+def _set_watermarks(context: Context, arguments: argparse.Namespace, log: ReportLog) -> None:
     node = context.node
     watermark = parse_time(arguments.set_watermark, option="--set-watermark")
     for name in arguments.sources:
@@ -216,7 +210,7 @@ def _progress(context: Context, target: "PullTarget") -> "Iterator[ProgressLine]
         yield progress
 
 
-async def _tell_each(context: Context, batch: "AsyncIterator[PullOutcome]", log: "ReportLog", *, is_alone: bool) -> int:
+async def _tell_each(context: Context, batch: "AsyncIterator[PullOutcome]", log: ReportLog, *, is_alone: bool) -> int:
     """Tell what became of each; the exit code is that of the first failure."""
     failures: list[int] = []
     async for outcome in batch:

@@ -4,8 +4,8 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Final
 
-from odf_node import cli
 from odf_node.cli.context import Context, parse_reference
+from odf_node.cli.forecasts import describe_forecast, forecast_to_json, make_forecasting
 from odf_node.cli.parsing import add_dry_run, add_output_format, add_parallel, add_rate_limit
 from odf_node.cli.run import tell_failure
 from odf_node.datasets.naming import select_datasets
@@ -127,10 +127,10 @@ async def _forecast_each(
     told = []
     for record, address in jobs:
         with context.console.progress(f"{record.name}: asking {address}"):
-            found = await cli.forecasts.make_forecasting(context.node).of_push(record, address)
-        told.append(cli.forecasts.forecast_to_json(record.name, found))
+            found = await make_forecasting(context.node).of_push(record, address)
+        told.append(forecast_to_json(record.name, found))
         if arguments.output_format == "text":
-            for line in cli.forecasts.describe_forecast(record.name, found):
+            for line in describe_forecast(record.name, found):
                 context.console.line(line)
     if arguments.output_format == "json":
         context.console.json(told[0] if arguments.to else told)

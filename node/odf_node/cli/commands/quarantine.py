@@ -3,25 +3,24 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from odf_node import cli, ingest
 from odf_node.cli.column_settings import explaining_texts, read_settings
 from odf_node.cli.context import Context, tell_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_actions, add_output_format, whole_number
 from odf_node.cli.reports import ReportLog
+from odf_node.cli.rows import rows_of_texts, write_rows
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
+from odf_node.ingest.mending import ROW_COLUMN, TOLD_COLUMNS, compute_mended, find_columns, iter_edited, list_edited
+from odf_node.ingest.resending import Resending
 from odf_node.ports.notices import Told
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.quarantine import QuarantineFile, RowId
 from odf_node.wording import count_of
-
-if TYPE_CHECKING:
-    from odf_node.ingest.resending import Resending
 
 TOPIC: Final = "make and read datasets"
 HELP: Final = "show what ingests could not take; mend it, send it again, give it up"
@@ -240,15 +239,15 @@ def _row_to_json(row: KeptRow) -> dict[str, object]:
 
 def _export(context: Context, rows: Sequence[KeptRow], output_format: str, path: Path | None) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row.columns))
-    errors, line, original = ingest.mending.TOLD_COLUMNS
+    errors, line, original = TOLD_COLUMNS
     table: dict[str, list[str | None]] = {
-        ingest.mending.ROW_COLUMN: [str(row.id) for row in rows],
+        ROW_COLUMN: [str(row.id) for row in rows],
         **{name: [row.columns.get(name) for row in rows] for name in names},
         errors: ["; ".join(f"{e['column'] or 'row'}: {e['message']}" for e in row.errors) for row in rows],
         line: [None if row.line is None else str(row.line) for row in rows],
         original: [row.original for row in rows],
     }
-    cli.rows.write_rows(context.console, cli.rows.rows_of_texts(table), output_format, path=path)
+    write_rows(context.console, rows_of_texts(table), output_format, path=path)
 
 
 def _fix(
@@ -266,22 +265,22 @@ def _fix(
     untouched = 0
     if arguments.file is not None:
         check_input(str(arguments.file))
-        edited = {each.row: each.columns for each in ingest.mending.iter_edited(arguments.file)}
+        edited = {each.row: each.columns for each in iter_edited(arguments.file)}
         reader.require_single(record, edited)
-        columns = ingest.mending.find_columns({name for each in edited.values() for name in each}, rows, view)
+        columns = find_columns({name for each in edited.values() for name in each}, rows, view)
         named = {row: {columns[name]: text for name, text in each.items()} for row, each in edited.items()}
-        mended = ingest.mending.list_edited(named, rows)
+        mended = list_edited(named, rows)
         untouched = len(named) - len(mended)
     else:
         waiting = [row for row in rows if row.waits]
         if not waiting:
             reader.require_single(record, (row.id for row in rows))
         settings = read_settings(arguments.set, example="\"people=replace(people, ',', '')\"")
-        columns = ingest.mending.find_columns(settings, waiting, view)
+        columns = find_columns(settings, waiting, view)
         expressions = {columns[name]: sql for name, sql in settings.items()}
         # Who writes keeps a sweep of the staging folder away from the rows that the engine reads.
         with node.objects.writing(), context.console.progress("mending"), explaining_texts(settings):
-            mended = ingest.mending.compute_mended(node.engines, waiting, expressions, node.home.staging)
+            mended = compute_mended(node.engines, waiting, expressions, node.home.staging)
     if untouched:
         told = count_of(untouched, "row")
         context.console.note(f"left as it is, since nothing was edited: {told} of {arguments.file}")
@@ -367,10 +366,10 @@ def _drop(
     context.console.text(f"{record.name}: dropped {what}")
 
 
-def _resending(context: Context, reader: QuarantineReader) -> "Resending":
+def _resending(context: Context, reader: QuarantineReader) -> Resending:
     node = context.node
     ports = node.store, reader, node.objects
-    return ingest.resending.Resending(*ports, node.ingestor.taker, node.home.staging)
+    return Resending(*ports, node.ingestor.taker, node.home.staging)
 
 
 def _read_ids(words: Sequence[str]) -> tuple[list[int], list[RowId]]:

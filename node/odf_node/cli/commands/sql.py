@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from odf_node.cli import asking
 from odf_node.cli.asking.question import Asker, read_script, run_script
+from odf_node.cli.asking.shell import Shell
 from odf_node.cli.context import Context, parse_time
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.row_formats import FILE_FORMATS, FORMATS, check_output_path
@@ -89,4 +89,4 @@ def _run_shell(asker: Asker, output_format: str, path: Path | None) -> int:
         raise UsageError("a shell needs a terminal; ask with -c, --script or on standard input")
     if path is not None or output_format in FILE_FORMATS:
         raise UsageError("in the shell, .format FORMAT FILE writes an answer to a file")
-    return asking.shell.Shell(asker, output_format).run()
+    return Shell(asker, output_format).run()

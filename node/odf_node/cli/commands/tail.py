@@ -3,10 +3,10 @@
 import argparse
 from typing import Final
 
-from odf_node import cli
 from odf_node.cli.context import Context
 from odf_node.cli.missing_files import bring_files
 from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.cli.rows import name_operations, write_rows
 from odf_node.datasets.naming import get_dataset
 
 TOPIC: Final = "make and read datasets"
@@ -39,6 +39,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             bring_files(context, [(record, absent)], progress)
     rows = node.reader.tail(record, count=arguments.num_records, skip=arguments.skip_records)
     if arguments.output_format == "table":
-        rows = cli.rows.name_operations(rows)
-    cli.rows.write_rows(context.console, rows, arguments.output_format)
+        rows = name_operations(rows)
+    write_rows(context.console, rows, arguments.output_format)
     return 0

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from odf_node import derive
 from odf_node.cli.context import Context
 from odf_node.datasets.chains import load_view
 from odf_node.derive.grading import describe_reach
+from odf_node.derive.lineage import read_lineage, write_dot, write_mermaid
 from odf_node.derive.query_history import Rows, list_queries
 from odf_node.errors import UsageError
 from odf_node.records.datasets import DatasetRecord
@@ -44,8 +44,8 @@ def show_lineage(context: Context, record: DatasetRecord, *, as_json: bool) -> N
 
 def draw_lineage(context: Context, record: DatasetRecord, language: str) -> None:
     """Write the lineage of a dataset, down to the roots, in the language of a program that draws: dot or mermaid."""
-    write = derive.lineage.write_dot if language == "dot" else derive.lineage.write_mermaid
-    for line in write(derive.lineage.read_lineage(context.node.store, record)):
+    write = write_dot if language == "dot" else write_mermaid
+    for line in write(read_lineage(context.node.store, record)):
         context.console.text(line)
 
 
@@ -112,9 +112,7 @@ def _describe_query(context: Context, span: "QuerySpan") -> dict[str, Any]:
     }
 
 
-def _describe_input(
-    context: Context, alias: str | None, dataset_id: "DatasetId", rows: "Rows | None"
-) -> dict[str, Any]:
+def _describe_input(context: Context, alias: str | None, dataset_id: "DatasetId", rows: Rows | None) -> dict[str, Any]:
     chains = context.node.store
     source = chains.find_dataset(dataset_id)
     held = None if source is None else decode_progress(chains.get_chain_state(dataset_id)[1]).row_count
@@ -127,7 +125,7 @@ def _describe_input(
     }
 
 
-def _plain(rows: "Rows | None") -> list[int] | None:
+def _plain(rows: Rows | None) -> list[int] | None:
     return None if rows is None else [rows.first, rows.last]
 
 

@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 
-import odf_protocol
-from odf_node import cli, rows
 from odf_node.cli.context import Context
+from odf_node.cli.input_files import check_input, read_input
+from odf_node.rows.data_files import describe_data_file
 from odf_node.wording import count_of
+from odf_protocol.annotate import annotate_block
 from odf_protocol.block import decode_block
 from odf_protocol.errors import OdfError
+from odf_protocol.manifest import iter_log_yaml, manifest_to_json
 from odf_protocol.multihash import Multihash
 
 
@@ -21,12 +23,12 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
     console = context.console
     first_error: OdfError | None = None
     for name in files:
-        raw = cli.input_files.read_input(name)
+        raw = read_input(name)
         told = {"file": name, "sizeBytes": len(raw), "blockHash": str(Multihash.of_sha3_256(raw))}
         if not as_json:
             # First the bytes, which can be told of a broken block too.
             console.text(f"# {name}: {len(raw)} bytes, {told['blockHash']}")
-            for note in odf_protocol.annotate.annotate_block(raw):
+            for note in annotate_block(raw):
                 console.text(str(note))
         try:
             block = decode_block(raw, expected_hash=None)
@@ -35,9 +37,9 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
             console.json({**told, "error": str(error)}, indent=None) if as_json else console.text(f"# {error}\n")
             continue
         if as_json:
-            console.json({**told, **json.loads(odf_protocol.manifest.manifest_to_json(block))}, indent=None)
+            console.json({**told, **json.loads(manifest_to_json(block))}, indent=None)
         else:
-            console.raw("".join(odf_protocol.manifest.iter_log_yaml([block])))
+            console.raw("".join(iter_log_yaml([block])))
     if first_error is not None:
         raise first_error
 
@@ -46,8 +48,8 @@ def show_data(context: Context, files: list[str], *, as_json: bool) -> None:
     """Show schema, rows and hashes of Parquet files."""
     console = context.console
     for name in files:
-        cli.input_files.check_input(name)
-    reports = [rows.data_files.describe_data_file(Path(name)) for name in files]
+        check_input(name)
+    reports = [describe_data_file(Path(name)) for name in files]
     if as_json:
         console.json(reports)
         return
