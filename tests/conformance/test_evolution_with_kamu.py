@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.kamu_workspace import PeerWorkspace
+from support.kamu_workspace import PeerError, PeerWorkspace
 from support.nodes import RealNode
 
 pytestmark = [
@@ -48,3 +48,56 @@ def test_peer_reads_the_same_rows_of_an_evolved_chain_schema_5(tmp_path: Path) -
     assert [(row["op"], row["name"], row["extra"]) for row in found] == [(0, "a", None), (2, "a", None), (3, "b", "x")]
     ours = node.must("tail", "sales", "-o", "json").json()
     assert [set(row) for row in found] == [set(row) for row in ours]
+
+
+SCHEMAS = """kind: DatasetSnapshot
+version: 1
+content:
+  name: declared
+  kind: Root
+  metadata:
+    - kind: SetDataSchema
+      schema: {{fields: [{system}, {before}]}}
+    - kind: SetDataSchema
+      schema: {{fields: [{system}, {after}]}}
+"""
+SYSTEM = (
+    "{name: offset, type: Int64}, {name: op, type: Int32}, "
+    "{name: system_time, type: {kind: Timestamp, unit: Millisecond, timezone: UTC}}, "
+    "{name: event_time, type: {kind: Timestamp, unit: Millisecond, timezone: UTC}}"
+)
+OPTIONAL = "{{name: {}, type: {{kind: Option, inner: {}}}}}"
+REQUIRED = "{{name: {}, type: {}}}"
+CHANGES = {
+    "optional-column": (OPTIONAL.format("a", "Int32"), ", ".join([OPTIONAL.format(n, "Int32") for n in "ab"]), True),
+    "widened-whole-number": (OPTIONAL.format("a", "Int32"), OPTIONAL.format("a", "Int64"), False),
+    "widened-fraction": (OPTIONAL.format("a", "Float32"), OPTIONAL.format("a", "Float64"), False),
+    "dropped-requirement": (REQUIRED.format("a", "Int32"), OPTIONAL.format("a", "Int32"), False),
+    "new-requirement": (OPTIONAL.format("a", "Int32"), REQUIRED.format("a", "Int32"), False),
+    "required-column": (
+        OPTIONAL.format("a", "Int32"), f"{OPTIONAL.format('a', 'Int32')}, {REQUIRED.format('b', 'Int32')}", False
+    ),
+    "removed-column": (", ".join([OPTIONAL.format(n, "Int32") for n in "ab"]), OPTIONAL.format("a", "Int32"), False),
+}  # fmt: skip
+"""Columns before and after, and whether a chain may change so."""
+
+
+async def find_refusal_of_peer(folder: Path, manifest: Path) -> str:
+    peer = await PeerWorkspace.create(folder)
+    try:
+        await peer.run("add", str(manifest))
+    except PeerError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_peer_and_this_node_allow_the_same_changes_of_a_schema_schema_2(change: str, tmp_path: Path) -> None:
+    before, after, is_allowed = CHANGES[change]
+    manifest = tmp_path / "declared.yaml"
+    manifest.write_text(SCHEMAS.format(system=SYSTEM, before=before, after=after))
+    ran = RealNode(tmp_path / "home").run("add", str(manifest))
+    refusal = asyncio.run(find_refusal_of_peer(tmp_path / "peer", manifest))
+    assert ("schema" in refusal.lower()) != is_allowed, refusal
+    assert (ran.code == 0) == is_allowed, ran.err
+    assert is_allowed or "CHAIN-47" in ran.err, ran.err
