@@ -28,21 +28,14 @@ from odf_engines.arrow.sorting import (
 )
 from odf_engines.contract import IngestRequest
 from odf_engines.errors import EngineFailureError
-from odf_engines.ingest.columns import APPEND, CORRECT_TO, OP, RETRACT, Columns
+from odf_engines.ingest.columns import APPEND, OP, RETRACT, Columns
 from odf_engines.ingest.merged import Merged, find_stand_in, iter_appended, iter_appends
 from odf_engines.ingest.state import open_state
 from odf_engines.ingest.unread_keys import NO_KEYS, UnreadKeys, has_null
 from odf_engines.records.ahead import iter_ahead
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
-from odf_protocol.errors import UnsupportedError
-from odf_protocol.events import (
-    MergeStrategyAppend,
-    MergeStrategyChangelogStream,
-    MergeStrategyLedger,
-    MergeStrategySnapshot,
-    MergeStrategyUpsertStream,
-)
+from odf_engines.strategies.registry import strategy_of
 
 if TYPE_CHECKING:
     from datafusion import DataFrame
@@ -65,25 +58,12 @@ def merge_records(
         EngineFailureError: The state is not the one of this dataset and offset.
         MemoryError: There is too little.
     """
-    order = partial(iter_ordered, scratch=scratch, memory_bytes=memory_bytes)
-    if isinstance(request.merge, MergeStrategyAppend):
-        return Merged(iter_appended(records, columns, request.fallback_event_time, order))
     merging = _Merging(request, records, columns, unread, scratch, memory_bytes)
-    match request.merge:
-        case MergeStrategyLedger():
-            return merging.merge_ledger()
-        case MergeStrategySnapshot(compare_columns=names):
-            compared = merging.all_but_keys() if names is None else names
-            return merging.merge_keyed(compared, retracts_missing=True)
-        case MergeStrategyUpsertStream():
-            return merging.merge_keyed(merging.all_but_keys(), retracts_missing=False)
-        case MergeStrategyChangelogStream():
-            return merging.pass_changelog()
-    raise UnsupportedError("merge strategy", found=type(request.merge).__name__)
+    return strategy_of(request.merge).merge(request.merge, merging)
 
 
 class _Merging:
-    """One merge; for the arguments see ``merge_records``."""
+    """See ``RowsToMerge``; for the arguments ``merge_records``."""
 
     def __init__(
         self,
@@ -100,16 +80,19 @@ class _Merging:
         self._op = None if columns.op is None else value_name(columns.op)
         self._data = [value_name(index) for index in columns.data]
         self._time = value_name(columns.event_time)
+        self._strategy = strategy_of(request.merge)
 
-    def all_but_keys(self) -> tuple[str, ...]:
-        """Give the names of the columns that a change is looked for in."""
-        return tuple(self._columns.schema.field(i).name for i in self._columns.data if i not in self._columns.keys)
+    def append(self) -> Merged:
+        order = partial(iter_ordered, scratch=self._scratch, memory_bytes=self._memory_bytes)
+        return Merged(iter_appended(self._records, self._columns, self._request.fallback_event_time, order))
 
-    def merge_keyed(self, compared: tuple[str, ...], *, retracts_missing: bool) -> Merged:
-        """Merge as ING-10 says, or, without retracting what is missing, as ING-11 does for upserts."""
+    def compare(self, compared: tuple[str, ...] | None, *, retracts_missing: bool) -> Merged:
         columns = self._columns
-        takes_op = self._op is not None and not retracts_missing
-        names = tuple(value_name(columns.schema.get_field_index(name)) for name in compared)
+        takes_op = self._op is not None and self._strategy.takes_operation
+        if compared is None:
+            names = tuple(value_name(index) for index in columns.data if index not in columns.keys)
+        else:
+            names = tuple(value_name(columns.schema.get_field_index(name)) for name in compared)
         # Whose key cannot be read may be any of the rows that are missing.
         takes_back = retracts_missing and self._request.state_path is not None
         timeless = takes_back and any(has_null(self._records, name) for name in self._needed())
@@ -136,8 +119,7 @@ class _Merging:
             lambda: deciding.kept_count,
         )
 
-    def merge_ledger(self) -> Merged:
-        """Merge as ING-9 says."""
+    def append_unknown(self) -> Merged:
         deciding = KeyedRows(self._keys, (), self._time, None, retracts_missing=False)
         state, new = KeptRows(self._scratch / _STATE), self._scratch / "new.parquet"
         rows = self._iter_sorted(self._columns.keys, newest_first=False)
@@ -152,8 +134,7 @@ class _Merging:
         ordered = iter_ordered(new, (self._time, ORD), stand_ins, self._scratch, self._memory_bytes)
         return Merged(iter_appends(ordered, self._columns), (), iter_ahead(state.iter_batches()))
 
-    def pass_changelog(self) -> Merged:
-        """Merge as ING-11 says for changelogs."""
+    def pass_on(self) -> Merged:
         assert self._op is not None
         names = (*self._keys, RECORD)
         ordered = iter_ordered(self._records, names, {}, self._scratch, self._memory_bytes)
@@ -161,7 +142,7 @@ class _Merging:
         def changes() -> Iterator[pa.RecordBatch]:
             for found in ordered:
                 batch = self._completed(found)
-                good = batch.filter(_is_operation(batch.column(self._op), CORRECT_TO))
+                good = batch.filter(_is_operation(batch.column(self._op), self._strategy.most_operation))
                 values = [good.column(name) for name in self._data]
                 yield pa.record_batch([good.column(self._op).cast(pa.int32()), *values], names=[OP, *self._data])
 
@@ -220,25 +201,22 @@ class _Merging:
 
     def _needed(self) -> tuple[str, ...]:
         """Give the columns without which a row is refused: a key that would be another one each time."""
-        is_ledger = isinstance(self._request.merge, MergeStrategyLedger)
-        return (self._time,) if self._time in self._keys and not is_ledger else ()
+        return (self._time,) if self._time in self._keys and self._strategy.refuses_timeless_keys else ()
 
     def _refused(self, message: str, indexes: tuple[int, ...], code: str) -> RefusedRows:
         return RefusedRows(self._request, self._columns, message, indexes, code)
 
     def _iter_refusals(self) -> Iterator[RefusedRows]:
         """Give the rows that no merge looks at."""
-        columns, is_changelog = self._columns, isinstance(self._request.merge, MergeStrategyChangelogStream)
-        takes_op = isinstance(self._request.merge, MergeStrategyChangelogStream | MergeStrategyUpsertStream)
+        columns, strategy = self._columns, self._strategy
         checked: list[tuple[RefusedRows, str, int | None]] = []
-        if self._needed() and not is_changelog:
+        if self._needed():
             refusal = self._refused("null event time in the primary key", (columns.event_time,), "null-key")
             checked.append((refusal, self._time, None))
-        if self._op is not None and takes_op:
+        if self._op is not None and strategy.takes_operation:
             assert columns.op is not None
-            what = "not an operation (0 to 3)" if is_changelog else "neither 0 (upsert) nor 1 (retract)"
-            refusal = self._refused(what, (columns.op,), "operation")
-            checked.append((refusal, self._op, CORRECT_TO if is_changelog else RETRACT))
+            refusal = self._refused(strategy.operation_fault, (columns.op,), "operation")
+            checked.append((refusal, self._op, strategy.most_operation))
         if not checked:
             return
         with pq.ParquetFile(self._records) as file:
@@ -247,7 +225,7 @@ class _Merging:
                 for refusal, name, most in checked:
                     column = batch.column(name)
                     is_good = pc.is_valid(column) if most is None else _is_operation(column, most)
-                    if most == RETRACT:
+                    if most is not None and strategy.takes_null_operation:
                         is_good = pc.or_(is_good, pc.is_null(column))
                     refusal.add(batch.filter(pc.invert(is_good)), RECORD)
                     batch = batch.filter(is_good)

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from odf_engines.errors import EngineError
 from odf_engines.records.carriers import TIMESTAMP
-from odf_protocol.events import MergeStrategy, MergeStrategyChangelogStream, MergeStrategyUpsertStream
+from odf_engines.strategies.registry import strategy_of
+from odf_protocol.events import MergeStrategy
 from odf_protocol.vocabulary import Vocabulary
 
 APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)  # Source: ODF OperationType
@@ -74,7 +75,7 @@ def columns_of(found: pa.Schema, merge: MergeStrategy, vocabulary: Vocabulary, k
     keys = _indexes_of(getattr(merge, "primary_key", ()), schema, "primary key")
     _indexes_of(getattr(merge, "compare_columns", None) or (), schema, "compare")
     op = schema.get_field_index(vocabulary.op)
-    if isinstance(merge, MergeStrategyChangelogStream) and op < 0:
+    if strategy_of(merge).needs_operation and op < 0:
         raise InvalidColumnsError(f"a changelog needs the column {vocabulary.op} with the operation of each row")
     if op >= 0 and not pa.types.is_integer(schema.field(op).type):
         raise InvalidColumnsError(f"column {vocabulary.op}: expected a whole number, found {schema.field(op).type}")
@@ -100,5 +101,5 @@ def rename_reserved(schema: pa.Schema, merge: MergeStrategy, vocabulary: Vocabul
 
 
 def _reserved_names(merge: MergeStrategy, vocabulary: Vocabulary) -> set[str]:
-    takes_op = isinstance(merge, MergeStrategyChangelogStream | MergeStrategyUpsertStream)
+    takes_op = strategy_of(merge).takes_operation
     return {vocabulary.offset, vocabulary.system_time} | (set() if takes_op else {vocabulary.op})

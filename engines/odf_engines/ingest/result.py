@@ -18,7 +18,7 @@ from odf_engines.ingest.slice_writer import WrittenSlice, check_compatible, slic
 from odf_engines.records.carriers import from_carrier, to_carrier
 from odf_engines.records.source_records import value_name
 from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageClock, sample_name
-from odf_protocol.events import MergeStrategyChangelogStream
+from odf_engines.strategies.registry import strategy_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | No
     Raises:
         InvalidColumnsError: The rows do not fit them.
     """
-    passes_op = isinstance(request.merge, MergeStrategyChangelogStream) and columns.op is not None
+    passes_op = strategy_of(request.merge).needs_operation and columns.op is not None
     op_is_nullable = passes_op and columns.schema.field(columns.op).nullable
     found = slice_schema_of(columns, request.vocabulary, op_is_nullable=op_is_nullable)
     return found if known is None else check_compatible(found, known)

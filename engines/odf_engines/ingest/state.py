@@ -28,7 +28,9 @@ from odf_engines.records.carriers import (
     to_carrier,
 )
 from odf_engines.records.source_records import ROW_GROUP_ROWS, value_name
-from odf_protocol.events import MergeStrategy, MergeStrategyLedger
+from odf_engines.strategies.contract import Keeps
+from odf_engines.strategies.registry import strategy_of
+from odf_protocol.events import MergeStrategy
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
@@ -47,7 +49,7 @@ def fits_state(path: Path, merge: MergeStrategy, next_offset: int, columns: Sequ
     """
     if not _is_marked(path, merge, next_offset):
         return False
-    keys = merge.primary_key if isinstance(merge, MergeStrategyLedger) else None
+    keys = getattr(merge, "primary_key", ()) if _holds_keys(merge) else None
     wanted = [field for field in columns if keys is None or field.name in keys]
     found = {field.name: field.type for field in pq.read_schema(path)}
     return all(found.get(field.name) == carrier_of(slice_field_of(field).type) for field in wanted)
@@ -82,7 +84,7 @@ def open_state(path: Path, merge: MergeStrategy, names: Sequence[str], next_offs
 
 def state_indexes(merge: MergeStrategy, columns: Columns) -> tuple[int, ...]:
     """Say which columns the state of a strategy holds: for a ledger the key, otherwise whole rows."""
-    return columns.keys if isinstance(merge, MergeStrategyLedger) else columns.data
+    return columns.keys if _holds_keys(merge) else columns.data
 
 
 def write_state(
@@ -133,11 +135,11 @@ def rebuild_state(slices: Sequence[Path], merge: MergeStrategy, vocabulary: Voca
     if not slices:
         raise EngineFailureError("there is no slice to rebuild a projected state from")
     keys = list(merge.primary_key)  # type: ignore[union-attr]
-    is_ledger = isinstance(merge, MergeStrategyLedger)
+    holds_keys = _holds_keys(merge)
     system = (vocabulary.offset, vocabulary.op, vocabulary.system_time)
     found = pq.read_schema(slices[0])
     fields = [slice_field_of(found.field(name)) for name in found.names if name not in system]
-    if is_ledger:
+    if holds_keys:
         fields = [slice_field_of(found.field(name)) for name in keys]
     names = [field.name for field in fields]
     state = pa.schema([*fields, pa.field(vocabulary.op, pa.int32())]).empty_table()
@@ -149,7 +151,7 @@ def rebuild_state(slices: Sequence[Path], merge: MergeStrategy, vocabulary: Voca
         ops = one_array(rows.column(vocabulary.op)).cast(pa.int32())
         state = pa.concat_tables([state, pa.table([*plain, ops], schema=state.schema)])
         state = _last_of_each(state, keys)
-        if is_ledger:
+        if holds_keys:
             # A null never equals a key, so it need not be remembered.
             state = state.filter(pc.is_valid(state.column(keys[0]))) if len(keys) == 1 else state.drop_null()
         else:
@@ -178,9 +180,13 @@ def _open(target: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def _marks_of(merge: MergeStrategy, next_offset: int) -> dict[str, Any]:
-    holds = "keys" if isinstance(merge, MergeStrategyLedger) else "rows"
+    holds = "keys" if _holds_keys(merge) else "rows"
     key = list(getattr(merge, "primary_key", ()))
     return {"version": _VERSION, "holds": holds, "primary_key": key, "next_offset": next_offset}
+
+
+def _holds_keys(merge: MergeStrategy) -> bool:
+    return strategy_of(merge).keeps is Keeps.KEYS
 
 
 def _describe(marks: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.validated import Validated
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import ROW_GROUP_ROWS, value_name
-from odf_protocol.events import MergeStrategySnapshot
+from odf_engines.strategies.registry import strategy_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def find_unread_keys(
         validated: What validators said.
         target: File to write.
     """
-    if not isinstance(request.merge, MergeStrategySnapshot) or request.state_path is None:
+    if not strategy_of(request.merge).retracts_missing or request.state_path is None:
         return NO_KEYS
     names = [value_name(index) for index in columns.keys]
     schema = pa.schema([(value_name(i), carrier_of(columns.schema.field(i).type)) for i in columns.keys])

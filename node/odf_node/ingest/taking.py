@@ -11,6 +11,8 @@ from pathlib import Path
 from odf_engines.contract import IngestRequest, IngestResponse, ReferencedRows
 from odf_engines.ingest.state import count_state_rows
 from odf_engines.stage_figures import IngestStage, StageClock
+from odf_engines.strategies.contract import Keeps
+from odf_engines.strategies.registry import strategy_of
 from odf_node.datasets.chains import iter_slices
 from odf_node.datasets.changelogs import TAKING, Changelogs
 from odf_node.datasets.engine_rows import EngineRows
@@ -38,7 +40,6 @@ from odf_protocol.events import (
     AddData,
     AddPushSource,
     DataSlice,
-    MergeStrategyAppend,
     MergeStrategyChangelogStream,
     MergeStrategySnapshot,
     SetDataSchema,
@@ -218,7 +219,7 @@ class BatchTaker:
 
     def _merge_state(self, view: DatasetView, source: SetPollingSource | AddPushSource) -> Path | None:
         """Find the projected state after the head; compute it from history where it is missing."""
-        if view.last_offset is None or isinstance(source.merge, MergeStrategyAppend | MergeStrategyChangelogStream):
+        if view.last_offset is None or strategy_of(source.merge).keeps is Keeps.NOTHING:
             return None
         known = self.find_merge_state(view)
         # Another push source of the dataset may have left it, with another key or strategy.

@@ -29,6 +29,8 @@ from odf_engines.ingest.columns import APPEND, CORRECT_FROM, CORRECT_TO, OP, ORD
 from odf_engines.ingest.unread_keys import NO_KEYS, UnreadKeys
 from odf_engines.records.source_records import value_name
 from odf_engines.spark.handover import Handover
+from odf_engines.strategies.contract import Keeps
+from odf_engines.strategies.registry import strategy_of
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     MergeStrategy,
@@ -82,7 +84,7 @@ class MergeOutcome:
 
 def keeps_state(merge: MergeStrategy) -> bool:
     """Say whether a strategy needs to know what is already there."""
-    return isinstance(merge, MergeStrategyLedger | MergeStrategySnapshot | MergeStrategyUpsertStream)
+    return strategy_of(merge).keeps is not Keeps.NOTHING
 
 
 def merge_rows(
