@@ -3,12 +3,10 @@
 Source: clauses FLIGHT-3 and FLIGHT-4 in ``spec/plug-ins/flight-sql.md``.
 """
 
-import asyncio
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from math import ceil
 from typing import Any, Final
 
@@ -65,13 +63,11 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         clock: Clock,
         live: Live,
         find_share: Callable[[str], str | None],
-        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._store = store
         self._clock = clock
         self._live = live
         self._find_share = find_share
-        self._loop = loop
         self._requests = TokenBuckets(0, MINUTE_S)
         self._bytes = TokenBuckets(0, DAY_S)
         self._running = 0
@@ -104,8 +100,7 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
                 if not self._running_of[share]:
                     del self._running_of[share]
         status = "answered" if is_answered else "failed"
-        add = self._live.metrics.requests.add
-        self._tell(partial(add, route=f"flight/{method}", method="flight", status=status))
+        self._live.metrics.requests.labels(route=f"flight/{method}", method="flight", status=status).inc()
 
     def admit(self, context: Any) -> Caller:
         """Return who makes a call, and count it as theirs.
@@ -141,11 +136,7 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             self._bytes.take(caller.peer, size_bytes, now_s=time.monotonic())
 
     def _count_refusal(self, reason: str) -> None:
-        self._tell(partial(self._live.metrics.turned_away.add, reason=reason))
-
-    def _tell(self, add: Callable[[], None]) -> None:
-        # Figures are of the event loop, calls are not.
-        self._loop.call_soon_threadsafe(add)
+        self._live.metrics.turned_away.labels(reason=reason).inc()
 
     def _make_caller(self, token: AccessToken | None, share: str) -> Caller:
         anonymous = self._live.configuration.access.anonymous

@@ -95,7 +95,7 @@ class Door:
         loop = asyncio.get_running_loop()
         async for connection, share in iter_arrivals(listening):
             if not self._admit(share):
-                self._live.metrics.turned_away.add(reason="flight connections")
+                self._live.metrics.turned_away.labels(reason="flight connections").inc()
                 connection.close()
                 continue
             name, now_s = f"c{next(self._numbers)}", loop.time()
@@ -195,7 +195,7 @@ class Door:
     def _may_pass(self, piece: bytes, visit: _Visit) -> bool:
         fault = visit.find_fault(piece, visit.last_s)
         if fault is not None:
-            self._live.metrics.turned_away.add(reason=f"flight {fault}")
+            self._live.metrics.turned_away.labels(reason=f"flight {fault}").inc()
         return fault is None
 
 

@@ -54,7 +54,7 @@ async def flight_beside(
         raise AddressInUseError(listen.address, listen.flight_port, reason) from error
     folder = TemporaryDirectory(prefix="odf-flight-")  # for this user alone
     door = Door(live, Path(folder.name), tls)
-    gate = Gate(node.store, node.clock, live, door.find_share, asyncio.get_running_loop())
+    gate = Gate(node.store, node.clock, live, door.find_share)
     server = await asyncio.to_thread(FlightSqlServer, door.location, node, gate, questions, answers)
     door.open(sockets)
     sweeping = asyncio.create_task(_sweep(answers, questions))

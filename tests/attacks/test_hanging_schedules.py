@@ -116,7 +116,7 @@ def test_silent_sources_end_in_time_and_hold_up_no_good_one(
         asked = len(pulls(log))
         wait_for(lambda: sum(pull["dataset"] == "good" for pull in pulls(log)[asked:]) >= 2)
     figures = live.metrics.render()
-    assert 'odf_node_schedule_failing{dataset="silent"} 1' in figures
+    assert 'odf_node_schedule_failing{dataset="silent"} 1.0' in figures
     assert 'odf_node_schedule_failing{dataset="good"}' not in figures
     assert 'odf_node_scheduled_pulls_total{result="failed"}' in figures
     failed = [pull for pull in pulls(log) if pull["dataset"] != "good"]

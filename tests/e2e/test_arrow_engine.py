@@ -292,8 +292,8 @@ def _check_that_stages_are_shown(node: RealNode) -> None:
         metrics = Metrics()
         add_stage_figures(metrics, store)
     lines = metrics.render().splitlines()
-    assert 'odf_node_ingest_plug_in_rows_total{stage="read",plug_in="NdJson",rows="in"} 2' in lines
-    assert 'odf_node_ingest_stage_batches_total{stage="persist"} 1' in lines
+    assert 'odf_node_ingest_plug_in_rows_total{plug_in="NdJson",rows="in",stage="read"} 2.0' in lines
+    assert 'odf_node_ingest_stage_batches_total{stage="persist"} 1.0' in lines
     assert "# TYPE odf_node_ingest_stage_seconds_total counter" in lines
     assert any(line.startswith('odf_node_ingest_stage_seconds_total{stage="engine"} ') for line in lines)
 

@@ -52,7 +52,7 @@ def test_daemon_shows_its_figures_and_logs_what_it_sent_of_wholes_and_parts(tmp_
         line = node.wait_for("request")[0]
         assert (line["size_bytes"], line["status"]) == (len(SLICE), 200)
         shown = figures(get(f"{watch}/metrics"))
-        name = 'odf_node_http_requests_total{route="/{dataset}/data/{hash}",method="GET",status="200"}'
+        name = 'odf_node_http_requests_total{method="GET",route="/{dataset}/data/{hash}",status="200"}'
         assert shown[name] == 1
         assert shown["odf_node_http_sent_bytes_total"] == len(SLICE)
         assert shown["odf_node_datasets"] == 1

@@ -110,7 +110,7 @@ def test_plan_of_a_view_reads_whole_inputs_again(tmp_path: Path) -> None:
         add_step_figures(metrics, store)
         lines = metrics.render().splitlines()
         assert metrics.render().splitlines() == lines  # nothing grew
-    assert f'odf_node_step_rows{{dataset="totals",rows="known"}} {after}' in lines
+    assert f'odf_node_step_rows{{dataset="totals",rows="known"}} {after}.0' in lines
     assert not [line for line in lines if 'dataset="cities"' in line]
 
 

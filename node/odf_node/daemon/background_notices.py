@@ -114,7 +114,7 @@ class BackgroundNotices(RepeatedLook):
         return json.dumps(message).encode()
 
     def _note(self, notice: Notice, waiting: Waiting, told: Told, why: str) -> None:
-        self._live.metrics.notices.add(result=told)
+        self._live.metrics.notices.labels(result=told).inc()
         # The rest of an address may be a secret.
         target = urlsplit(notice.url or "")
         write_line(

@@ -156,7 +156,7 @@ class BackgroundSchedules:
             candidate, began_s = pull.candidate, self._running.pop(pull.candidate.id).began_s
             standing = self._timetable.end(candidate.id, what, self._now_ms())
             self._is_news = True
-            self._live.metrics.scheduled_pulls.add(result=standing.result or what.result)
+            self._live.metrics.scheduled_pulls.labels(result=standing.result or what.result).inc()
             facts: dict[str, Any] = {}
             if what.rows:
                 facts = {"rows": what.rows, "quarantined_rows": what.quarantined_rows}

@@ -49,7 +49,7 @@ class BackgroundSinks(RepeatedLook):
         if self._seen.get(record.id) == (record.head, newest) and not sinks.waits(record):
             return
         for each in sinks.deliver(record, time.monotonic()):
-            self._live.metrics.sinks.add(result=each.told)
+            self._live.metrics.sinks.labels(result=each.told).inc()
             level = logging.INFO if each.told is Told.DONE else logging.WARNING
             write_line(
                 "sink",

@@ -76,7 +76,7 @@ class Connections:
         else:
             return True
         if not is_admitted:
-            self._live.metrics.turned_away.add(reason="connections")
+            self._live.metrics.turned_away.labels(reason="connections").inc()
         return is_admitted
 
     async def greet(
@@ -100,7 +100,7 @@ class Connections:
     def _end_silent(self, protocol: Protocol) -> None:
         known = self._known.get(protocol)
         if known is not None and not known.has_asked:
-            self._live.metrics.turned_away.add(reason="silent")
+            self._live.metrics.turned_away.labels(reason="silent").inc()
             protocol.force_close()
 
     def _make_place(self, share: str) -> bool:

@@ -36,7 +36,7 @@ class RequestGate:
         limits, share = request.app[LIVE].configuration.limits, share_of(request.remote)
         running = self._running.total()
         if running >= limits.requests or self._running[share] >= limits.address_requests:
-            request.app[LIVE].metrics.turned_away.add(reason="requests")
+            request.app[LIVE].metrics.turned_away.labels(reason="requests").inc()
             return answer_error(
                 request,
                 ProblemError(
@@ -66,11 +66,11 @@ async def count_requests(request: web.Request, handler: Handler) -> web.StreamRe
     try:
         answer = await handler(request)
         status = str(answer.status)
-        metrics.sent_bytes.add(sent_bytes_of(request, answer))
+        metrics.sent_bytes.inc(sent_bytes_of(request, answer))
         return answer
     finally:
-        metrics.requests.add(route=route, method=request.method if resource else "any", status=status)
-        metrics.request_seconds.observe(time.monotonic() - began_s, route=route)
+        metrics.requests.labels(route=route, method=request.method if resource else "any", status=status).inc()
+        metrics.request_seconds.labels(route=route).observe(time.monotonic() - began_s)
 
 
 @web.middleware
@@ -101,7 +101,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
             error=repr(error),
             trace="".join(traceback.format_exception(error)),
         )
-        request.app[LIVE].metrics.faults.add()
+        request.app[LIVE].metrics.faults.inc()
         text = "the node failed; its log has the reason"
         answer = answer_error(request, ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", text))
     if not answer.prepared:

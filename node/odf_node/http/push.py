@@ -132,7 +132,7 @@ async def _require_room(request: web.Request, session: PushSession, wanted: Mapp
     if not session.is_open:
         request.app[UPLOADS].forget(session.push_id)  # it ended while it was counted
     if lack is not None:
-        live.metrics.turned_away.add(reason=lack)
+        live.metrics.turned_away.labels(reason=lack).inc()
         await get_registry(request).forget(session, for_good=True)
         raise ProblemError(
             HTTPStatus.INSUFFICIENT_STORAGE, "no-room", "this node has no room for the objects of this push"

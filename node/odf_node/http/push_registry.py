@@ -51,7 +51,7 @@ class PushRegistry:
         await self._replace(token_id, request)
         running = [session.token_id for session in self._sessions.values() if session.is_open] + self._beginning
         if len(running) >= MAX_PUSH_SESSIONS or running.count(token_id) >= MAX_TOKEN_PUSH_SESSIONS:
-            self._metrics.turned_away.add(reason="pushes")
+            self._metrics.turned_away.labels(reason="pushes").inc()
             raise ProblemError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "busy",
@@ -180,7 +180,7 @@ class PushRegistry:
                 session.arrivals.drop()
             # The answer stays for whoever asks; the lease and the blocks are no longer needed.
             session.close()
-        self._metrics.pushes.add(outcome=status.value)
+        self._metrics.pushes.labels(outcome=status.value).inc()
         write_line("push", push_id=session.push_id, dataset=session.request.dataset_id, status=status.value)
 
     async def _forget_idle(self) -> None:

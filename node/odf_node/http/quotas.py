@@ -35,7 +35,7 @@ class PeerQuotas:
         for buckets, what in ((self._requests, "requests a minute"), (self._bytes, "bytes a day")):
             wait_s = buckets.find_wait_s(peer, now_s=now_s)
             if wait_s > 0:
-                request.app[LIVE].metrics.turned_away.add(reason=what.partition(" ")[0])
+                request.app[LIVE].metrics.turned_away.labels(reason=what.partition(" ")[0]).inc()
                 raise ProblemError(
                     HTTPStatus.TOO_MANY_REQUESTS,
                     "quota",

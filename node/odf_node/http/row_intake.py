@@ -155,7 +155,7 @@ async def _room(request: web.Request, staged: StagedObject, most_bytes: int) -> 
     live, uploads, which = request.app[LIVE], request.app[UPLOADS], f"rows:{name}"
     lack = await uploads.admit(which, expected, live.configuration.storage, request.app[NODE].objects)
     if lack is not None:
-        live.metrics.turned_away.add(reason=lack)
+        live.metrics.turned_away.labels(reason=lack).inc()
         raise ProblemError(HTTPStatus.INSUFFICIENT_STORAGE, "no-room", "this node has no room for these rows")
     try:
         yield

@@ -165,7 +165,7 @@ async def _require_room(request: web.Request, upload: SmartUpload) -> None:
     expected = Expected(upload.wanted, upload.arrivals.count_arrived)
     lack = await request.app[UPLOADS].admit(upload.upload_id, expected, live.configuration.storage, objects)
     if lack is not None:
-        live.metrics.turned_away.add(reason=lack)
+        live.metrics.turned_away.labels(reason=lack).inc()
         raise RejectedError("EX-57 storage", found="no room for the objects of this push")
 
 

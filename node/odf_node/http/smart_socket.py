@@ -45,7 +45,7 @@ async def open_socket(request: web.Request, max_message_bytes: int) -> web.WebSo
         )
     sockets, share = request.app[SOCKETS], share_of(request.remote)
     if len(sockets) >= MAX_SOCKETS or Counter(sockets.values())[share] >= MAX_ADDRESS_SOCKETS:
-        request.app[LIVE].metrics.turned_away.add(reason="conversations")
+        request.app[LIVE].metrics.turned_away.labels(reason="conversations").inc()
         raise ProblemError(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "busy",

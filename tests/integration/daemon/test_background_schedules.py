@@ -89,7 +89,7 @@ def test_schedule_that_is_taken_out_of_the_settings_is_out_of_the_notes(
     live = Live(EACH_HOUR)
     start(live)
     wait_for(lambda: results(home) == [Result.FAILED])
-    assert 'odf_node_schedule_failing{dataset="gone"} 1' in live.metrics.render()
+    assert 'odf_node_schedule_failing{dataset="gone"} 1.0' in live.metrics.render()
     live.configuration = Configuration()
     wait_for(lambda: read_notes(home.cache).schedules == ())
     assert results(home) == []
@@ -110,7 +110,7 @@ def test_schedule_of_a_manifest_holds_until_the_operator_names_the_dataset_or_sw
     assert not (home.cache / NOTES_FILE).exists()
     live.configuration = Configuration()
     wait_for(lambda: results(home) == [Result.FAILED])
-    assert 'odf_node_schedule_failing{dataset="itself"} 1' in live.metrics.render()
+    assert 'odf_node_schedule_failing{dataset="itself"} 1.0' in live.metrics.render()
     assert [(each.datasets, each.every) for each in read_notes(home.cache).schedules] == [("itself", "2h")]
     live.configuration = Configuration(schedule=(Schedule(datasets="i%", cron="0 0 1 1 *"),))
     wait_for(lambda: [place.rule for place in read_notes(home.cache).places.values()] == [0])

@@ -126,7 +126,7 @@ def test_receiver_hears_of_new_blocks_and_verifies_them_as_the_specification_say
                 verify(*asked)
             with pytest.raises(ValueError, match="signed by another"):
                 verify(str(DidKey(b"\1" * 32)), *asked[1:])
-        assert 'odf_node_notices_total{result="done"} 2' in live.metrics.render()
+        assert 'odf_node_notices_total{result="done"} 2.0' in live.metrics.render()
 
 
 def test_what_came_while_the_daemon_did_not_run_is_told_by_the_next_one_as_one_notice(node: RealNode) -> None:
@@ -137,7 +137,7 @@ def test_what_came_while_the_daemon_did_not_run_is_told_by_the_next_one_as_one_n
         node.must("pull", "old", "--set-watermark", "2020-01-02T00:00:00Z")
         with telling(node, server.notice()) as live:
             # What had arrived when the process ended, and was not taken down, would be told again.
-            wait_for(lambda: 'odf_node_notices_total{result="done"} 1' in live.metrics.render())
+            wait_for(lambda: 'odf_node_notices_total{result="done"} 1.0' in live.metrics.render())
         (told,) = server.bodies
         assert (told["dataset"], told["newBlocks"], told["newRows"]) == ("old", 2, 0)
         with telling(node, server.notice()):
@@ -150,7 +150,7 @@ def test_redirect_is_not_followed_and_told_once(node: RealNode, caplog: pytest.L
         server.statuses, server.location = [302], f"http://{elsewhere.authority}/there"
         with telling(node, server.notice("/secret-word")) as live:
             add(node, "new")
-            wait_for(lambda: 'odf_node_notices_total{result="refused"} 1' in live.metrics.render())
+            wait_for(lambda: 'odf_node_notices_total{result="refused"} 1.0' in live.metrics.render())
             time.sleep(0.2)  # some looks
         assert (len(server.got), elsewhere.got) == (1, [])
         (line,) = [each.getMessage() for each in caplog.records if '"notice"' in each.getMessage()]

@@ -218,13 +218,13 @@ def test_webhook_is_told_by_the_daemon_signed_and_again_until_it_takes(make, mon
         receiver.statuses = [503]
         node = make('{kind: Webhook, url: "${{ env.HOOK }}", rows: 1}', "{kind: File, name: bad.ndjson}")
         with delivering(node) as live:
-            wait_for(lambda: 'odf_node_sinks_total{result="done"} 2' in live.metrics.render())
-            assert 'odf_node_sinks_total{result="unavailable"} 1' in live.metrics.render()
+            wait_for(lambda: 'odf_node_sinks_total{result="done"} 2.0' in live.metrics.render())
+            assert 'odf_node_sinks_total{result="unavailable"} 1.0' in live.metrics.render()
         assert_told(node, receiver, count=2)
         receiver.statuses = [410]
         node.must("ingest", "people", str(node.home.with_name("rows.csv")))
         with delivering(node) as live:
-            wait_for(lambda: 'odf_node_sinks_total{result="refused"} 1' in live.metrics.render())
+            wait_for(lambda: 'odf_node_sinks_total{result="refused"} 1.0' in live.metrics.render())
         assert [body["entry"] for body in receiver.bodies] == [1, 1, 2]
         assert b"secret-path" not in (node.home / "cache" / "sinks.json").read_bytes()
 

@@ -395,7 +395,7 @@ def test_connections_beyond_the_limit_are_closed_and_others_go_on_flight_13(tmp_
         assert [is_let_in(each) for each in kept] == [True] * 3
         with closing(knock(served)) as refused:
             assert not is_let_in(refused)
-        assert 'reason="flight connections"} 1' in served.live.metrics.render()
+        assert 'reason="flight connections"} 1.0' in served.live.metrics.render()
         kept.pop().close()
         deadline = time.monotonic() + 60
         while True:  # the place is free when its end was noticed
@@ -451,7 +451,7 @@ def test_packed_message_is_not_unpacked_flight_14(served: FlightNode) -> None:
         [sys.executable, "-c", BOMB, served.url, "300000000"], capture_output=True, text=True, timeout=120, check=True
     )
     assert sent.stdout.strip() == "UNAVAILABLE"
-    assert 'reason="flight packed messages"} 1' in served.live.metrics.render()
+    assert 'reason="flight packed messages"} 1.0' in served.live.metrics.render()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 100_000
     with connected(served) as other:
         assert other.get_flight_info(command("CommandGetTables"), shown()).endpoints
@@ -494,7 +494,7 @@ def test_quota_of_one_is_not_that_of_another_and_calls_are_counted_flight_13(tmp
         assert client.get_flight_info(command("CommandGetTables"), shown()).endpoints
         figures = served.live.metrics.render()
         assert 'route="flight/get_flight_info"' in figures
-        assert 'turned_away_total{reason="requests"} 1' in figures
+        assert 'turned_away_total{reason="requests"} 1.0' in figures
 
 
 def test_port_that_is_taken_is_told_flight_1(served: FlightNode, tmp_path: Any) -> None:
