@@ -67,7 +67,7 @@ def forge(node: Node, country: str, day: str, fewer: int, key: bytes) -> None:
     assert isinstance(event, ExecuteTransform)
     assert event.new_data is not None
     honest = pq.read_table(node.objects.get_path(event.new_data.physical_hash))
-    path = node.home.staging / "forged.parquet"
+    path = node.home.folder.staging / "forged.parquet"
     pq.write_table(change_figure(honest, country, day, fewer), path)
     with node.objects.stage_copy(path) as part:
         forged_data = replace(

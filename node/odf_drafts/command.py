@@ -42,7 +42,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         raise UsageError("--encoding is of the data that --from names")
     if arguments.output is not None and arguments.output.exists():
         raise UsageError(f"{arguments.output} is there already; name a new file")
-    drafting = Drafting(SampleReader(limit_sources(context.node.home)))
+    drafting = Drafting(SampleReader(limit_sources(context.node.home.folder)))
     if arguments.source:
         draft = await drafting.draft_from(arguments.name, arguments.source, encoding=arguments.encoding)
     else:

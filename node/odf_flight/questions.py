@@ -157,7 +157,7 @@ class Questions:
         if self._idle and len(self._running) + len(self._idle) >= AT_ONCE:
             await self._end([next(iter(self._idle))])
         node = self._node
-        workspace = EngineWorkspace(node.home.engines)
+        workspace = EngineWorkspace(node.home.folder.engines)
         return EngineHost(workspace, node.objects.rows, node.engine_shelf, LIMITS, roles=node.engine_roles)
 
     async def _end(self, keys: Iterable[_Key]) -> None:
@@ -174,7 +174,7 @@ class Questions:
         limits: Limits,
     ) -> tuple[bytes, KeptAnswer]:
         node = self._node
-        queries = QueryRunner(node.store, node.objects, host)
+        queries = QueryRunner(node.home, host)
         records = list_named(node.store, caller.reads)
         found = queries.ask(sql, as_of=None, max_rows=max_rows, engine=engine, records=records, limits=limits)
         return self._answers.put(caller.peer, found.path)

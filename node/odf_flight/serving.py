@@ -45,7 +45,7 @@ async def flight_beside(
     if listen.flight_port is None:
         yield None
         return
-    answers = Answers(EngineWorkspace(node.home.engines))
+    answers = Answers(EngineWorkspace(node.home.folder.engines))
     questions = Questions(node, answers, asyncio.get_running_loop())
     try:
         sockets = await open_sockets(listen.address, listen.flight_port)

@@ -71,7 +71,7 @@ class GossipTasks:
             self.node.store,
             lambda: self.node.taking,
             self.node.outgoing.open_peer,
-            WatchedPolicies(self.node.home.policies).read,
+            WatchedPolicies(self.node.home.folder.policies).read,
             write_line,
             partial(verifications.ask, "subscriptions"),
         )
@@ -128,7 +128,7 @@ async def gossip_of(
             rate_items_per_s=settings.rate_items_per_s * _PRIVATE_FACTOR,
             rate_burst_items=settings.rate_burst_items * _PRIVATE_FACTOR,
         )
-    signers = _Auditors(WatchedPolicies(node.home.policies)).list_keys
+    signers = _Auditors(WatchedPolicies(node.home.folder.policies)).list_keys
     reader = HomeReader(node.store, tuple(bootstrap), signers, tells, node.store.read_change)
     async with GossipClient(allow_private=section.allow_private) as transport:
         gossip = Gossip(

@@ -51,7 +51,7 @@ def _held_task(node: Node, record: DatasetRecord, options: VerifyOptions, *, own
         if not own_node:
             asyncio.run(_bring_files(node, record, options, say))
             return node.verifier.verify(record, say=say, options=options)
-        alone = Node(node.home, node.clock)
+        alone = Node(node.home.folder, node.clock)
         alone.engines.limits = node.engines.limits
         try:
             asyncio.run(_bring_files(alone, record, options, say))
@@ -80,7 +80,7 @@ def _remote_task(node: Node, url: str, options: VerifyOptions, *, recursive: boo
     name = name_in_url(url)
 
     def work(say: Say) -> Finding:
-        audit = Node(HomeFolder(node.home.cache / "audits"), node.clock)
+        audit = Node(HomeFolder(node.home.folder.cache / "audits"), node.clock)
         audit.engines.limits = node.engines.limits
         try:
             record = asyncio.run(_bring(audit, url, say, recursive=recursive))

@@ -22,6 +22,7 @@ from odf_node.exchange.pull_planning import PullPlanner
 from odf_node.exchange.pushing import Pushing
 from odf_node.exchange.remotes import Remotes
 from odf_node.exchange.tokens import Tokens
+from odf_node.home import Home
 from odf_node.home_folder import HomeFolder, find_default_home
 from odf_node.ports.clock import Clock
 from odf_node.ports.sources import Commands
@@ -71,13 +72,14 @@ class Node(KeepsToSettings):
     What works with rows, engines or a network is imported where it is made: ``list`` takes half a second at most.
     """
 
-    def __init__(self, home: HomeFolder, clock: Clock) -> None:
-        super().__init__(home)
-        self.clock = clock
-        self.store = MetadataStore(home)
-        self.objects = ObjectFolder(home)
-        self.trail = AuditTrail(self.store, clock)
-        self.keys = KeyFiles(home)
+    def __init__(self, folder: HomeFolder, clock: Clock) -> None:
+        self.store, self.objects, self.keys, self.clock = (
+            MetadataStore(folder),
+            ObjectFolder(folder),
+            KeyFiles(folder),
+            clock,
+        )
+        super().__init__(Home(folder, self.store, self.objects, self.keys, clock, AuditTrail(self.store, clock)))
         self.refused_bytes, self.commands = REFUSED_BYTES, Commands.NOBODY
 
     def keep_to_settings(self) -> "Configuration":
@@ -100,7 +102,7 @@ class Node(KeepsToSettings):
 
     def record(self, command: str, subject: str, detail: str = "") -> None:
         """Add a line about a command that changed something to the audit log (a refusal changes nothing: ACCEPT-6)."""
-        self.trail.note(command, subject, detail)
+        self.home.audit.note(command, subject, detail)
 
     def stop_engines(self) -> None:
         """End engines at once, from any thread: requests that run fail, and no new ones are taken."""
@@ -120,9 +122,9 @@ class Node(KeepsToSettings):
         from odf_node.adapters.kept_session import find_warm_engine
         from odf_node.engines.sessions import EngineHost
 
-        parts = EngineWorkspace(self.home.engines), self.objects.rows, self.engine_shelf
+        parts = EngineWorkspace(self.home.folder.engines), self.objects.rows, self.engine_shelf
         host = EngineHost(*parts, roles=self.engine_roles, observer=self.observer)
-        host.find_warm = lambda name: find_warm_engine(self.home.engines, name, os.environ)
+        host.find_warm = lambda name: find_warm_engine(self.home.folder.engines, name, os.environ)
         return host
 
     @cached_property
@@ -130,7 +132,7 @@ class Node(KeepsToSettings):
         """Engines that the operator added."""
         from odf_node.adapters.engine_folder import EngineFolder
 
-        return EngineFolder(self.home)
+        return EngineFolder(self.home.folder)
 
     @cached_property
     def rate(self) -> ByteRate:
@@ -147,30 +149,29 @@ class Node(KeepsToSettings):
         """Connections to others."""
         from odf_node.adapters.outgoing import Outgoing
 
-        parts = self.home, self.store, self.objects, self.keys, self.clock
-        return Outgoing(*parts, self.rate, lambda url: self.logins.find_token(url))
+        return Outgoing(self.home, self.rate, lambda url: self.logins.find_token(url))
 
     @property
     def refusals(self) -> Refusals:
         """Evidence of refusals; as much is kept as ``refused_bytes`` says now."""
-        return Refusals(self.home.refused, limit_bytes=self.refused_bytes)
+        return Refusals(self.home.folder.refused, limit_bytes=self.refused_bytes)
 
     @property
     def sweeper(self) -> Sweeper:
         """Behind ``gc``, and before whatever writes."""
-        return Sweeper(self.store, self.objects, self.refusals, self.home, SystemClock().now)
+        return Sweeper(self.home, self.refusals, SystemClock().now)
 
     @cached_property
     def scrubber(self) -> Scrubber:
         """Behind ``scrub``."""
-        return Scrubber(self.store, self.objects, self.home.cache)
+        return Scrubber(self.home)
 
     @cached_property
     def creator(self) -> "DatasetCreator":
         """Behind ``add``."""
         from odf_node.datasets.creation import DatasetCreator
 
-        return DatasetCreator(self.store, self.objects, self.keys)
+        return DatasetCreator(self.home)
 
     @cached_property
     def grader(self) -> "TransformGrader":
@@ -182,14 +183,14 @@ class Node(KeepsToSettings):
     @cached_property
     def deletion(self) -> Deletion:
         """Behind ``delete``."""
-        return Deletion(self.store, self.objects, self.keys, self.clock, self.home)
+        return Deletion(self.home)
 
     @cached_property
     def reader(self) -> "DataReader":
         """Behind ``tail``."""
         from odf_node.datasets.reading import DataReader
 
-        return DataReader(self.store, self.objects)
+        return DataReader(self.home)
 
     @cached_property
     def ingestor(self) -> "Ingestor":
@@ -197,9 +198,8 @@ class Node(KeepsToSettings):
         from odf_node.ingest.ingestion import Ingestor
         from odf_node.sources import open_sources
 
-        sources = open_sources(self.home, self.rate, self.commands)
-        parts = self.objects, self.keys, self.engines
-        return Ingestor(self.store, *parts, sources, os.environ, self.home.staging)
+        sources = open_sources(self.home.folder, self.rate, self.commands)
+        return Ingestor(self.home, self.engines, sources, os.environ)
 
     @cached_property
     def sinks(self) -> "BadRowSinks":
@@ -208,7 +208,7 @@ class Node(KeepsToSettings):
         from odf_node.ingest.sinking import BadRowSinks
 
         posts = SignedPosts(self.keys, self.clock)
-        return BadRowSinks(self.store, self.objects, posts, self.home.sinks, self.home.cache, os.environ)
+        return BadRowSinks(self.home, posts, os.environ)
 
     @cached_property
     def transformer(self) -> "Transformer":
@@ -216,33 +216,33 @@ class Node(KeepsToSettings):
         from odf_node.derive.transforms import Transformer
 
         bound = StepBound(self.engine_roles.step_rows, self.engine_roles.step_bytes)
-        return Transformer(self.store, self.objects, self.keys, self.engines, bound)
+        return Transformer(self.home, self.engines, bound)
 
     @cached_property
     def queries(self) -> "QueryRunner":
         """Behind ``sql``."""
         from odf_node.datasets.queries import QueryRunner
 
-        return QueryRunner(self.store, self.objects, self.engines)
+        return QueryRunner(self.home, self.engines)
 
     @cached_property
     def read_models(self) -> ReadModels:
         """Behind commands that show something."""
-        return ReadModels(self.store, self.objects, lambda: self.engine_shelf, self.home.cache)
+        return ReadModels(self.home, lambda: self.engine_shelf)
 
     @property
     def trust(self) -> "TrustReport":
         """Behind ``trust``."""
         from odf_node.trust.trusting import TrustReport
 
-        return TrustReport(self.store, self.engines, self.keys, self.refusals, self.read_policies())
+        return TrustReport(self.home, self.engines, self.refusals, self.read_policies())
 
     @cached_property
     def verifier(self) -> "Verifier":
         """Behind ``verify``."""
         from odf_node.trust.verifying import Verifier
 
-        return Verifier(self.store, self.objects, self.engines, self.clock.now)
+        return Verifier(self.home, self.engines)
 
     @cached_property
     def pulling(self) -> "Pulling":
@@ -250,7 +250,7 @@ class Node(KeepsToSettings):
         from odf_node.exchange.pulling import Pulling
 
         parts = self.ingestor, self.transformer, self.taking, self.outgoing.open_peer, self.bringing
-        return Pulling(self.store, self.trail, self.clock, *parts)
+        return Pulling(self.home, *parts)
 
     @cached_property
     def batches(self) -> "BatchPulling":
@@ -264,14 +264,8 @@ class Node(KeepsToSettings):
         """The way of blocks of others into this node."""
         from odf_node.exchange.taking import Taking
 
-        parts = (
-            self.objects,
-            self.clock,
-            self.make_acceptor,
-            partial(FileStage, self.home.staging),
-            self.bringing,
-        )
-        return Taking(self.store, self.trail, *parts)
+        open_stage = partial(FileStage, self.home.folder.staging)
+        return Taking(self.home, self.make_acceptor, open_stage, self.bringing)
 
     @cached_property
     def bringing(self) -> "Bringing":
@@ -283,16 +277,15 @@ class Node(KeepsToSettings):
         from odf_node.derive.rebuilding import Rebuilder
         from odf_node.exchange.bringing import Bringing
 
-        rebuilder = Rebuilder(self.store, self.objects, engines)
-        return Bringing(self.store, self.objects, rebuilder, self.remotes, self.outgoing.open_peer)
+        rebuilder = Rebuilder(self.home, engines)
+        return Bringing(self.home, rebuilder, self.remotes, self.outgoing.open_peer)
 
     @cached_property
     def derived_cache(self) -> "DerivedCache":
         """Behind ``cache drop`` and ``cache list``."""
         from odf_node.upkeep.derived_cache import DerivedCache
 
-        held = self.store, self.objects, self.objects.rows
-        return DerivedCache(*held, self.bringing.rebuilder, self.remotes)
+        return DerivedCache(self.home, self.objects.rows, self.bringing.rebuilder, self.remotes)
 
     @cached_property
     def remotes(self) -> Remotes:
@@ -310,8 +303,7 @@ class Node(KeepsToSettings):
         from odf_node.adapters.layout_places import find_layout_target
 
         return Pushing(
-            self.store,
-            self.objects,
+            self.home,
             self.outgoing.send_push,
             self.exporting,
             find_layout_target,
@@ -321,14 +313,14 @@ class Node(KeepsToSettings):
     @cached_property
     def exporting(self) -> Exporting:
         """Behind ``export``, and ``push`` to files."""
-        return Exporting(self.store, self.objects, self.rate)
+        return Exporting(self.home, self.rate)
 
     @cached_property
     def repairing(self) -> "Repairing":
         """Behind ``repair``."""
         from odf_node.upkeep.repairing import Repairing
 
-        return Repairing(self.store, self.objects, self.trail, self.verifier, self.remotes, self.outgoing.open_peer)
+        return Repairing(self.home, self.verifier, self.remotes, self.outgoing.open_peer)
 
     @cached_property
     def push_judge(self) -> "PushJudge":
@@ -342,7 +334,11 @@ class Node(KeepsToSettings):
         """Behind ``login`` and ``logout``."""
         from odf_node.adapters.accounts import ask_for_token, validate_token
 
-        return Logins(LoginFile(self.home), validate_token, ask_for_token)
+        return Logins(
+            LoginFile(self.home.folder),
+            validate_token,
+            ask_for_token,
+        )
 
     @cached_property
     def peers(self) -> "Peers":
@@ -356,24 +352,24 @@ class Node(KeepsToSettings):
         """Behind ``subscribe``."""
         from odf_node.exchange.following import Subscriptions
 
-        return Subscriptions(self.store, self.clock, self.outgoing.open_peer)
+        return Subscriptions(self.home, self.outgoing.open_peer)
 
     @cached_property
     def tokens(self) -> Tokens:
         """Behind ``token``."""
-        return Tokens(self.store, self.clock)
+        return Tokens(self.home)
 
     def read_policies(self) -> "PolicySet":
         """Read what the operator accepts on what proof."""
-        return read_policies(self.home.policies)
+        return read_policies(self.home.folder.policies)
 
     def make_acceptor(self, say: "Say", now: Timestamp) -> "Acceptor":
         """Make the gate for blocks of others as the policies are now; ``say`` hears about each long step."""
         from odf_node.acceptance.acceptor import Acceptor
         from odf_node.acceptance.refusing import Refuser
 
-        refuser = Refuser(self.store, self.keys, self.engines, self.refusals, now)
-        return Acceptor(self.store, self.objects, self.keys, self.engines, refuser, say, self.read_policies())
+        refuser = Refuser(self.home, self.engines, self.refusals, now)
+        return Acceptor(self.home, self.engines, refuser, say, self.read_policies())
 
 
 def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Node:

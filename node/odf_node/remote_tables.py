@@ -158,8 +158,8 @@ class RemoteTables:
         home = HomeFolder(Path(self._stack.enter_context(folder)))
         home.create()
         self.node.read_policies()  # where they cannot be read, none are not those of the operator
-        if self.node.home.policies.exists():
-            shutil.copyfile(self.node.home.policies, home.policies)
+        if self.node.home.folder.policies.exists():
+            shutil.copyfile(self.node.home.folder.policies, home.policies)
         asked = Node(home, self.node.clock)
         self._stack.callback(asked.close)
         # As this node, which is known to some and has tokens for some.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odf_node.adapters.observing import get_observer
 from odf_node.configuration import find_configuration_file, load_configuration
-from odf_node.home_folder import HomeFolder
+from odf_node.home import Home
 
 if TYPE_CHECKING:
     from odf_node.configuration.declaration import Configuration, Engines
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class KeepsToSettings:
     """Reads the settings of a home when something of them is first asked for; the daemon sets what it has read."""
 
-    def __init__(self, home: HomeFolder) -> None:
+    def __init__(self, home: Home) -> None:
         self.home = home
 
     @cached_property
@@ -37,5 +37,5 @@ class KeepsToSettings:
     @cached_property
     def settings(self) -> "Configuration":
         """What was set, where nobody says what holds: in the home's own file and the environment."""
-        path = find_configuration_file(None, os.environ, self.home.path)
+        path = find_configuration_file(None, os.environ, self.home.folder.path)
         return load_configuration(path, os.environ)

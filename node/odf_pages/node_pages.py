@@ -30,7 +30,7 @@ PAGE_ROWS: Final = 50
 def show_status(visit: Visit) -> Page:
     """Show what wants doing, what runs, and what was done."""
     node = visit.node
-    findings = node.read_models.make_status(node.refusals, node.clock).list_findings()
+    findings = node.read_models.make_status(node.refusals).list_findings()
     key = node.keys.find_node_key()
     values = {
         "findings": findings[:MOST_FINDINGS],

@@ -119,19 +119,18 @@ class Questions:
 
     def _answer(self, viewer: Viewer, asked: _Asked) -> ShownAnswer:
         # A node of its own for each: it lets go of the warm engine, for which commands wait.
-        with closing(Node(self.node.home, self.node.clock)) as node:
+        with closing(Node(self.node.home.folder, self.node.clock)) as node:
             node.engine_roles = self.node.engine_roles
             if viewer.inspects:
                 return self._run(node, node.engines, asked, None)
-            own = EngineWorkspace(node.home.engines), node.objects.rows, node.engine_shelf
+            own = EngineWorkspace(node.home.folder.engines), node.objects.rows, node.engine_shelf
             with closing(EngineHost(*own, roles=node.engine_roles)) as engines:
                 return self._run(node, engines, asked, viewer)
 
     def _run(self, node: Node, host: EngineHost, asked: _Asked, viewer: Viewer | None) -> ShownAnswer:
         sql, as_of, engine, limits = asked
         records = None if viewer is None else list_named(node.store, viewer.reads)
-        ports = node.store, node.objects
-        runner = QueryRunner(*ports, host)
+        runner = QueryRunner(node.home, host)
         self._running.append(host)
         if self._is_closed:
             host.stop()

@@ -48,7 +48,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _list(context: Context, arguments: argparse.Namespace) -> int:
-    rows = [_row_of(each) for each in ImageFolder(context.node.home).list()]
+    rows = [_row_of(each) for each in ImageFolder(context.node.home.folder).list()]
     headings = {"name": "IMAGE", "network": "NETWORK", "digests": "DIGESTS", "added_at": "ADDED", "damage": "DAMAGE"}
     context.console.result(rows, headings, as_json=arguments.output_format == "json", empty="no image was added")
     return 0
@@ -59,7 +59,9 @@ def _add(context: Context, arguments: argparse.Namespace) -> int:
     if not file.exists():
         raise UsageError(f"there is no {file}; name a saved image, or the folder of an OCI layout")
     with context.console.progress(f"adding {arguments.image}"):
-        image, notes = ImageFolder(node.home).add(arguments.image, file, has_network=arguments.network, now=node.now())
+        image, notes = ImageFolder(node.home.folder).add(
+            arguments.image, file, has_network=arguments.network, now=node.now()
+        )
     node.record("image add", image.name, f"{image.contents}{', with the network' if image.has_network else ''}")
     for note in notes:
         context.console.note(f"{image.name}: {note}")
@@ -73,7 +75,7 @@ def _add(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _remove(context: Context, arguments: argparse.Namespace) -> int:
-    ImageFolder(context.node.home).remove(arguments.image)
+    ImageFolder(context.node.home.folder).remove(arguments.image)
     context.node.record("image remove", arguments.image)
     if arguments.output_format == "json":
         context.console.json({"name": arguments.image})

@@ -385,7 +385,7 @@ def test_there_are_enough_attacks_and_each_has_its_line_in_the_threats() -> None
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attack_changes_nothing_and_the_node_serves_on(victim: Victim, name: str) -> None:
     lie = ATTACKS[name](victim.chain)
-    victim.node.home.policies.write_text(lie.policies or POLICIES)
+    victim.node.home.folder.policies.write_text(lie.policies or POLICIES)
     lie.prepare(victim.node)
     before = victim.holdings()
 

@@ -28,6 +28,7 @@ from odf_protocol.events import AddPushSource, DatasetKind, MergeStrategyChangel
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.verification_statements import decode_verification
+from support.homes import make_home
 from support.honest_derivatives import NamedEngines
 from support.offers import CITIES, NOON, Judge, PeerChain, PublisherHome, root_chain, select
 from support.signing import NEW_KEY
@@ -151,7 +152,7 @@ def test_auditor_signs_what_is_unsound(
     assert record is not None
 
     with judge.opened() as store:
-        finding = Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(record, say=Silence().say)
+        finding = Verifier(make_home(judge.home, store), judge.engines).verify(record, say=Silence().say)
     assert (finding.problem_block, finding.is_damage) == (derivative.blocks[-1].sequence_number, False)
     node = Node(HomeFolder(judge.home.path), FixedClock(NOON))
     try:

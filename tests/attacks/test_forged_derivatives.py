@@ -27,8 +27,9 @@ from odf_node.ports.progress import Silence
 from odf_node.trust.verifying import Finding, Verifier
 from odf_protocol.policy import Policy, Trust
 from support.forged_derivatives import FORGERS
+from support.homes import make_home
 from support.honest_derivatives import KINDS, NamedEngines, Published, judge_with_engines
-from support.offers import NOON, Judge
+from support.offers import Judge
 from support.rebuilt_chains import Forgery
 
 COUNT = int(os.environ.get("ODF_FORGED_CHAINS", "0"))
@@ -44,7 +45,7 @@ def verify(judge: Judge) -> Finding:
     record = judge.record("derived")
     assert record is not None
     with judge.opened() as store:
-        return Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(record, say=Silence().say)
+        return Verifier(make_home(judge.home, store), judge.engines).verify(record, say=Silence().say)
 
 
 def copy_of(judge: Judge, folder: Path) -> Judge:

@@ -249,7 +249,7 @@ def derivative_of(secretive: SecretiveNode) -> PeerChain:
     chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.DERIVATIVE)).add(select("SELECT 1", hidden.id))
     read = ExecuteTransformInput(dataset_id=hidden.id, new_block_hash=hidden.head.hash, new_offset=5)
     chain.add(ExecuteTransform(query_inputs=(read,), new_watermark=NOW), replay_record=RECORD)
-    PublisherHome(Judge(secretive.node.home, secretive.node.engines)).keep(chain)
+    PublisherHome(Judge(secretive.node.home.folder, secretive.node.engines)).keep(chain)
     return chain
 
 

@@ -153,7 +153,7 @@ async def test_lie_is_told_when_all_slices_are_here_and_nothing_is_left_of_it(
 
     assert caught.value.sequence_number == liar
     puller.require_untouched(before)
-    assert not list(puller.node.home.downloads.iterdir())
+    assert not list(puller.node.home.folder.downloads.iterdir())
     assert find_children("odf_engines.reading") <= readers
 
 

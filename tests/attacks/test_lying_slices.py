@@ -17,6 +17,7 @@ import pytest
 from odf_node.datasets.queries import QueryRunner
 from odf_protocol.events import DatasetKind, ExecuteTransform, Seed
 from odf_protocol.timestamp import Timestamp
+from support.homes import make_home
 from support.lying_parquet import with_hidden_group, with_note, with_statistics, with_swapped_pages
 from support.offers import NOON, Judge, PeerChain, PublisherHome, parquet_bytes, root_chain, select, slice_table
 from support.signing import NEW_KEY
@@ -37,7 +38,8 @@ class Reader:
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         with self.judge.opened() as store:
-            found = QueryRunner(store, self.judge.objects, self.judge.engines).run(sql, as_of=None, max_rows=None)
+            runner = QueryRunner(make_home(self.judge.home, store), self.judge.engines)
+            found = runner.run(sql, as_of=None, max_rows=None)
         return list(zip(*(column.to_pylist() for column in found.rows.columns), strict=True))
 
     def derive(self, query: str) -> list[tuple[Any, ...]]:

@@ -44,6 +44,7 @@ from odf_protocol.statements import decode_statement
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.verification_statements import VerificationStatement
 from support.cli_in_process import run_here
+from support.homes import make_home
 from support.offers import NOON, Judge, PeerChain, PublisherHome, SharedEngine, hash_of_rows, root_chain, select
 from support.signing import NEW_KEY, OTHER_KEY
 
@@ -171,7 +172,7 @@ def _verify(judge: Judge) -> Finding:
     record = judge.record("doubled")
     assert record is not None
     with judge.opened() as store:
-        return Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(record, say=Silence().say)
+        return Verifier(make_home(judge.home, store), judge.engines).verify(record, say=Silence().say)
 
 
 def _ground(judge: Judge) -> str:

@@ -31,6 +31,7 @@ from odf_protocol.policy import Policy
 from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
 from odf_protocol.verification_statements import VerificationStatement, decode_verification
 from support.forged_derivatives import FORGERS
+from support.homes import make_home
 from support.honest_derivatives import KINDS, Published, judge_with_engines
 from support.offering_peer import OfferingPeer
 from support.offers import NOON, Judge, PeerChain, PublisherHome, root_chain
@@ -47,7 +48,7 @@ def verify_and_attest(judge: Judge, name: str) -> tuple[Finding, VerificationSta
     record = judge.record(name)
     assert record is not None
     with judge.opened() as store:
-        verifier = Verifier(store, judge.objects, judge.engines, lambda: NOON)
+        verifier = Verifier(make_home(judge.home, store), judge.engines)
         finding = verifier.verify(record, say=Silence().say)
         raw = publish_finding(finding, store, judge.keys, now=NOON)
         kept = [item.raw for item in store.iter_attestations(record.id) if item.attester == node_key(judge)]
@@ -156,7 +157,7 @@ def test_forged_derivative_is_signed_against_and_stops_readers_who_named_the_aud
     assert said.problem.sequence_number is not None
     assert (said.problem.rule, said.last.hash) == (finding.rule, forgery.chain.head.hash)
     reader = Node(HomeFolder(judge_with_engines(tmp_path / "reader").home.path), FixedClock(NOON))
-    reader.home.policies.write_text(
+    reader.home.folder.policies.write_text(
         f"kind: AcceptPolicies\nversion: 1\nauditors: {{office: '{said.node}'}}\n"
         "default: {accept: attested, threshold: 1}\n",
         encoding="utf-8",

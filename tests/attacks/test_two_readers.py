@@ -114,7 +114,7 @@ def test_lie_that_its_publisher_hid_behind_a_new_key_is_proved_from_another_read
     liar = tmp_path / "to bob"
     PublisherHome(Judge.create(liar)).keep(lie)
     node = Node(HomeFolder(liar), FixedClock(NOW))
-    KeyChanging(node.store, node.keys).rotate(record_of(node), now=NOW)
+    KeyChanging(node.home).rotate(record_of(node), now=NOW)
     write(node, "by the new key")
     node.close()
     with RealNode(liar).serving() as url:

@@ -25,6 +25,7 @@ from odf_node.datasets.queries import QueryRunner
 from odf_protocol.events import DatasetKind, Seed
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
+from support.homes import make_home
 from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, PublisherHome, parquet_bytes, root_chain, select
 from support.signing import NEW_KEY
 
@@ -79,7 +80,7 @@ def main() -> None:
 
             def ask() -> None:
                 with judge.opened() as store:
-                    runner = QueryRunner(store, judge.objects, judge.engines)
+                    runner = QueryRunner(make_home(judge.home, store), judge.engines)
                     runner.run(QUESTION, as_of=None, max_rows=None)
 
             def derive() -> None:

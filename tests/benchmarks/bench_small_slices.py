@@ -24,6 +24,7 @@ from odf_node.datasets.chains import iter_slices
 from odf_node.datasets.queries import QueryRunner
 from odf_node.datasets.reading import DataReader
 from odf_protocol.timestamp import Timestamp
+from support.homes import make_home
 from support.offers import NOON, Judge, root_chain
 from support.stores import find_named
 
@@ -53,8 +54,8 @@ def measure(slices: int, count: int) -> dict[str, float]:
             timed("verified pull", lambda: judge.accept(chain))
             with judge.opened() as store:
                 record = find_named(store, "cities")
-                reader = DataReader(store, judge.objects)
-                runner = QueryRunner(store, judge.objects, judge.engines)
+                home = make_home(judge.home, store)
+                reader, runner = DataReader(home), QueryRunner(home, judge.engines)
                 timed("slices named", lambda: list(iter_slices(store, record.id)))
                 timed("newest 10 rows", lambda: reader.tail(record, count=10))
 

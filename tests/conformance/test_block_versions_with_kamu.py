@@ -16,6 +16,7 @@ from odf_protocol.manifest import DatasetSnapshot
 from support.chains import NOON, push_source, schema
 from support.event_loop import in_loop
 from support.exchange_nodes import TestNode
+from support.homes import make_home
 
 pytestmark = [
     pytest.mark.peer,
@@ -33,7 +34,7 @@ async def test_peer_pulls_and_verifies_a_chain_of_ours(tmp_path: Path, version: 
         kind=DatasetKind.ROOT,
         metadata=(SetInfo(description="ours", keywords=("a",)), push_source(), schema()),
     )
-    record = DatasetCreator(node.store, node.objects, keys).create(snapshot, system_time=NOON, block_version=version)
+    record = DatasetCreator(make_home(node.home, node.store)).create(snapshot, system_time=NOON, block_version=version)
     writer = ChainWriter.continue_chain(node.store, keys, record.id)
     writer.add(SetInfo(description="ours, later", keywords=()), system_time=NOON)
     writer.commit(signed_at=NOON, objects=node.objects, staged={})

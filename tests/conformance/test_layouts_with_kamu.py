@@ -13,6 +13,7 @@ from odf_node.ports.progress import Silence
 from support.bucket_server import CREDENTIALS, bucket_server, make_bucket
 from support.event_loop import in_loop
 from support.exchange_nodes import TestNode, read_kamu_chain
+from support.homes import make_home
 from support.kamu_workspace import PeerWorkspace
 from support.stores import find_named
 
@@ -29,7 +30,7 @@ async def export(node: TestNode, address: str) -> None:
     target = find_layout_target(address, NAME)
     assert record is not None
     assert target is not None
-    exporting = Exporting(node.store, node.objects, ByteRate())
+    exporting = Exporting(make_home(node.home, node.store), ByteRate())
     await exporting.export(record, target, Silence())
 
 

@@ -277,9 +277,7 @@ def test_correction_is_not_made_where_somebody_wrote_since_it_was_shown(
                 monkeypatch.setenv(name, value)
             (record,) = (each for each in opened.store.list_datasets() if each.name == "cities")
             references = References(opened.store, opened.objects, opened.queries.engines.rows)
-            correcting = Correcting(
-                opened.store, opened.objects, opened.keys, opened.queries, references, opened.home.staging
-            )
+            correcting = Correcting(opened.home, opened.queries, references)
             planned = correcting.plan_retraction(record, "city = 'Oslo'", WHY)
         ingest(node, OSLO)
         kept = list_kept(node.home)

@@ -157,7 +157,7 @@ def test_file_that_cannot_be_made_again_stays_or_comes_from_elsewhere(node: Node
         # The same rows, written by a program that writes other bytes.
         chain = place.tripled.copy(replay_records=[None] * len(place.tripled.blocks), files={})
         chain = chain.replacing_slice(step, table)
-        publisher = PublisherHome(Judge(other.home, place.engine))
+        publisher = PublisherHome(Judge(other.home.folder, place.engine))
         for each in (place.root, place.doubled, chain):
             publisher.keep(each)
         with pytest.raises(UsageError, match="might not be had again"):
@@ -183,7 +183,7 @@ def test_copy_of_others_that_is_computed_from_a_hidden_input_is_for_this_node_al
     """EX-82: a chain that was taken on its metadata alone, of which nobody brought a byte."""
     with closing(Node(Judge.create(tmp_path / "other").home, FixedClock(NOW))) as other:
         other.__dict__["engines"] = place.engine
-        root = PublisherHome(Judge(other.home, place.engine)).keep(place.root)
+        root = PublisherHome(Judge(other.home.folder, place.engine)).keep(place.root)
         other.store.set_published(root.id, False)
         wishes = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)
         peer = OfferingPeer(place.doubled.copy(files={}))

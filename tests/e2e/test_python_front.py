@@ -140,7 +140,7 @@ def test_datasets_of_another_node_are_verified_before_they_are_seen_python_1(hom
             assert len(far.sql("SELECT city AS enlarged FROM cities")) == 3
             assert [each.name for each in far.inner.store.list_datasets()] == ["cities"]
             assert far.table("cities").to_polars()["people"].to_list() == [1, 3, 2]
-            kept = far.inner.home.path
+            kept = far.inner.home.folder.path
             assert kept.is_dir()
         assert not kept.exists()
     with daemon(home, settings=SETTINGS) as served, odf_node.open(served.url) as far:

@@ -41,6 +41,7 @@ from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
 from odf_protocol.step_statistics import NO_STATE, RowsByOperation, StateSize, StepStatistics
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+from support.homes import make_home
 from support.offers import NOON, Judge, PeerChain, PublisherHome, root_chain, select
 from support.sandboxes import stop_before_it_is_asked
 from support.signing import NEW_KEY, OTHER_KEY, dataset_of
@@ -105,7 +106,7 @@ def with_cells(published: Published, number: int, column: str, values: list[Any]
 
 
 def verifier_of(judge: Judge, store: MetadataStore) -> Verifier:
-    return Verifier(store, judge.objects, judge.engines, lambda: NOON)
+    return Verifier(make_home(judge.home, store), judge.engines)
 
 
 def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judge: Judge, published: Published) -> None:
@@ -121,7 +122,7 @@ def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judg
     with judge.opened() as store:
         statements = list(_replays_attested(store, chain))
         said: list[tuple[str, Count | None]] = []
-        finding = Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(
+        finding = Verifier(make_home(judge.home, store), judge.engines).verify(
             record, replay=True, say=lambda text, count=None: said.append((text, count))
         )
         records = [store.find_replay_record(chain.id, block.hash) for block in chain.blocks]
@@ -471,9 +472,7 @@ def _verify(judge: Judge, *, replay: bool = True) -> Finding:
     record = judge.record("doubled")
     assert record is not None
     with judge.opened() as store:
-        return Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(
-            record, replay=replay, say=Silence().say
-        )
+        return Verifier(make_home(judge.home, store), judge.engines).verify(record, replay=replay, say=Silence().say)
 
 
 def _store_record(judge: Judge, chain: PeerChain, number: int, raw: bytes) -> None:
@@ -643,9 +642,7 @@ def test_acceptance_without_re_execution_is_never_forgotten(judge: Judge, publis
     assert record is not None
     assert record.trust is Trust.SIGNED
     with judge.opened() as store:
-        finding = Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(
-            record, replay=True, say=Silence().say
-        )
+        finding = Verifier(make_home(judge.home, store), judge.engines).verify(record, replay=True, say=Silence().say)
     assert (finding.is_valid, finding.rule) == (False, "PLAN-7 step-is-reproduced")
     assert finding.divergence is not None
 

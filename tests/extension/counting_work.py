@@ -6,7 +6,7 @@ from odf_node.daemon.background_work import RepeatedWork
 
 def count(node: Node) -> None:
     """Write the count beside the home."""
-    count_file = node.home.path.with_suffix(".counted")
+    count_file = node.home.folder.path.with_suffix(".counted")
     count_file.write_text(str(len(node.store.list_datasets())))
 
 

@@ -5,6 +5,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from odf_protocol.did import DidKey
 from odf_protocol.timestamp import Timestamp
 from support.daemons import daemon, wait_until
 from support.exchange_nodes import TOKEN, Chain, TestNode
+from support.homes import make_home
 from support.nodes import RealNode
 from support.shifted_process import ShiftedClock
 
@@ -75,7 +77,7 @@ def test_daemon_whose_clock_was_wrong_for_a_while_is_right_afterwards(tmp_path: 
     home.keep(Chain("open.data").add(b"other"))
     home.put_token(scopes=("read",), expires_at=Timestamp(int(time.time()) + DAY_S // 2))
     friend = PrivateKey(b"\7" * 32)
-    Tokens(home.store, SystemClock()).create(
+    Tokens(replace(make_home(home.home, home.store), clock=SystemClock())).create(
         "friend", datasets=(), expires_at=None, reads_all=True, node=DidKey(friend.public_key())
     )
     home.store.close()

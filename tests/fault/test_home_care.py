@@ -27,6 +27,7 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 from support.command_line import run_command as run
 from support.exchange_nodes import NOON, Chain, TestNode
+from support.homes import make_home
 from support.syscall_steps import SUPPORTED, run_step_by_step
 
 
@@ -295,7 +296,7 @@ def test_file_of_keys_cannot_write_anywhere_else(tmp_path: Path) -> None:
 
 def test_scrub_finds_what_decayed_and_what_is_gone_and_sees_it_mended(tmp_path: Path) -> None:
     node, _ = make_node(tmp_path / "home")
-    scrubber = Scrubber(node.store, node.objects, node.home.cache)
+    scrubber = Scrubber(make_home(node.home, node.store))
     assert scrubber.run(now=lambda: NOON, bytes_per_second=0, wait=nobody_waits, on_damage=nobody_hears).damaged == ()
     decay(node, b"slice 3" * 1000)
     node.objects.delete(Multihash.of_sha3_256(b"slice 1" * 1000))
@@ -310,7 +311,7 @@ def test_scrub_finds_what_decayed_and_what_is_gone_and_sees_it_mended(tmp_path: 
 
 def test_scrub_that_is_stopped_goes_on_where_it_was_and_keeps_to_its_rate(tmp_path: Path) -> None:
     node, _ = make_node(tmp_path / "home")
-    scrubber = Scrubber(node.store, node.objects, node.home.cache)
+    scrubber = Scrubber(make_home(node.home, node.store))
     waited: list[float] = []
 
     def stop_after_two(seconds: float) -> bool:

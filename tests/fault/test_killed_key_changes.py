@@ -43,7 +43,7 @@ def go_on_from(place: Place, before: KeyHistory, command: tuple[str, ...], *, is
     place.write_on("and one by a newer key")
     with closing(place.open()) as node:
         node.sweeper.clean_up()
-        assert [path.name for path in node.home.staging.iterdir() if path.is_file()] == []
+        assert [path.name for path in node.home.folder.staging.iterdir() if path.is_file()] == []
 
 
 @pytest.mark.parametrize("name", KEY_COMMANDS)

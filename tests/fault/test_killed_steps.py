@@ -111,7 +111,7 @@ def assert_sound(place: Place) -> None:
     with closing(place.open()) as node:
         held = set(node.objects.iter_hashes())
         assert held == set(node.store.list_referenced_objects())
-        assert [path.name for path in node.home.staging.iterdir() if path.is_file()] == []
+        assert [path.name for path in node.home.folder.staging.iterdir() if path.is_file()] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -78,7 +78,7 @@ class ExchangeHistories(RuleBasedStateMachine):
     def pull_from_the_other_reader(self, reader: int, cut: int | None) -> None:
         other = self._readers[1 - reader]
         if other.store.list_datasets():
-            self._pull(reader, TestNode.create(other.home.path), cut)
+            self._pull(reader, TestNode.create(other.home.folder.path), cut)
 
     @invariant()
     def what_was_accepted_stays(self) -> None:

@@ -131,7 +131,7 @@ class Universe:
 async def open_world(folder: Path, clock: SharedClock, *, holds_it: bool) -> AsyncIterator[World]:
     """Serve one of the worlds: ``holds_it`` says whether the hidden datasets are there."""
     made = SecretiveNode.create(folder, holds_it=holds_it)
-    publisher = PublisherHome(Judge(made.node.home, made.node.engines))
+    publisher = PublisherHome(Judge(made.node.home.folder, made.node.engines))
     publisher.keep(derived(made.hidden, DERIVED_KEY, "derived.data"))
     if holds_it:
         secret = publisher.keep(derived(made.hidden, SECRET_DERIVED_KEY, "secret.derived"))

@@ -64,6 +64,7 @@ from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.signatures import public_key_of, sign_block
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary, system_fields
+from support.homes import make_home
 from support.signing import DATASET_KEY, NOON
 from support.stores import find_named
 
@@ -352,8 +353,8 @@ class Judge:
         """Judge an offer; fetching is putting ``files`` into the object folder."""
         try:
             with self.opened() as store, self.objects.writing():
-                refuser = Refuser(store, self.keys, self.engines, self.refusals, now)
-                acceptor = Acceptor(store, self.objects, self.keys, self.engines, refuser)
+                home = make_home(self.home, store)
+                acceptor = Acceptor(home, self.engines, Refuser(home, self.engines, self.refusals, now))
                 candidate = acceptor.examine(offer)
                 with open_arrivals(store, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
                     try:
@@ -450,7 +451,7 @@ class PublisherHome:
     def run(self, chain: PeerChain, *, at: Timestamp) -> TransformReport:
         """Run the next step of a derivative, and take its new blocks over into ``chain``."""
         with self.judge.opened() as store:
-            transformer = Transformer(store, self.judge.objects, self.judge.keys, self.judge.engines)
+            transformer = Transformer(make_home(self.judge.home, store), self.judge.engines)
             report = transformer.run_next(store.find_dataset(chain.id), system_time=at)
             for stored in store.iter_blocks(chain.id, after=chain.head.sequence_number):
                 block = decode_block(stored.raw, expected_hash=stored.hash)

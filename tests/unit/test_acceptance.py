@@ -42,6 +42,7 @@ from odf_protocol.policy import Policy, Trust
 from odf_protocol.signatures import sign_block
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary, system_fields
+from support.homes import make_home
 from support.offers import (
     CITIES,
     CITY_SCHEMA,
@@ -576,8 +577,9 @@ def test_names_of_two_datasets_that_come_at_once_are_decided_by_the_store(
     """Both were examined while the name was free; the second one is told, and loses nothing of the first."""
     other = root_chain(tmp_path, key=OTHER_KEY)
     with judge.opened() as store, judge.objects.writing():
-        refuser = Refuser(store, judge.keys, judge.engines, judge.refusals, NOON)
-        acceptor = acceptance.Acceptor(store, judge.objects, judge.keys, judge.engines, refuser)
+        home = make_home(judge.home, store)
+        refuser = Refuser(home, judge.engines, judge.refusals, NOON)
+        acceptor = acceptance.Acceptor(home, judge.engines, refuser)
         second = acceptor.examine(other.offer())
         first = acceptor.examine(chain.offer())
         both = [open_arrivals(store, judge.objects, each.id, BY_PULLS) for each in (chain, other)]

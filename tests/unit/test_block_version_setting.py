@@ -4,27 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.adapters.key_files import KeyFiles
-from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.cli.main import main
 from odf_node.datasets.creation import DatasetCreator
 from odf_node.datasets.writer import ChainWriter
-from odf_node.home_folder import HomeFolder
-from odf_node.store import MetadataStore
 from odf_protocol.block import LATEST_VERSION, decode_block
 from odf_protocol.events import DatasetKind, SetInfo
 from odf_protocol.manifest import DatasetSnapshot
 from support.chains import NOON
+from support.homes import make_home
 
 
 @pytest.mark.parametrize("version", [2, LATEST_VERSION])
 def test_chain_goes_on_in_the_version_it_was_started_in(tmp_path: Path, version: int) -> None:
-    home = HomeFolder(tmp_path)
-    store, objects, keys = MetadataStore(home), ObjectFolder(home), KeyFiles(home)
+    home = make_home(tmp_path)
+    store, objects, keys = home.store, home.objects, home.keys
     snapshot = DatasetSnapshot(
         name="old.format", kind=DatasetKind.ROOT, metadata=(SetInfo(description="first", keywords=()),)
     )
-    record = DatasetCreator(store, objects, keys).create(snapshot, system_time=NOON, block_version=version)
+    record = DatasetCreator(home).create(snapshot, system_time=NOON, block_version=version)
     writer = ChainWriter.continue_chain(store, keys, record.id)
     writer.add(SetInfo(description="second", keywords=()), system_time=NOON)
     writer.add(SetInfo(description="third", keywords=()), system_time=NOON)

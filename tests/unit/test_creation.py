@@ -77,7 +77,7 @@ def test_new_dataset_is_ours_signed_and_valid(node: Node) -> None:
     assert record.origin is Origin.OWN
     assert node.keys.find_dataset_key(record.id) is not None
     assert [block.system_time for block in iter_decoded(node.store, record.id)] == [NOON, NOON]
-    finding = Verifier(node.store, node.objects, node.engines, node.now).verify(record, replay=True, say=Silence().say)
+    finding = Verifier(node.home, node.engines).verify(record, replay=True, say=Silence().say)
     assert (finding.is_valid, finding.signed, finding.blocks) == (True, True, 2)
 
 
@@ -96,13 +96,13 @@ def test_mistake_anywhere_is_found_before_anything_is_made(
     node: Node, snapshots: list[DatasetSnapshot], error: type[Exception], words: str
 ) -> None:
     create(node, root("taken"))
-    keys = sorted(node.home.keys.rglob("*"))
+    keys = sorted(node.home.folder.keys.rglob("*"))
 
     with pytest.raises(error, match=words):
         create(node, *snapshots)
 
     assert [record.name for record in node.store.list_datasets()] == ["taken"]
-    assert sorted(node.home.keys.rglob("*")) == keys
+    assert sorted(node.home.folder.keys.rglob("*")) == keys
 
 
 def replace_root(node: Node, snapshot: DatasetSnapshot) -> DatasetRecord:

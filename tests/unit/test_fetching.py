@@ -60,8 +60,8 @@ def test_chain_in_many_batches_is_accepted_as_it_is(pulling: Pulling, tmp_path: 
     second = pull(pulling, chain)
 
     assert (first.new_blocks, second.new_blocks) == (5, len(chain.blocks) - 5)
-    assert [block.raw for block in pulling.store.iter_blocks(chain.id)] == [block.raw for block in chain.blocks]
-    assert [block.signature for block in pulling.store.iter_blocks(chain.id)] == chain.signatures
+    assert [block.raw for block in pulling.home.store.iter_blocks(chain.id)] == [block.raw for block in chain.blocks]
+    assert [block.signature for block in pulling.home.store.iter_blocks(chain.id)] == chain.signatures
 
 
 def test_evidence_has_also_what_came_after_the_block_at_fault(pulling: Pulling, judge: Judge, tmp_path: Path) -> None:

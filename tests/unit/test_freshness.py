@@ -191,7 +191,7 @@ def test_publisher_takes_its_own_blocks_back(judge: Judge, node: Node, chain: Pe
     record = node.store.find_dataset(chain.id)
     assert record is not None
 
-    recovered = asyncio.run(Recovery(node.store, node.objects, node.keys).recover(record, OfferingPeer(chain), now=NOW))
+    recovered = asyncio.run(Recovery(node.home).recover(record, OfferingPeer(chain), now=NOW))
 
     assert recovered.head == chain.head
     ChainWriter.continue_chain(node.store, node.keys, chain.id)
@@ -206,5 +206,5 @@ def test_recovery_takes_nothing_that_our_key_did_not_sign(judge: Judge, node: No
 
     for offered in (unsigned, forged):
         with pytest.raises(RejectedError):
-            asyncio.run(Recovery(node.store, node.objects, node.keys).recover(record, OfferingPeer(offered), now=NOW))
+            asyncio.run(Recovery(node.home).recover(record, OfferingPeer(offered), now=NOW))
     assert node.store.get_head(chain.id) == chain.up_to(2).head

@@ -74,7 +74,7 @@ def reader(tmp_path: Path) -> Iterator[Node]:
 
 
 def changing(node: Node) -> KeyChanging:
-    return KeyChanging(node.store, node.keys)
+    return KeyChanging(node.home)
 
 
 @pytest.fixture
@@ -391,7 +391,7 @@ def test_recovery_key_that_was_named_stays_in_its_file_whatever_ends_the_command
 ) -> None:
     """KEY-18: its file was removed by a Ctrl-C behind the commit, and nobody could ever take the dataset back."""
     stick, made = tmp_path / "stick.pem", tmp_path / "made.pem"
-    keep_recovery_key(prepared.home, stick, record_of(prepared).id, generate=lambda: PrivateKey(RECOVERY_KEY))
+    keep_recovery_key(prepared.home.folder, stick, record_of(prepared).id, generate=lambda: PrivateKey(RECOVERY_KEY))
     words = ["--to", str(made)] if action == "prepare" else ["--stolen-from", "1", "--next", str(made)]
 
     def interrupt(*_arguments: object) -> None:
@@ -400,7 +400,7 @@ def test_recovery_key_that_was_named_stays_in_its_file_whatever_ends_the_command
     with monkeypatch.context() as broken:
         broken.setattr("odf_node.adapters.key_files.KeyFiles.note_key_event", interrupt)
         with suppress(KeyboardInterrupt, SystemExit):
-            main(["--home", str(prepared.home.path), "key", action, "cities", "--with", str(stick), *words])
+            main(["--home", str(prepared.home.folder.path), "key", action, "cities", "--with", str(stick), *words])
 
     history = KeyLogs(prepared.store).get_history(record_of(prepared).id)
     assert len(history.events) == 2
@@ -416,7 +416,7 @@ def test_recovery_key_of_a_command_that_failed_is_named_by_the_same_command_key_
 ) -> None:
     """KEY-18: the file stays, `key show` tells of it, and no second key is made; then nothing waits any more."""
     made, dataset_id = tmp_path / "made.pem", record_of(owner).id
-    words = ["--home", str(owner.home.path), "key"]
+    words = ["--home", str(owner.home.folder.path), "key"]
 
     def fail(*_arguments: object) -> None:
         raise KeyLogMovedError(dataset_id, 0, 1)
@@ -448,23 +448,23 @@ def test_recovery_key_that_somebody_else_laid_there_is_not_taken_key_18(
 ) -> None:
     """KEY-18: whoever sold the stick would have the key; the machine remembers the keys that it wrote, not places."""
     stick, dataset_id = tmp_path / "stick.pem", record_of(owner).id
-    ours = keep_recovery_key(owner.home, stick, dataset_id, generate=owner.keys.generate)
-    assert keep_recovery_key(owner.home, stick, dataset_id, generate=owner.keys.generate) == ours
+    ours = keep_recovery_key(owner.home.folder, stick, dataset_id, generate=owner.keys.generate)
+    assert keep_recovery_key(owner.home.folder, stick, dataset_id, generate=owner.keys.generate) == ours
     theirs = tmp_path / "theirs.pem"
-    keep_recovery_key(owner.home, theirs, chain_of_others(), generate=owner.keys.generate)
+    keep_recovery_key(owner.home.folder, theirs, chain_of_others(), generate=owner.keys.generate)
     theirs.replace(stick)
     with pytest.raises(UsageError, match="exists already"):
-        keep_recovery_key(owner.home, stick, dataset_id, generate=owner.keys.generate)
+        keep_recovery_key(owner.home.folder, stick, dataset_id, generate=owner.keys.generate)
     for path in marks.iterdir():
         path.unlink()
     with pytest.raises(UsageError, match="exists already"):
-        keep_recovery_key(owner.home, stick, dataset_id, generate=owner.keys.generate)
+        keep_recovery_key(owner.home.folder, stick, dataset_id, generate=owner.keys.generate)
 
 
 def test_refusal_that_is_known_before_leaves_no_file_of_a_recovery_key(prepared: Node, tmp_path: Path) -> None:
     made, stick = tmp_path / "made.pem", tmp_path / "stick.pem"
-    keep_recovery_key(prepared.home, stick, chain_of_others(), generate=lambda: PrivateKey(OTHER_KEY))
-    words = ["--home", str(prepared.home.path), "key"]
+    keep_recovery_key(prepared.home.folder, stick, chain_of_others(), generate=lambda: PrivateKey(OTHER_KEY))
+    words = ["--home", str(prepared.home.folder.path), "key"]
     recover = ["recover", "cities", "--with", str(stick), "--stolen-from", "1", "--next", str(made)]
     for command in (["prepare", "cities", "--to", str(made)], recover):
         assert main([*words, *command]) == 2
@@ -564,14 +564,14 @@ def test_head_of_a_clock_that_was_far_ahead_gives_way_to_one_by_the_right_clock_
 
 def test_recovery_key_is_written_once_privately_and_never_in_the_home(owner: Node, tmp_path: Path) -> None:
     key, place = owner.keys.generate(), tmp_path / "recovery.pem"
-    keep = partial(keep_recovery_key, owner.home, dataset_id=record_of(owner).id, generate=lambda: key)
+    keep = partial(keep_recovery_key, owner.home.folder, dataset_id=record_of(owner).id, generate=lambda: key)
     assert keep(place) == key
     assert oct(place.stat().st_mode & 0o777) == "0o600"
     assert read_recovery_key(place) == key
     forget_unfinished_key(record_of(owner).id, key)
     with pytest.raises(UsageError, match="exists already"):
         keep(place)
-    inside = owner.home.path / "keys" / "recovery.pem"
+    inside = owner.home.folder.path / "keys" / "recovery.pem"
     with pytest.raises(UsageError, match="own folder"):
         keep(inside)
     with pytest.raises(UsageError, match="no such folder"):

@@ -50,7 +50,7 @@ def owner(tmp_path: Path, chain: PeerChain) -> Iterator[Node]:
     judge = Judge.create(tmp_path / "owner")
     PublisherHome(judge).keep(chain)
     node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
-    use = KeyChanging(node.store, node.keys)
+    use = KeyChanging(node.home)
     use.prepare(record_of(node), did_key_of(RECOVERY_KEY), signed_with=None, now=NOW)
     use.rotate(record_of(node), now=NOW)
     write(node, "by the new key")
@@ -139,7 +139,7 @@ def test_export_holds_the_log_and_follows_a_key_that_changes_without_a_block(
     asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), Silence()))
     asyncio.run(pull(reader, place.as_uri()))
     assert keys_of(reader, chain) == keys_of(owner, chain)
-    KeyChanging(owner.store, owner.keys).rotate(record_of(owner), now=NOW)
+    KeyChanging(owner.home).rotate(record_of(owner), now=NOW)
 
     asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), Silence()))
     before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
@@ -189,9 +189,7 @@ def recover_from(owner: Node, node: Node, *, lost_keys: bool = False) -> None:
             served(owner).serving() as address,
             await open_peer(f"{address}/cities", ClientSettings()) as peer,
         ):
-            await Recovery(node.store, node.objects, node.keys).recover(
-                record_of(node), peer, now=NOW, lost_keys=lost_keys
-            )
+            await Recovery(node.home).recover(record_of(node), peer, now=NOW, lost_keys=lost_keys)
 
     asyncio.run(run())
 
@@ -212,8 +210,8 @@ def test_restored_backup_takes_key_events_back_whose_keys_are_here_key_20(
     owner: Node, restored: Node, reader: Node, chain: PeerChain, tmp_path: Path
 ) -> None:
     """KEY-20: who has the key made what leads to it; the identity goes on, on another machine."""
-    back_up_keys(owner.home, tmp_path / "keys.tar")
-    assert restore_keys(restored.home, tmp_path / "keys.tar") == 1
+    back_up_keys(owner.home.folder, tmp_path / "keys.tar")
+    assert restore_keys(restored.home.folder, tmp_path / "keys.tar") == 1
     recover_from(owner, restored)
     assert (record_of(restored).head, keys_of(restored, chain)) == (record_of(owner).head, keys_of(owner, chain))
     write(restored, "on another machine")
@@ -241,7 +239,7 @@ def test_owner_whose_newer_key_is_lost_goes_on_by_the_recovery_key_key_20(
     recover_from(owner, restored, lost_keys=True)
     with pytest.raises(SigningKeyLostError, match="key recover"):
         write(restored, "without its key")
-    KeyChanging(restored.store, restored.keys).recover(
+    KeyChanging(restored.home).recover(
         record_of(restored), PrivateKey(RECOVERY_KEY), stolen_from=3, next_recovery_key=None, now=NOW
     )
     write(restored, "by a new key")
@@ -255,7 +253,7 @@ def test_thief_who_rotated_is_still_outranked_where_no_block_of_his_is_held(
     restored: Node, reader: Node, chain: PeerChain
 ) -> None:
     """KEY-9: the owner's recovery begins where the thief's rotation did, also if the home was made to learn it."""
-    use = KeyChanging(restored.store, restored.keys)
+    use = KeyChanging(restored.home)
     use.prepare(record_of(restored), did_key_of(RECOVERY_KEY), signed_with=None, now=NOW)
     logs = KeyLogs(restored.store)
     stolen = KeyLog(chain.key, raws=logs.documents_about(chain.id)).rotate(NEW_KEY, len(chain.blocks))

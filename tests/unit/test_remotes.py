@@ -60,7 +60,7 @@ def derive(publisher: PublisherHome, folder: Path, name: str, key: bytes, *input
 
 
 def run(node: Node, *words: str) -> int:
-    return main([*words, "--home", str(node.home.path)])
+    return main([*words, "--home", str(node.home.folder.path)])
 
 
 # Repositories

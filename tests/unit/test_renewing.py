@@ -51,7 +51,7 @@ def publishing(tmp_path: Path) -> Iterator[Publishing]:
     judge = Judge.create(tmp_path / "home")
     PublisherHome(judge).keep(chain)
     node = Node(HomeFolder(judge.home.path), FixedClock(NOW))
-    yield Publishing(node, chain, HeadRenewal(node.store, node.objects, node.keys))
+    yield Publishing(node, chain, HeadRenewal(node.home))
     node.close()
 
 
@@ -74,7 +74,7 @@ def test_shorter_interval_counts_at_once(publishing: Publishing) -> None:
 def test_restarted_daemon_does_not_sign_what_is_fresh(publishing: Publishing) -> None:
     publishing.names_renewed(60)
     node = publishing.node
-    assert HeadRenewal(node.store, node.objects, node.keys).renew_due(RULE, later(120)) == []
+    assert HeadRenewal(node.home).renew_due(RULE, later(120)) == []
 
 
 def test_head_that_is_dated_ahead_a_little_is_left_alone(publishing: Publishing) -> None:

@@ -165,7 +165,7 @@ def test_forced_history_is_verified_before_it_takes_the_place(node: Node, tmp_pa
 def test_forced_push_replaces_only_with_leave(node: Node, tmp_path: Path) -> None:
     ours, other = forked(tmp_path)
     pull(node, ours)
-    (node.home.path / "policies.yaml").write_text(
+    (node.home.folder.path / "policies.yaml").write_text(
         "kind: AcceptPolicies\nversion: 1\nrules:\n  - peers: ['push:']\n    accept: unsigned\n"
     )
 
@@ -184,7 +184,7 @@ def test_forced_push_replaces_only_with_leave(node: Node, tmp_path: Path) -> Non
 
 def test_replaced_histories_are_shown(node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ours, other = forked(tmp_path)
-    home = ("--home", str(node.home.path))
+    home = ("--home", str(node.home.folder.path))
     pull(node, ours)
     assert main(["inspect", "histories", "cities", *home]) == 0
     assert "no history was replaced" in capsys.readouterr().out

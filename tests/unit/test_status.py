@@ -22,10 +22,8 @@ from support.signing import NEW_KEY, OTHER_KEY
 def found(node: Node) -> list[tuple[Condition, str | None, str, str]]:
     usage = EngineUsage(node.store, node.engine_shelf)
     report = NodeStatus(
-        node.store,
-        node.objects,
+        node.home,
         node.refusals,
-        node.clock,
         usage,
     )
     return [(each.condition, each.dataset, each.what, each.command) for each in report.list_findings()]

@@ -41,7 +41,7 @@ async def wait_for_ever(node: Node) -> None:
 
 def test_work_that_ends_by_itself_gives_its_result(home: HomeFolder) -> None:
     async def tell(node: Node) -> HomeFolder:
-        return node.home
+        return node.home.folder
 
     assert StoppableWork(lambda: open_node(home)).run(tell) == home
 

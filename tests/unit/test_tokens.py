@@ -31,7 +31,7 @@ def test_secret_is_found_by_its_hash_and_kept_nowhere(node: Node) -> None:
 
     assert secret.startswith(PREFIX)
     assert node.store.find_token(secret_hash_of(secret)) == token
-    kept = b"".join(path.read_bytes() for path in node.home.path.rglob("*") if path.is_file())
+    kept = b"".join(path.read_bytes() for path in node.home.folder.path.rglob("*") if path.is_file())
     assert secret.encode() not in kept
     assert secret.removeprefix(PREFIX).encode() not in kept
 
@@ -42,7 +42,7 @@ def test_list_tells_what_each_token_still_opens(node: Node, capsys: pytest.Captu
         token, _ = node.tokens.create(label, datasets=[], expires_at=expires_at)
     node.tokens.revoke(token.id)
 
-    assert main(["token", "list", "-o", "json", "--home", str(node.home.path), "--system-time", str(now)]) == 0
+    assert main(["token", "list", "-o", "json", "--home", str(node.home.folder.path), "--system-time", str(now)]) == 0
 
     listed = json.loads(capsys.readouterr().out)
     assert {row["label"]: row["state"] for row in listed} == {
@@ -56,7 +56,7 @@ def test_list_tells_what_each_token_still_opens(node: Node, capsys: pytest.Captu
 def test_table_calls_datasets_by_their_names(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
     node.tokens.create("one", datasets=["cities"], reads=["cities"], expires_at=None)
     node.tokens.create("all", datasets=[], expires_at=None)
-    assert main(["token", "list", "--home", str(node.home.path)]) == 0
+    assert main(["token", "list", "--home", str(node.home.folder.path)]) == 0
     _, _, one, every = capsys.readouterr().out.splitlines()
     assert "  push cities, read cities  " in one
     assert "  push  " in every

@@ -55,7 +55,7 @@ def pull(node: Node, chain: PeerChain, *statements: bytes) -> Any:
 
 
 def test_two_of_two_auditors_are_counted_recorded_and_kept(node: Node, chain: PeerChain) -> None:
-    node.home.policies.write_text(POLICIES)
+    node.home.folder.policies.write_text(POLICIES)
 
     report = pull(node, chain, statement(ALICE, chain), statement(BOB, chain), b"rubbish")
 
@@ -82,7 +82,7 @@ def test_two_of_two_auditors_are_counted_recorded_and_kept(node: Node, chain: Pe
     ],
 )
 def test_what_is_no_second_auditor_does_not_count(node: Node, judge: Judge, chain: PeerChain, second: Any) -> None:
-    node.home.policies.write_text(POLICIES)
+    node.home.folder.policies.write_text(POLICIES)
     before = judge.snapshot()
 
     with pytest.raises(RefusedError) as caught:
@@ -93,7 +93,7 @@ def test_what_is_no_second_auditor_does_not_count(node: Node, judge: Judge, chai
 
 
 def test_named_auditor_who_found_a_problem_stops_the_acceptance(node: Node, chain: PeerChain) -> None:
-    node.home.policies.write_text(POLICIES)
+    node.home.folder.policies.write_text(POLICIES)
     found = statement(BOB, chain, problem=Problem("ROWS-5 logical-hash", "it differs", 3))
 
     with pytest.raises(RefusedError, match="contradicted by bob"):
@@ -114,7 +114,7 @@ def test_attestations_that_come_later_are_kept_and_change_what_the_rule_says_tod
 
     (change,) = node.trust.list_changes(policies)
     assert (change.before.decision.trust, change.after.decision.trust) == (Trust.SIGNED, Trust.ATTESTED)
-    node.home.policies.write_text(POLICIES)
+    node.home.folder.policies.write_text(POLICIES)
     alice = node.trust.find_auditor("alice")
     assert alice is not None
     found = node.trust.describe_auditor(alice)
@@ -134,7 +134,7 @@ def test_strangers_fill_no_more_than_their_share(node: Node, chain: PeerChain) -
 
 
 def test_broken_policies_open_no_door(node: Node, judge: Judge, chain: PeerChain) -> None:
-    node.home.policies.write_text(POLICIES.replace("threshold: 2", "threshold: two"))
+    node.home.folder.policies.write_text(POLICIES.replace("threshold: 2", "threshold: two"))
     before = judge.snapshot()
 
     with pytest.raises(MalformedError, match=r"policies\.yaml:8:14"):

@@ -39,16 +39,15 @@ from odf_node.acceptance.verification import describe_order, replay_steps
 from odf_node.datasets.changelogs import Changelogs
 from odf_node.derive.replaying import Replayer
 from odf_node.engines.sessions import EngineHost
+from odf_node.home import Home
 from odf_node.ports.block_stage import BlockStage, MemoryStage, OfferedBlock
-from odf_node.ports.keys import KeyStore
-from odf_node.ports.objects import Arrivals, ObjectStore
+from odf_node.ports.objects import Arrivals
 from odf_node.ports.progress import UNHEARD, Say
 from odf_node.records.commits import Acceptance, Commit, NewBlock
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import BlockNotFoundError
 from odf_node.records.evidence import Attestation
 from odf_node.rows.slice_process import RowReader
-from odf_node.store import MetadataStore
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.chain.stored_state import encode_state
 from odf_protocol.did import DatasetId, DidKey
@@ -71,9 +70,7 @@ from odf_protocol.timestamp import Timestamp
 class Acceptor:
     """The use case; the module's docstring is its plan. ``say`` hears how far long steps are."""
 
-    store: MetadataStore
-    objects: ObjectStore
-    keys: KeyStore
+    home: Home
     engines: EngineHost
     refuser: Refuser
     say: Say = UNHEARD
@@ -102,7 +99,7 @@ class Acceptor:
             stage: Where the blocks wait.
             last: The last block, where it is here already.
         """
-        return Examination(self.store, offer, stage, self.refuser, last=last)
+        return Examination(self.home.store, offer, stage, self.refuser, last=last)
 
     def accept(
         self,
@@ -137,13 +134,13 @@ class Acceptor:
             if offer.portion.has_files:
                 self._locate_objects(candidate, arrivals, paths)  # (4)
             if offer.portion.has_rows:
-                changelogs = Changelogs(self.store, self.objects, self.engines.rows, offer.reads)
+                changelogs = Changelogs(self.home.store, self.home.objects, self.engines.rows, offer.reads)
                 checked = check_rows(chain, paths, self.say, reader=reader, changelogs=changelogs)  # (5)
             witnesses = others.witnesses(chain, offered) if rule.policy is Policy.ATTESTED else ()
             named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
             proof = gather_proof(
                 chain,
-                self.store,
+                self.home.store,
                 self.engines,
                 signed=candidate.signed,
                 witnesses=witnesses,
@@ -157,7 +154,7 @@ class Acceptor:
                 decision = decide_on_metadata(rule, proof, has_files=offer.portion.has_files)  # (6)
             if not decision.accepted:
                 checked.require_sound()
-            replayer = Replayer(self.store, self.objects, self.engines.rows, paths)
+            replayer = Replayer(self.home.store, self.home.objects, self.engines.rows, paths)
             replayed = self._replay(candidate, decision, replayer)  # (7)
             decision = decide_on_order(decision, rule, describe_order(replayer))
             _require_acceptance(decision)
@@ -200,14 +197,14 @@ class Acceptor:
                 )
 
     def _statements(self) -> Statements:
-        key = self.keys.find_node_key()
-        return Statements(self.store, self.policies, DidKey(key.public_key()) if key else None)
+        key = self.home.keys.find_node_key()
+        return Statements(self.home.store, self.policies, DidKey(key.public_key()) if key else None)
 
     def _replay(self, candidate: Candidate, decision: Decision, replayer: Replayer) -> int:
         _require_acceptance(decision)
         if not decision.reexecute:
             return 0
-        held = self.store.find_dataset(candidate.dataset_id)
+        held = self.home.store.find_dataset(candidate.dataset_id)
         known_before = held is not None and held.trust is Trust.REEXECUTED
         return replay_steps(candidate.chain, replayer, self.engines, self.say, known_before=known_before)
 
@@ -239,7 +236,7 @@ class Acceptor:
             acceptance=acceptance,
         )
         arrivals.keep(hashes if offer.portion.has_files else ())
-        return self.store.commit(commit)
+        return self.home.store.commit(commit)
 
     def _confirm(
         self,
@@ -252,16 +249,16 @@ class Acceptor:
         """Add to blocks that were taken on their metadata alone what was found since (PART-3, PART-13)."""
         hashes = [item.hash for item in needed]
         arrivals.keep(hashes)
-        self.store.mark_brought(candidate.dataset_id, hashes)
-        earlier = (item.trust for item in self.store.iter_acceptances(candidate.dataset_id))
-        self.store.put_acceptance(
+        self.home.store.mark_brought(candidate.dataset_id, hashes)
+        earlier = (item.trust for item in self.home.store.iter_acceptances(candidate.dataset_id))
+        self.home.store.put_acceptance(
             candidate.dataset_id,
             acceptance,
             rests_on=weakest((acceptance.trust, *(trust for trust in earlier if trust is not Trust.METADATA))),
             attestations=attestations,
             present=hashes if candidate.offer.portion.has_rows else [],
         )
-        record = self.store.find_dataset(candidate.dataset_id)
+        record = self.home.store.find_dataset(candidate.dataset_id)
         assert record is not None
         return record
 
@@ -273,7 +270,7 @@ class Acceptor:
         replayed: int,
         unordered: Collection[Multihash],
     ) -> tuple[Attestation, ...]:
-        attester, chain, dataset_id = Attester(self.keys), candidate.chain, candidate.dataset_id
+        attester, chain, dataset_id = Attester(self.home.keys), candidate.chain, candidate.dataset_id
         accepted = attester.attest_acceptance(
             dataset_id,
             chain.first,
@@ -297,7 +294,7 @@ class Acceptor:
         """Keep what others attest about blocks that are held already."""
         others = self._statements()
         for row in others.select_new(dataset_id, others.read_about(dataset_id, raws), {}, self.now):
-            self.store.put_attestation(row)
+            self.home.store.put_attestation(row)
 
 
 def _require_acceptance(decision: Decision) -> None:

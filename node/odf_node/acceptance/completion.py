@@ -8,10 +8,9 @@ from odf_node.acceptance.offers import Candidate, Offer, Portion
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.acceptance.verification import check_stored
 from odf_node.datasets.presence import Presence
+from odf_node.home import Home
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports.objects import StoredObjects
 from odf_node.records.datasets import DatasetRecord
-from odf_node.store import MetadataStore
 from odf_protocol.chain import ChainState
 from odf_protocol.head import Head
 
@@ -23,8 +22,7 @@ _PIECE_BLOCKS: Final = 256
 class Completion:
     """Finds what a pull adds to a dataset that is held in a smaller portion than is wanted."""
 
-    store: MetadataStore
-    objects: StoredObjects
+    home: Home
 
     def find(
         self, record: DatasetRecord, portion: Portion, url: str, statements: tuple[bytes, ...]
@@ -34,13 +32,13 @@ class Completion:
         Raises:
             RejectedError, MalformedError: What is held is damaged.
         """
-        unchecked = find_unchecked(self.store, record)
+        unchecked = find_unchecked(self.home.store, record)
         if unchecked is None or not portion.has_files:
             return None
         if portion.has_rows or not unchecked.has_files:
             return self._read_held(record, unchecked.after, portion, url, statements)
         # They were here. Those that went since are wanted as well, unless their blocks rest on more than metadata.
-        lost = Presence(self.store, self.objects).find_absent(record)
+        lost = Presence(self.home.store, self.home.objects).find_absent(record)
         if not lost:
             return None
         held = self._read_held(record, unchecked.after, portion, url, statements)
@@ -50,13 +48,13 @@ class Completion:
         self, record: DatasetRecord, after: int, portion: Portion, url: str, statements: tuple[bytes, ...]
     ) -> Candidate:
         signed = record.pinned_key is not None
-        keys = KeyLogs(self.store).compare(record.id, ())
-        check = partial(check_stored, self.store, record, keys=keys.history, signed=signed)
+        keys = KeyLogs(self.home.store).compare(record.id, ())
+        check = partial(check_stored, self.home.store, record, keys=keys.history, signed=signed)
         state: ChainState | None = None
         for first in range(-1, after, _PIECE_BLOCKS):
             state = check(state=state, upto=min(first + _PIECE_BLOCKS, after)).state
         chain = check(state=state)
-        signed_head = self.store.find_signed_head(record.id)
+        signed_head = self.home.store.find_signed_head(record.id)
         offer = Offer(
             name=record.name,
             source_url=url,

@@ -12,8 +12,7 @@ from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.verification import ReplayMismatchError
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import RefusedError
-from odf_node.ports.keys import KeyStore
-from odf_node.store import MetadataStore
+from odf_node.home import Home
 from odf_protocol.errors import OdfError, RejectedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -31,8 +30,7 @@ class InsufficientProofError(RejectedError):
 class Refuser:
     """Refuses what is offered at ``now``."""
 
-    store: MetadataStore
-    keys: KeyStore
+    home: Home
     engines: EngineHost
     refusals: Refusals
     now: Timestamp
@@ -62,7 +60,7 @@ class Refuser:
             if error.mismatch.recomputed:
                 files["recomputed.parquet"] = error.mismatch.recomputed
         if proof := find_equivocation(
-            self.store,
+            self.home.store,
             offer.signed_head,
             offer.blocks,
             name=offer.local_name,
@@ -83,7 +81,7 @@ class Refuser:
 
     def _state_divergence(self, error: ReplayMismatchError) -> bytes | None:
         mismatch = error.mismatch
-        return Attester(self.keys).sign_divergence(
+        return Attester(self.home.keys).sign_divergence(
             mismatch.block,
             mismatch.dataset_id,
             self.engines.get_engine(mismatch.engine),

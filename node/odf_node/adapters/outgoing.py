@@ -15,13 +15,9 @@ from odf_node.adapters.peer_addresses import open_heard_peer, open_peer, open_pe
 from odf_node.adapters.request_signing import NodeSigner
 from odf_node.byte_rate import ByteRate
 from odf_node.configuration import find_configuration_file, load_configuration
-from odf_node.home_folder import HomeFolder
-from odf_node.ports.clock import Clock
-from odf_node.ports.keys import KeyStore
-from odf_node.ports.objects import StoredObjects
+from odf_node.home import Home
 from odf_node.ports.peer_client import OnBytes, PeerDataset
 from odf_node.ports.pushes import PushedHead, PushOutcome
-from odf_node.store import MetadataStore
 from odf_protocol.public_addresses import is_heard
 
 if TYPE_CHECKING:
@@ -39,11 +35,7 @@ class Outgoing:
     (None: the usual).
     """
 
-    home: HomeFolder
-    store: MetadataStore
-    objects: StoredObjects
-    keys: KeyStore
-    clock: Clock
+    home: Home
     rate: ByteRate
     find_token: Callable[[str], str | None]
     heard_private: bool | None = None
@@ -61,7 +53,7 @@ class Outgoing:
 
         if not also:
             return await open_peer(url, settings(url))
-        return await open_peers([url, *also], settings, self.home.staging)
+        return await open_peers([url, *also], settings, self.home.folder.staging)
 
     def iter_siblings(self, url: str) -> Iterator[str]:
         """Yield the addresses beside an address, where a place can list them."""
@@ -95,8 +87,8 @@ class Outgoing:
         return await push_dataset(
             url,
             offered,
-            store=self.store,
-            objects=DatasetObjects(self.objects, self.store, offered.dataset_id),
+            store=self.home.store,
+            objects=DatasetObjects(self.home.objects, self.home.store, offered.dataset_id),
             settings=settings,
             on_bytes=on_bytes,
         )
@@ -105,10 +97,10 @@ class Outgoing:
         if self.heard_private is not None:
             return self.heard_private
 
-        file = find_configuration_file(None, os.environ, self.home.path)
+        file = find_configuration_file(None, os.environ, self.home.folder.path)
         return load_configuration(file, os.environ).gossip.allow_private
 
     def _find_signer(self) -> "SignRequest | None":
         """Return what signs requests with the node's key; None while it has none, as making one would be a write."""
-        key = self.keys.find_node_key()
-        return None if key is None else NodeSigner(key, self.clock)
+        key = self.home.keys.find_node_key()
+        return None if key is None else NodeSigner(key, self.home.clock)

@@ -14,7 +14,7 @@ Forecast = PullForecast | PushForecast | StepForecast
 
 def make_forecasting(node: "Node") -> Forecasting:
     """Make the use case on a node."""
-    return Forecasting(node.store, node.objects, node.read_policies(), node.outgoing.open_peer)
+    return Forecasting(node.home, node.read_policies(), node.outgoing.open_peer)
 
 
 def describe_forecast(name: str, forecast: Forecast) -> list[str]:

@@ -50,12 +50,12 @@ class BackgroundNotices(RepeatedLook):
 
     def look(self) -> bool:
         """Tell what is due."""
-        notices, cache = self._live.configuration.notice, self._node.home.cache
+        notices, cache = self._live.configuration.notice, self._node.home.folder.cache
         if self._board is None:
             if not notices:
                 return False
             self._board = read_board(cache)
-        records = self._node.store.list_datasets() if notices and self._node.home.exists() else ()
+        records = self._node.store.list_datasets() if notices and self._node.home.folder.exists() else ()
         is_new = [*self._board.places] != [*notices]
         self._board.renew(notices, records)
         due = self._board.list_due(records, time.monotonic())

@@ -28,13 +28,13 @@ class BackgroundRenewal(RepeatedLook):
         )
         self._node = node
         self._live = live
-        self._renewal = HeadRenewal(node.store, node.objects, node.keys)
+        self._renewal = HeadRenewal(node.home)
         self._problems: dict[str, str] = {}
 
     def look(self) -> bool:
         """Sign what is due; from one thread at a time."""
         heads = self._live.configuration.heads
-        if not heads.renew_hours or not self._node.home.exists():
+        if not heads.renew_hours or not self._node.home.folder.exists():
             return False
         rule = Renewal(heads.renew_hours * _HOUR_S, heads.valid_hours * _HOUR_S)
         try:

@@ -96,7 +96,7 @@ class BackgroundSchedules:
         self._note()
 
     def _run(self) -> None:
-        self._noted = read_notes(self._node.home.cache)
+        self._noted = read_notes(self._node.home.folder.cache)
         standings = {key: place.standing for key, place in self._noted.places.items()}
         self._timetable = Timetable(standings, rests=Rests({**self._noted.rests}))
         while True:
@@ -125,7 +125,9 @@ class BackgroundSchedules:
         of_settings = self._timetable.schedules[: self._timetable.of_settings]
         if now_s - self._looked_s >= self._look_each_s or (schedules, declares) != (of_settings, self._declares):
             self._looked_s, self._declares = now_s, declares
-            candidates = self._list_candidates(declares) if (schedules or declares) and self._node.home.exists() else []
+            candidates = (
+                self._list_candidates(declares) if (schedules or declares) and self._node.home.folder.exists() else []
+            )
             self._timetable.renew(schedules, candidates, now_ms, self._live.configuration.source)
             self._is_news = True
             self._tell_idle()
@@ -222,8 +224,8 @@ class BackgroundSchedules:
             key: NotedPlace(place.rule, place.standing, place.candidate.host) for key, place in table.places.items()
         }
         notes = ScheduleNotes(self._now_ms(), table.schedules, places, table.of_settings, {**table.rests.of_hosts})
-        if replace(notes, noted_ms=self._noted.noted_ms) != self._noted and self._node.home.exists():
-            self._is_news = not write_notes(self._node.home.cache, notes)
+        if replace(notes, noted_ms=self._noted.noted_ms) != self._noted and self._node.home.folder.exists():
+            self._is_news = not write_notes(self._node.home.folder.cache, notes)
             self._noted = self._noted if self._is_news else notes
 
     def _now_ms(self) -> int:

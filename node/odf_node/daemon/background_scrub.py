@@ -29,7 +29,7 @@ class BackgroundScrub:
 
     def start(self) -> None:
         """Begin."""
-        self._live.damaged_objects = len(read_scrub_state(self._node.home.cache).damaged)
+        self._live.damaged_objects = len(read_scrub_state(self._node.home.folder.cache).damaged)
         self._thread.start()
 
     def end(self) -> None:
@@ -42,8 +42,8 @@ class BackgroundScrub:
         while not self._stop.wait(wait_s):
             wait_s = LOOK_EACH_S
             scrub = self._live.configuration.scrub
-            state = read_scrub_state(self._node.home.cache)
-            if not scrub.days or not self._node.home.exists() or not _is_due(state, scrub.days):
+            state = read_scrub_state(self._node.home.folder.cache)
+            if not scrub.days or not self._node.home.folder.exists() or not _is_due(state, scrub.days):
                 self._live.damaged_objects = len(state.damaged)
                 continue
             try:

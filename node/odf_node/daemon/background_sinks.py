@@ -33,7 +33,7 @@ class BackgroundSinks(RepeatedLook):
 
     def look(self) -> bool:
         """Deliver what is in quarantine and was not."""
-        if not self._node.home.exists():
+        if not self._node.home.folder.exists():
             return False
         with_rows = self._node.store.list_datasets_with_quarantine()
         records = [each for each in (self._node.store.list_datasets() if with_rows else ()) if each.id in with_rows]

@@ -37,21 +37,21 @@ def make_metrics(node: Node) -> Metrics:
 
     def free_bytes() -> float | None:
         try:
-            return shutil.disk_usage(node.home.path).free
+            return shutil.disk_usage(node.home.folder.path).free
         except OSError:
             return None
 
     def database_bytes() -> float | None:
         try:
-            return node.home.database.stat().st_size
+            return node.home.folder.database.stat().st_size
         except OSError:
             return None
 
     def damaged() -> float | None:
-        return len(read_scrub_state(node.home.cache).damaged)
+        return len(read_scrub_state(node.home.folder.cache).damaged)
 
     def scrubbed() -> float | None:
-        return read_scrub_state(node.home.cache).checked
+        return read_scrub_state(node.home.folder.cache).checked
 
     metrics.add_gauge("damaged_objects", "Objects whose bytes decayed or are gone, as the last scrub found.", damaged)
     metrics.add_gauge("scrubbed_objects", "Objects that the round of the scrub has read.", scrubbed)

@@ -60,7 +60,7 @@ async def keep_house(
     care.start()
 
     def open_beside() -> Node:
-        beside = Node(node.home, node.clock)
+        beside = Node(node.home.folder, node.clock)
         beside.rate = node.rate  # all that the daemon fetches is bounded together (DAEMON-11)
         take_over(beside, live.configuration)
         return beside
@@ -99,8 +99,8 @@ async def _stop_engines_late(node: Node, stop: asyncio.Event, grace_s: float) ->
 def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threading.Thread]:
     """Keep one engine for the commands of this home (DAEMON-19): started by the first that needs it, then warm."""
     keeper = Keeper(
-        KeeperPlace(node.home.engines, SLOW_ENGINE),
-        EngineWorkspace(node.home.engines),
+        KeeperPlace(node.home.folder.engines, SLOW_ENGINE),
+        EngineWorkspace(node.home.folder.engines),
         build_of_program(),
         KEPT_IDLE_S,
         ends_when_idle=False,
@@ -112,7 +112,7 @@ def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threa
             keeper.run()
         except OSError as error:
             # A home that cannot be written is served all the same (DAEMON-18); its commands start engines of their own.
-            say(f"no engine is kept warm: {error.filename or node.home.engines}: {error.strerror or error}")
+            say(f"no engine is kept warm: {error.filename or node.home.folder.engines}: {error.strerror or error}")
 
     thread = threading.Thread(target=keep, name="engine keeper", daemon=True)
     thread.start()

@@ -80,7 +80,9 @@ class LateRowIntake:
         except (InvalidSourceError, LimitExceededError, UsageError) as error:
             raise NoRowsTakenError(str(error)) from error
         if not (report.up_to_date or report.is_repeated):
-            node.trail.note("ingest", record.name, f"{report.counts.describe_whole()}, over HTTP", actor=rows.token_id)
+            node.home.audit.note(
+                "ingest", record.name, f"{report.counts.describe_whole()}, over HTTP", actor=rows.token_id
+            )
         return TakenRows(
             head=str(report.record.head.hash),
             new_blocks=report.new_blocks,

@@ -94,7 +94,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     _require_plug_ins(running)
     stop, verifications = asyncio.Event(), FairTurns(read_turns)
     with ExitStack() as at_end:
-        at_end.enter_context(only_daemon(node.home))
+        at_end.enter_context(only_daemon(node.home.folder))
         at_end.enter_context(reporting_failures(_log_failure))
         if ready_file is not None:
             at_end.callback(ready_file.unlink, missing_ok=True)

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from odf_node.datasets.redefinition import Redefiner, Redefinition
 from odf_node.datasets.writer import ChainWriter, find_writing_time
 from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.home import Home
 from odf_node.ports.clock import Clock
-from odf_node.ports.keys import KeyStore
-from odf_node.ports.objects import ObjectStore
 from odf_node.records.commits import NewDataset
 from odf_node.records.datasets import DatasetRecord, Origin
-from odf_node.store import MetadataStore
 from odf_protocol.block import LATEST_VERSION
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
@@ -38,9 +36,7 @@ class Added:
 class DatasetCreator:
     """The use case behind ``odf-node add``."""
 
-    store: MetadataStore
-    objects: ObjectStore
-    keys: KeyStore
+    home: Home
 
     def add_all(
         self,
@@ -71,7 +67,7 @@ class DatasetCreator:
             if record is None:
                 new.append(snapshot)
                 continue
-            system_time = find_writing_time(self.store, clock, record.id)
+            system_time = find_writing_time(self.home.store, clock, record.id)
             planned.append(self.redefiner.plan(record, snapshot.metadata, self.resolve_inputs, system_time=system_time))
         changed = tuple((each.record, self.redefiner.apply(each)) for each in planned)
         created = self.create_all(new, system_time=clock.now(), block_version=block_version)
@@ -106,7 +102,7 @@ class DatasetCreator:
             UnknownDatasetError: A derivative's input is neither here nor among the snapshots.
         """
         names = [snapshot.name.lower() for snapshot in snapshots]
-        taken = set() if replaces else {record.name.lower() for record in self.store.list_datasets()}
+        taken = set() if replaces else {record.name.lower() for record in self.home.store.list_datasets()}
         for name, times in Counter(names).items():
             if times > 1:
                 raise UsageError(f"'{name}' is defined twice in these manifests; each dataset needs a name of its own")
@@ -131,17 +127,17 @@ class DatasetCreator:
             system_time: Of all its first blocks.
             block_version: Of its blocks, these and later ones; older nodes read version 2 only.
         """
-        key = self.keys.generate()
+        key = self.home.keys.generate()
         dataset_id = DatasetId(key.public_key())
-        writer = ChainWriter.start_chain(self.store, dataset_id, key, block_version=block_version)
+        writer = ChainWriter.start_chain(self.home.store, dataset_id, key, block_version=block_version)
         writer.add(Seed(dataset_id=dataset_id, dataset_kind=snapshot.kind), system_time=system_time)
         for event in snapshot.metadata:
             resolved = self.resolve_inputs(event) if isinstance(event, SetTransform) else event
             writer.add(resolved, system_time=system_time)
-        self.keys.put_dataset_key(key)
+        self.home.keys.put_dataset_key(key)
         return writer.commit(
             signed_at=system_time,
-            objects=self.objects,
+            objects=self.home.objects,
             staged={},
             new_dataset=NewDataset(
                 name=str(snapshot.name), kind=snapshot.kind, origin=Origin.OWN, created_at=system_time
@@ -162,7 +158,7 @@ class DatasetCreator:
     @property
     def redefiner(self) -> Redefiner:
         """Behind ``add --replace``."""
-        return Redefiner(self.store, self.objects, self.keys)
+        return Redefiner(self.home)
 
     def resolve_inputs(self, event: SetTransform) -> SetTransform:
         """Write identities where the author wrote names; a missing alias becomes the name as written (ODF)."""
@@ -176,10 +172,10 @@ class DatasetCreator:
 
     def _find(self, reference: str) -> DatasetRecord | None:
         try:
-            return self.store.find_dataset(DatasetId.parse(reference))
+            return self.home.store.find_dataset(DatasetId.parse(reference))
         except MalformedError:
             wanted = reference.lower()
-            return next((record for record in self.store.list_datasets() if record.name.lower() == wanted), None)
+            return next((record for record in self.home.store.list_datasets() if record.name.lower() == wanted), None)
 
 
 def _inputs_first(snapshots: Sequence[DatasetSnapshot]) -> list[DatasetSnapshot]:

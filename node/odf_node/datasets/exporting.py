@@ -7,6 +7,7 @@ from typing import Final
 from odf_node.byte_rate import ByteRate, Pacing
 from odf_node.datasets.chains import iter_decoded
 from odf_node.datasets.presence import Presence
+from odf_node.home import Home
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.layouts import (
     HEAD_PATH,
@@ -16,12 +17,10 @@ from odf_node.ports.layouts import (
     signature_path,
     signed_head_path,
 )
-from odf_node.ports.objects import StoredObjects
 from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import ProgressLine
 from odf_node.readable_inputs import ANYBODY, may_see_records
 from odf_node.records.datasets import DatasetRecord
-from odf_node.store import MetadataStore
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
@@ -50,8 +49,7 @@ class ExportReport:
 class Exporting:
     """The use case behind ``odf-node export`` and ``push`` to folders and buckets."""
 
-    store: MetadataStore
-    objects: StoredObjects
+    home: Home
     rate: ByteRate
 
     async def export(self, record: DatasetRecord, target: LayoutTarget, progress: ProgressLine) -> ExportReport:
@@ -71,7 +69,7 @@ class Exporting:
     ) -> ExportReport:
         with target:
             known = self._find_known(record, target)
-            key_log = encode_message(KeyLogMessage(events=KeyLogs(self.store).documents_about(record.id)))
+            key_log = encode_message(KeyLogMessage(events=KeyLogs(self.home.store).documents_about(record.id)))
             has_keys = key_log != _NO_KEYS
             if known == record.head:
                 # A key may change without a new block.
@@ -84,16 +82,16 @@ class Exporting:
             upto = record.head.sequence_number
             wanted = {
                 item.hash: item
-                for block in iter_decoded(self.store, record.id, after=after, upto=upto)
+                for block in iter_decoded(self.home.store, record.id, after=after, upto=upto)
                 for item in iter_wanted(block.event)
             }
             missing = [item for item in wanted.values() if target.find_size(_path_of(item)) != item.size_bytes]
-            Presence(self.store, self.objects).require(record, [item.hash for item in missing])
+            Presence(self.home.store, self.home.objects).require(record, [item.hash for item in missing])
             progress.say(f"{record.name}: writing to {target.url}")
             progress.expect(sum(item.size_bytes for item in missing))
             for item in missing:
-                self.objects.check(item.hash)
-                with self.objects.open(item.hash) as content:
+                self.home.objects.check(item.hash)
+                with self.home.objects.open(item.hash) as content:
                     target.write(_path_of(item), pacing.pace(content), item.size_bytes)
                 progress.advance(item.size_bytes)
             self._write_blocks(record, target, after, upto, pacing)
@@ -105,18 +103,18 @@ class Exporting:
             return ExportReport(record, target.url, known, upto - after, len(missing), size_bytes)
 
     def _write_blocks(self, record: DatasetRecord, target: LayoutTarget, after: int, upto: int, pacing: Pacing) -> None:
-        with_records = may_see_records(self.store, record, ANYBODY)
-        for stored in self.store.iter_blocks(record.id, after=after, upto=upto):
+        with_records = may_see_records(self.home.store, record, ANYBODY)
+        for stored in self.home.store.iter_blocks(record.id, after=after, upto=upto):
             if stored.signature is not None:
                 _write(target, signature_path(stored.hash), stored.signature, pacing)
-            replay_record = self.store.find_replay_record(record.id, stored.hash) if with_records else None
+            replay_record = self.home.store.find_replay_record(record.id, stored.hash) if with_records else None
             if replay_record is not None:
                 _write(target, replay_record_path(stored.hash), replay_record.raw, pacing)
             _write(target, block_path(stored.hash), stored.raw, pacing)
         self._write_signed_head(record, target, pacing)
 
     def _write_signed_head(self, record: DatasetRecord, target: LayoutTarget, pacing: Pacing) -> None:
-        signed_head = self.store.find_signed_head(record.id)
+        signed_head = self.home.store.find_signed_head(record.id)
         if signed_head is not None and signed_head.head == record.head:
             _write(target, signed_head_path(record.head.hash), signed_head.raw, pacing)
 
@@ -131,7 +129,7 @@ class Exporting:
         except (UnicodeDecodeError, MalformedError) as error:
             expected = "the text of a hash"
             raise MalformedError("refs/head", where=target.url, expected=expected, found=repr(text)) from error
-        found = self.store.find_block(record.id, there)
+        found = self.home.store.find_block(record.id, there)
         if found is None:
             raise RejectedError(
                 f"LAYOUT-5 place-holds-a-beginning-of-our-chain ({target.url})",

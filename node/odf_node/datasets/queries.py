@@ -18,10 +18,9 @@ from odf_node.datasets.quarantine_table import QuarantineTables
 from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.datasets.row_files import read_table
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports.objects import StoredObjects
+from odf_node.home import Home
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import mapped_os_errors
-from odf_node.store import MetadataStore
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
@@ -67,17 +66,16 @@ class AnswerFile:
 class QueryRunner:
     """The use case behind ``odf-node sql``."""
 
-    store: MetadataStore
-    objects: StoredObjects
+    home: Home
     engines: EngineHost
 
     def list_absent(self, sql: str, *, as_of: Timestamp | None) -> list[tuple[DatasetRecord, frozenset[Multihash]]]:
         """List the files that a query needs and that are not here by choice, by dataset (PART-9)."""
         found = []
-        for record in _named(sql, self.store.list_datasets()):
-            absent = self.store.list_absent_objects(record.id)
+        for record in _named(sql, self.home.store.list_datasets()):
+            absent = self.home.store.list_absent_objects(record.id)
             if absent:
-                slices = iter_slices(self.store, record.id, as_of=as_of)
+                slices = iter_slices(self.home.store, record.id, as_of=as_of)
                 needed = absent & {item.physical_hash for item in slices}
                 found += [(record, needed)] if needed else []
         return found
@@ -129,7 +127,7 @@ class QueryRunner:
     ) -> AnswerFile:
         """Answer one query with a file; arguments and errors as ``run``."""
         of_operator = records is None
-        records = self.store.list_datasets() if records is None else records
+        records = self.home.store.list_datasets() if records is None else records
         tables, withheld = self._tables(_named(sql, records), as_of)
         tables += more
         with ExitStack() as stack:
@@ -171,16 +169,16 @@ class QueryRunner:
 
     def list_tables(self) -> dict[str, tuple[str, ...]]:
         """List the datasets that have data, in the order of their names, and their columns."""
-        records = sorted(self.store.list_datasets(), key=lambda each: each.name)
-        views = ((each.name, load_view(self.store, each.id).schema) for each in records)
+        records = sorted(self.home.store.list_datasets(), key=lambda each: each.name)
+        views = ((each.name, load_view(self.home.store, each.id).schema) for each in records)
         return {name: tuple(field.name for field in schema.fields) for name, schema in views if schema is not None}
 
     def _set_aside(self, record: DatasetRecord, as_of: Timestamp | None, stack: ExitStack) -> QueryTable:
         with mapped_os_errors(self.engines.workspace):
             folder = stack.enter_context(TemporaryDirectory(dir=self.engines.workspace, prefix="set-aside-"))
             name = f"{record.name}{QUARANTINE_SUFFIX}"
-            reader = QuarantineReader(self.store, self.objects)
-            tables = QuarantineTables(self.store, reader, self.engines.limits.output_bytes)
+            reader = QuarantineReader(self.home.store, self.home.objects)
+            tables = QuarantineTables(self.home.store, reader, self.engines.limits.output_bytes)
             return tables.make(record, name, Path(folder), as_of=as_of)
 
     def _tables(
@@ -202,7 +200,7 @@ class QueryRunner:
         return tables, withheld
 
     def _table(self, record: DatasetRecord, as_of: Timestamp | None) -> QueryTable | None:
-        if load_view(self.store, record.id).schema is None:
+        if load_view(self.home.store, record.id).schema is None:
             return None
         return self.make_table(record, as_of, record.name)
 
@@ -213,18 +211,20 @@ class QueryRunner:
             ObjectsAbsentError: Files are not here, or nobody checked their rows.
             InvalidQueryError: It never had data.
         """
-        view = load_view(self.store, record.id)
+        view = load_view(self.home.store, record.id)
         if view.schema is None:
             raise InvalidQueryError(f"{record.origin_url or name} has no rows yet")
-        slices = tuple(iter_slices(self.store, record.id, as_of=as_of))
-        Presence(self.store, self.objects).require_checked(record, (item.physical_hash for item in slices))
-        paths = EngineRows(self.store, self.objects, self.engines.rows).get_paths(record.id, slices, view.schema)
+        slices = tuple(iter_slices(self.home.store, record.id, as_of=as_of))
+        Presence(self.home.store, self.home.objects).require_checked(record, (item.physical_hash for item in slices))
+        paths = EngineRows(self.home.store, self.home.objects, self.engines.rows).get_paths(
+            record.id, slices, view.schema
+        )
         return QueryTable(name=name, vocabulary=view.vocabulary, schema=view.schema, slices=paths)
 
     def _is_asked_in_vain(self, record: DatasetRecord, sql: str) -> bool:
         """Say whether a query names a dataset that never had data, and so is no table."""
         word = rf"(?<![\w.-]){re.escape(record.name)}(?![\w-])"
-        return re.search(word, sql, re.IGNORECASE) is not None and load_view(self.store, record.id).schema is None
+        return re.search(word, sql, re.IGNORECASE) is not None and load_view(self.home.store, record.id).schema is None
 
 
 def _named(sql: str, records: Iterable[DatasetRecord]) -> list[DatasetRecord]:

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import UsageError
-from odf_node.ports.keys import KeyStore
-from odf_node.ports.objects import ObjectStore
+from odf_node.home import Home
 from odf_node.records.datasets import DatasetRecord, Origin
-from odf_node.store import MetadataStore
 from odf_protocol.chain.state import ChainState
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import RejectedError
@@ -69,9 +67,7 @@ class Redefinition:
 class Redefiner:
     """The use case behind ``odf-node change``, and ``add --replace`` for datasets that are there."""
 
-    store: MetadataStore
-    objects: ObjectStore
-    keys: KeyStore
+    home: Home
 
     def find(self, snapshot: DatasetSnapshot) -> DatasetRecord | None:
         """Find the dataset that a manifest is about; None where it is to be made.
@@ -80,7 +76,7 @@ class Redefiner:
             UsageError: As ``require_changeable``.
         """
         wanted = str(snapshot.name).lower()
-        record = next((each for each in self.store.list_datasets() if each.name.lower() == wanted), None)
+        record = next((each for each in self.home.store.list_datasets() if each.name.lower() == wanted), None)
         if record is not None:
             require_changeable(record, snapshot.kind)
         return record
@@ -106,11 +102,11 @@ class Redefiner:
         Raises:
             UsageError: Rows rest on what would be changed, or the chain would break a rule, which is named.
         """
-        view = load_view(self.store, record.id)
+        view = load_view(self.home.store, record.id)
         events = [resolve(event) if isinstance(event, SetTransform) else event for event in metadata]
         if is_all:
             _require_sources(view, events, record.name)
-        writer = ChainWriter.continue_chain(self.store, self.keys, record.id, after=view.head)
+        writer = ChainWriter.continue_chain(self.home.store, self.home.keys, record.id, after=view.head)
         changes: list[Change] = []
         try:
             for event in events:
@@ -133,10 +129,12 @@ class Redefiner:
         record, writer = redefinition.record, redefinition.writer
         if not writer.has_blocks:
             return record
-        known = self.store.find_merge_state(record.id, redefinition.head)
+        known = self.home.store.find_merge_state(record.id, redefinition.head)
         # No row changed, so the projected state after the new blocks is the one before them.
-        state = known if known is not None and self.objects.has(known) else None
-        return writer.commit(signed_at=redefinition.system_time, objects=self.objects, staged={}, merge_state=state)
+        state = known if known is not None and self.home.objects.has(known) else None
+        return writer.commit(
+            signed_at=redefinition.system_time, objects=self.home.objects, staged={}, merge_state=state
+        )
 
 
 def require_changeable(record: DatasetRecord, kind: DatasetKind | None = None) -> None:

@@ -9,10 +9,9 @@ from odf_node.datasets.ingest_figures import describe_ingest
 from odf_node.datasets.presence import Presence
 from odf_node.derive.query_history import QuerySpan, list_queries
 from odf_node.derive.step_log import FiguresBasis, StepLog, basis_of, describe_step
-from odf_node.ports.objects import StoredObjects
+from odf_node.home import Home
 from odf_node.records.datasets import DatasetRecord, StoredBlock
 from odf_node.row_counts import RowCounts
-from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol.block import Block, decode_block
 from odf_protocol.block_notes import find_reason, list_lookups
@@ -66,14 +65,13 @@ class LoggedBlock:
 class ChainLog:
     """The use case behind ``odf-node log``."""
 
-    store: MetadataStore
-    objects: StoredObjects
+    home: Home
 
     def read(self, record: DatasetRecord, *, limit: int | None, newest: int | None = None) -> Iterator[LoggedBlock]:
         """Yield blocks from number ``newest`` down (None: the head), at most ``limit`` of them (None: all)."""
-        absent = Presence(self.store, self.objects).find_absent(record)
-        queries = list_queries(self.store, record.id) if record.kind is DatasetKind.DERIVATIVE else []
-        steps = StepLog(self.store)
+        absent = Presence(self.home.store, self.home.objects).find_absent(record)
+        queries = list_queries(self.home.store, record.id) if record.kind is DatasetKind.DERIVATIVE else []
+        steps = StepLog(self.home.store)
         for stored in islice(self._iter_down(record, newest), limit):
             block = decode_block(stored.raw, expected_hash=stored.hash)
             lacks_files = any(item.hash in absent for item in iter_wanted(block.event))
@@ -81,18 +79,18 @@ class ChainLog:
             figures = steps.find(record.id, stored.hash) if is_step else None
             query = describe_query(block, queries)
             is_ingest = isinstance(block.event, AddData)
-            stages = self.store.find_stages(record.id, block.sequence_number) if is_ingest else ()
-            kept = self.store.find_row_counts(record.id, block.sequence_number) if is_ingest else None
+            stages = self.home.store.find_stages(record.id, block.sequence_number) if is_ingest else ()
+            kept = self.home.store.find_row_counts(record.id, block.sequence_number) if is_ingest else None
             counts = None if kept is None else RowCounts.of_json(kept)
             is_signed = stored.signature is not None
             yield LoggedBlock(block, is_signed, query, lacks_files, figures, basis_of(record), stages, counts)
 
     def _iter_down(self, record: DatasetRecord, newest: int | None) -> Iterator[StoredBlock]:
         if newest is None:
-            yield from self.store.iter_blocks_backwards(record.id)
+            yield from self.home.store.iter_blocks_backwards(record.id)
             return
         for number in range(min(newest, record.head.sequence_number), -1, -1):
-            stored = self.store.find_block_by_number(record.id, number)
+            stored = self.home.store.find_block_by_number(record.id, number)
             if stored is not None:
                 yield stored
 

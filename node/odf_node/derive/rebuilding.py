@@ -15,11 +15,10 @@ from odf_node.datasets.writer import StagedOutputs
 from odf_node.derive.steps import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports.objects import ObjectStore
+from odf_node.home import Home
 from odf_node.ports.progress import Count, Say
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.rows.file_hashes import logical_hash_of
-from odf_node.store import MetadataStore
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
@@ -59,17 +58,16 @@ class RebuildReport:
 class Rebuilder:
     """Runs steps of derivatives again for the sake of their files; blocks are never touched."""
 
-    store: MetadataStore
-    objects: ObjectStore
+    home: Home
     engines: EngineHost
 
     def list_steps(self, record: DatasetRecord, wanted: Collection[Multihash]) -> list[FileStep]:
         """Find the steps that make the wanted files, oldest first, with those whose checkpoints they start from."""
         needed = set(wanted)
-        absent = Presence(self.store, self.objects).find_absent(record)
+        absent = Presence(self.home.store, self.home.objects).find_absent(record)
         lost: list[FileStep] = []
         for step in reversed(self.list_steps_with_files(record)):
-            lacks = frozenset(name for name in step.files & needed if name in absent or not self.objects.has(name))
+            lacks = frozenset(name for name in step.files & needed if name in absent or not self.home.objects.has(name))
             if lacks:
                 lost.append(replace(step, files=lacks))
                 if step.before.query_checkpoint is not None:
@@ -83,7 +81,7 @@ class Rebuilder:
             NotFoundError: An input, or a block of it, is not held here.
             RejectedError: PLAN-5.
         """
-        builder = StepBuilder(self.store, self.objects)
+        builder = StepBuilder(self.home.store, self.home.objects)
         needed: dict[DatasetId, set[Multihash]] = {}
         for step in steps:
             for recorded in step.event.query_inputs:
@@ -93,9 +91,9 @@ class Rebuilder:
 
     def list_next_files(self, record: DatasetRecord) -> dict[DatasetId, set[Multihash]]:
         """Say which files the next steps of a derivative read, by dataset; errors as ``StepBuilder.plan_next``."""
-        view = load_view(self.store, record.id)
+        view = load_view(self.home.store, record.id)
         needed: dict[DatasetId, set[Multihash]] = {}
-        for planned in StepBuilder(self.store, self.objects).plan_next(view, None):
+        for planned in StepBuilder(self.home.store, self.home.objects).plan_next(view, None):
             hashes = needed.setdefault(planned.recorded.dataset_id, set())
             hashes.update(item.physical_hash for item in planned.slices)
         if view.query_checkpoint is not None:
@@ -112,7 +110,7 @@ class Rebuilder:
         for step in steps:
             if step.before.transform is None:
                 return f"block {step.block.sequence_number} follows no declared query"
-            stored = self.store.find_replay_record(record.id, step.block.hash)
+            stored = self.home.store.find_replay_record(record.id, step.block.hash)
             if stored is None:
                 return f"block {step.block.sequence_number} has no replay record"
             try:
@@ -131,7 +129,7 @@ class Rebuilder:
         """List every step that names files, here or not."""
         steps: list[FileStep] = []
         view: DatasetView | None = None
-        for block in iter_decoded(self.store, record.id):
+        for block in iter_decoded(self.home.store, record.id):
             if view is not None and isinstance(block.event, ExecuteTransform):
                 files = frozenset(item.hash for item in iter_wanted(block.event))
                 if files:
@@ -149,17 +147,17 @@ class Rebuilder:
         """
         files = size_bytes = 0
         problems: list[str] = []
-        with ExitStack() as stack, self.objects.writing():
+        with ExitStack() as stack, self.home.objects.writing():
             sessions: dict[str, EngineSession] = {}
-            rows = EngineRows(self.store, self.objects, self.engines.rows)
-            whole_inputs = WholeInputs(self.store, rows)
+            rows = EngineRows(self.home.store, self.home.objects, self.engines.rows)
+            whole_inputs = WholeInputs(self.home.store, rows)
             for done, step in enumerate(steps):
                 name = self._choose(record, step)
                 if name not in sessions:
                     say(f"starting the sandboxed engine '{name}'")
                     sessions[name] = self._open(record, name, stack)
                 say("computing files again", Count(done, len(steps), "steps"))
-                builder = StepBuilder(self.store, self.objects)
+                builder = StepBuilder(self.home.store, self.home.objects)
                 planned = tuple(builder.plan_recorded(recorded) for recorded in step.event.query_inputs)
                 request = builder.build(
                     step.before,
@@ -175,14 +173,14 @@ class Rebuilder:
                 response = sessions[name].transform(completed.request)
                 came_back, problem = self._put_back(step, response, name)
                 files += len(came_back)
-                size_bytes += sum(self.objects.get_size(item) for item in came_back)
+                size_bytes += sum(self.home.objects.get_size(item) for item in came_back)
                 problems += [problem] if problem else []
         return RebuildReport(files, size_bytes, tuple(problems))
 
     def _choose(self, record: DatasetRecord, step: FileStep) -> str:
         """Say which build here computes a step again (ADDED-19)."""
         assert step.before.transform is not None
-        stored = self.store.find_replay_record(record.id, step.block.hash)
+        stored = self.home.store.find_replay_record(record.id, step.block.hash)
         made_by = None if stored is None else decode_replay_record(stored.raw).record.engine.digest
         return self.engines.choose_build(step.before.transform.transform, made_by)
 
@@ -195,7 +193,7 @@ class Rebuilder:
             raise RejectedError(
                 "PLAN-12 checkpoint-was-computed-here", sequence_number=step.block.sequence_number, found=name
             )
-        return self.objects.get_path(name)
+        return self.home.objects.get_path(name)
 
     def _open(self, record: DatasetRecord, name: str, stack: ExitStack) -> EngineSession:
         if record.origin is Origin.OWN:
@@ -212,14 +210,14 @@ class Rebuilder:
         came_back: list[Multihash] = []
         problem = ""
         with ExitStack() as stack:
-            outputs = StagedOutputs(self.objects, stack)
+            outputs = StagedOutputs(self.home.objects, stack)
             for name, path in made:
                 if name not in step.files:
                     continue
                 staged = None if path is None else outputs.stage(path)
                 if staged is not None and staged.hash == name:
-                    self.objects.put(staged, name)
-                    EngineRows(self.store, self.objects, self.engines.rows).adopt(name, engine)
+                    self.home.objects.put(staged, name)
+                    EngineRows(self.home.store, self.home.objects, self.engines.rows).adopt(name, engine)
                     came_back.append(name)
                     continue
                 data = event.new_data
@@ -229,9 +227,9 @@ class Rebuilder:
                     same_rows = logical_hash_of(staged.path) == data.logical_hash
                 problem = problem or self._explain(step, engine, same_rows=same_rows)
         # Who could compute this may have it: the inputs are for everybody who reads here. Else it is for this node.
-        inputs = [self.store.find_dataset(read.dataset_id) for read in event.query_inputs]
+        inputs = [self.home.store.find_dataset(read.dataset_id) for read in event.query_inputs]
         for_all = all(source is not None and source.published for source in inputs)
-        self.store.mark_present(step.before.dataset_id, came_back, brought=for_all)
+        self.home.store.mark_present(step.before.dataset_id, came_back, brought=for_all)
         return came_back, problem
 
     def _explain(self, step: FileStep, engine: str, *, same_rows: bool) -> str:

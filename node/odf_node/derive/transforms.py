@@ -21,11 +21,9 @@ from odf_node.derive.waiting import find_waited_for
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
-from odf_node.ports.keys import KeyStore
-from odf_node.ports.objects import ObjectStore
+from odf_node.home import Home
 from odf_node.ports.progress import UNHEARD, Count, Say
 from odf_node.records.datasets import DatasetRecord
-from odf_node.store import MetadataStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import Checkpoint, DataSlice, ExecuteTransform, SetDataSchema
 from odf_protocol.schema_arrow import data_schema_of
@@ -48,16 +46,14 @@ class StepResult:
 class Transformer:
     """The use case behind ``odf-node pull`` of a derivative of our own."""
 
-    store: MetadataStore
-    objects: ObjectStore
-    keys: KeyStore
+    home: Home
     engines: EngineHost
     bound: StepBound = STEP_BOUND
 
     @property
     def builder(self) -> StepBuilder:
         """What plans its steps."""
-        return StepBuilder(self.store, self.objects)
+        return StepBuilder(self.home.store, self.home.objects)
 
     def run(
         self, record: DatasetRecord, *, writing_time: Callable[[], Timestamp], say: Say = UNHEARD
@@ -86,11 +82,11 @@ class Transformer:
             read_rows=sum(report.read_rows for report in reports),
             late_rows=sum(report.late_rows for report in reports),
             seconds=sum(report.seconds for report in reports),
-            waits_for=tuple(each.name for each in find_waited_for(self.store, record)),
+            waits_for=tuple(each.name for each in find_waited_for(self.home.store, record)),
         )
 
     def _count_waiting(self, record: DatasetRecord) -> int:
-        planned = self.builder.plan_next(load_view(self.store, record.id), bound=None)
+        planned = self.builder.plan_next(load_view(self.home.store, record.id), bound=None)
         return _count_rows(planned)
 
     def run_next(self, record: DatasetRecord, *, system_time: Timestamp) -> TransformReport:
@@ -108,34 +104,34 @@ class Transformer:
             bound = bound.widened()
 
     def _run_bounded(self, record: DatasetRecord, bound: StepBound, system_time: Timestamp) -> TransformReport:
-        view = load_view(self.store, record.id)
+        view = load_view(self.home.store, record.id)
         builder = self.builder
         planned = builder.plan_next(view, bound)
         if all(item.is_empty for item in planned) and view.schema is not None and builder.reaches_heads(planned):
             return TransformReport(record, up_to_date=True)
-        if any(load_view(self.store, item.recorded.dataset_id).schema is None for item in planned):
+        if any(load_view(self.home.store, item.recorded.dataset_id).schema is None for item in planned):
             return TransformReport(record, up_to_date=True)
         reaches_heads = builder.reaches_heads(planned)
         system_time = max(system_time, *(item.known_at for item in planned if item.known_at is not None), system_time)
         # Our own chain: what it names was computed here.
-        checkpoint = None if view.query_checkpoint is None else self.objects.get_path(view.query_checkpoint)
+        checkpoint = None if view.query_checkpoint is None else self.home.objects.get_path(view.query_checkpoint)
         step = builder.build(view, planned, system_time=system_time, limits=self.engines.limits, checkpoint=checkpoint)
         assert view.transform is not None
         step = replace(step, engine=self.engines.choose_build(view.transform.transform))
         engine = self.engines.get_engine(step.engine)
-        run = run_of_step(self.store, record, planned, step.request, step.engine)
-        with self.objects.writing(), self.engines.observer.observing(run):
+        run = run_of_step(self.home.store, record, planned, step.request, step.engine)
+        with self.home.objects.writing(), self.engines.observer.observing(run):
             clock = StepClock()
             with clock.measuring("starting"):
                 session = self.engines.publishing_session(step.engine)
-            rows = EngineRows(self.store, self.objects, self.engines.rows)
+            rows = EngineRows(self.home.store, self.home.objects, self.engines.rows)
             with clock.measuring("reading"):
                 request = rows.put_into(step.request, planned)
-            whole_inputs = WholeInputs(self.store, rows)
+            whole_inputs = WholeInputs(self.home.store, rows)
             completed = whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined, clock=clock)
             if view.schema is None and engine.is_stepwise and completed.grade is not None:
                 # Its inputs had no columns when it was added, so nobody could tell.
-                check_meant(self.store, record.name, step.transform, view.attachments, completed.grade)
+                check_meant(self.home.store, record.name, step.transform, view.attachments, completed.grade)
             with clock.measuring("checking"), naming_step(record, completed.request):
                 response = session.transform(completed.request)
             clock.split("checking", "computing", response.statistics.seconds)
@@ -156,7 +152,7 @@ class Transformer:
         notes_progress: bool,
     ) -> TransformReport:
         response = result.response
-        writer = ChainWriter.continue_chain(self.store, self.keys, record.id, after=view.head)
+        writer = ChainWriter.continue_chain(self.home.store, self.home.keys, record.id, after=view.head)
         system_time = step.request.system_time
         schema = data_schema_of(response.schema)
         if view.schema is not None and not is_same(schema, view.schema):
@@ -166,7 +162,7 @@ class Transformer:
                 "columns changed, make a new dataset whose query names its columns"
             )
         with ExitStack() as stack:
-            outputs = StagedOutputs(self.objects, stack)
+            outputs = StagedOutputs(self.home.objects, stack)
             if view.schema is None:
                 writer.add(SetDataSchema(schema=schema), system_time=system_time)
             new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
@@ -194,10 +190,12 @@ class Transformer:
             if not writer.has_blocks:
                 return TransformReport(record, up_to_date=True)
             updated = writer.commit(
-                signed_at=system_time, objects=self.objects, staged=outputs.staged, named=tuple(outputs.staged)
+                signed_at=system_time, objects=self.home.objects, staged=outputs.staged, named=tuple(outputs.staged)
             )
             if new_data is not None:
-                EngineRows(self.store, self.objects, self.engines.rows).adopt(new_data.physical_hash, step.engine)
+                EngineRows(self.home.store, self.home.objects, self.engines.rows).adopt(
+                    new_data.physical_hash, step.engine
+                )
         return TransformReport(
             updated,
             up_to_date=False,
@@ -213,7 +211,7 @@ class Transformer:
     ) -> None:
         counted = response.statistics.rows_by_operation
         taken = None if counted is None else sum(counted[op] for op in TAKING)
-        changelogs = Changelogs(self.store, self.objects, self.engines.rows)
+        changelogs = Changelogs(self.home.store, self.home.objects, self.engines.rows)
         changelogs.require_sound(view, new_data, outputs.staged[new_data.physical_hash].path, taken=taken)
 
 

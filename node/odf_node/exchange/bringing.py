@@ -14,7 +14,8 @@ from odf_node.datasets.presence import Presence, say_how_to_get
 from odf_node.derive.rebuilding import Rebuilder
 from odf_node.errors import ObjectsAbsentError
 from odf_node.exchange.remotes import Remotes
-from odf_node.ports.objects import Arrivals, ObjectStore
+from odf_node.home import Home
+from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import ProgressLine, say_under
 from odf_node.readable_inputs import find_input
@@ -22,7 +23,6 @@ from odf_node.records.access import ReadGrants
 from odf_node.records.datasets import DatasetRecord, Origin, RemoteDirection
 from odf_node.records.errors import DatasetNotFoundError
 from odf_node.rows.slice_process import RowReader, SliceProcess
-from odf_node.store import MetadataStore
 from odf_node.store.object_names import BY_PULLS, open_arrivals
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
@@ -62,8 +62,7 @@ class _WrongRowsError(Exception):
 class Bringing:
     """Used by whatever reads rows, before it does."""
 
-    store: MetadataStore
-    objects: ObjectStore
+    home: Home
     rebuilder: Rebuilder
     remotes: Remotes
     open_peer: Callable[[str], Awaitable[PeerDataset]]
@@ -78,11 +77,13 @@ class Bringing:
             RejectedError: A file that came is not what its block says of its rows.
         """
         report = BringReport(record)
-        marked = await finish_in_thread(lambda: self.store.list_absent_objects(record.id))
+        marked = await finish_in_thread(lambda: self.home.store.list_absent_objects(record.id))
         marked = marked if wanted is None else marked & frozenset(wanted)
         if not marked:
             return report
-        absent = marked & await finish_in_thread(lambda: Presence(self.store, self.objects).find_absent(record))
+        absent = marked & await finish_in_thread(
+            lambda: Presence(self.home.store, self.home.objects).find_absent(record)
+        )
         here = marked - absent
         if here:
             # Brought, and kept: nobody compared their rows with these blocks.
@@ -91,7 +92,7 @@ class Bringing:
         for way in (self._rebuild, self._fetch) if is_own else (self._fetch, self._rebuild):
             if absent:
                 await way(report, absent, progress)
-                absent &= await finish_in_thread(lambda: self.store.list_absent_objects(record.id))
+                absent &= await finish_in_thread(lambda: self.home.store.list_absent_objects(record.id))
         if not absent:
             return report
         reasons = "; ".join(dict.fromkeys(report.failures)) or "no source is known"
@@ -104,9 +105,9 @@ class Bringing:
             ObjectsAbsentError, RejectedError: As ``bring``.
             UsageError, NotFoundError: There is no next step; an input is not held here.
         """
-        transform = load_view(self.store, record.id).transform
+        transform = load_view(self.home.store, record.id).transform
         read = [record.id, *(input_ids(transform) if transform is not None else ())]
-        if not any(self.store.find_dataset(each) and self.store.list_absent_objects(each) for each in read):
+        if not any(self.home.store.find_dataset(each) and self.home.store.list_absent_objects(each) for each in read):
             return  # as almost always: planning the step twice would cost more
         needed = await finish_in_thread(lambda: self.rebuilder.list_next_files(record))
         await self._bring_all(needed, progress)
@@ -117,7 +118,7 @@ class Bringing:
         Whoever judges finds out what is missing, or may not be read by whoever asks, and says so (ACCEPT-2, EX-83).
         """
         for dataset_id in input_ids(view.transform) if view.transform is not None else ():
-            source = find_input(self.store, dataset_id, reads)
+            source = find_input(self.home.store, dataset_id, reads)
             if source is not None:
                 # An input whose rows are wrong is not the fault of whoever derives from it.
                 with suppress(ObjectsAbsentError, RejectedError):
@@ -125,7 +126,7 @@ class Bringing:
 
     async def _bring_all(self, needed: Mapping[DatasetId, Collection[Multihash]], progress: ProgressLine) -> None:
         for dataset_id, hashes in needed.items():
-            source = self.store.find_dataset(dataset_id)
+            source = self.home.store.find_dataset(dataset_id)
             if source is None:
                 raise DatasetNotFoundError(dataset_id)
             await self.bring(source, hashes, progress)
@@ -157,7 +158,10 @@ class Bringing:
             for direction in (RemoteDirection.PULL, RemoteDirection.PUSH)
             for url in self.remotes.list_addresses(record, direction)
         ]
-        with self.objects.writing(), open_arrivals(self.store, self.objects, record.id, BY_PULLS) as arrivals:
+        with (
+            self.home.objects.writing(),
+            open_arrivals(self.home.store, self.home.objects, record.id, BY_PULLS) as arrivals,
+        ):
             for url in dict.fromkeys(addresses):
                 missing = [item for item in items.values() if not arrivals.has(item.hash)]
                 if missing:
@@ -188,20 +192,20 @@ class Bringing:
             report.sources.append(url)
 
     def _find_blocks(self, record: DatasetRecord, absent: frozenset[Multihash]) -> list[Block]:
-        blocks = iter_decoded(self.store, record.id)
+        blocks = iter_decoded(self.home.store, record.id)
         return [block for block in blocks if any(item.hash in absent for item in iter_wanted(block.event))]
 
     def _check_all(self, record: DatasetRecord, names: frozenset[Multihash]) -> None:
         """Check what was brought before, and no row of it read; what is wrong does not stay."""
-        with self.objects.writing():
+        with self.home.objects.writing():
             try:
-                self._check(record, self._find_blocks(record, names), names, self.objects.get_path)
+                self._check(record, self._find_blocks(record, names), names, self.home.objects.get_path)
             except _WrongRowsError as wrong:
                 # Marked as absent, so that a later reader asks for it, and judges it, again.
-                if wrong.name not in self.store.list_expected_objects():
-                    self.objects.delete(wrong.name)
+                if wrong.name not in self.home.store.list_expected_objects():
+                    self.home.objects.delete(wrong.name)
                 raise wrong.error from wrong
-        self.store.mark_present(record.id, names)
+        self.home.store.mark_present(record.id, names)
 
     def _take_in(
         self, record: DatasetRecord, blocks: list[Block], names: Collection[Multihash], arrivals: Arrivals
@@ -213,7 +217,7 @@ class Bringing:
             arrivals.drop()
             raise wrong.error from wrong
         arrivals.keep(names)
-        self.store.mark_present(record.id, names)
+        self.home.store.mark_present(record.id, names)
         arrivals.drop()
 
     def _check(
@@ -232,13 +236,13 @@ class Bringing:
                 if event.new_data is None or event.new_data.physical_hash not in names:
                     continue
                 name = event.new_data.physical_hash
-                view = load_view(self.store, record.id, upto=block.sequence_number)
+                view = load_view(self.home.store, record.id, upto=block.sequence_number)
                 assert view.schema is not None  # a chain rule: data come after their schema
                 try:
                     counted[block.sequence_number] = reader.check(path_of(name), block, view)
                 except (RejectedError, MalformedError, UnsupportedError) as error:
                     raise _WrongRowsError(name, error) from error
-            if record.trust is Trust.METADATA and not self.store.list_absent_objects(record.id) - {*names}:
+            if record.trust is Trust.METADATA and not self.home.store.list_absent_objects(record.id) - {*names}:
                 self._check_changelog(record, counted, names, path_of, reader)
 
     def _check_changelog(
@@ -251,14 +255,14 @@ class Bringing:
     ) -> None:
         """Check a whole chain that was taken on its metadata, of which all rows are here now."""
         slices = []
-        for stored in self.store.iter_blocks_with_rows(record.id):
+        for stored in self.home.store.iter_blocks_with_rows(record.id):
             block = decode_block(stored.raw, expected_hash=stored.hash)
             name, number = data_of(block).physical_hash, block.sequence_number
-            path = path_of(name) if name in names else self.objects.get_path(name)
-            view = load_view(self.store, record.id, upto=number)
+            path = path_of(name) if name in names else self.home.objects.get_path(name)
+            view = load_view(self.home.store, record.id, upto=number)
             slices.append(slice_of(block, path, view, taken=counted.get(number)))
-        changelogs = Changelogs(self.store, self.objects, self.rebuilder.engines.rows)
-        view = load_view(self.store, record.id)
+        changelogs = Changelogs(self.home.store, self.home.objects, self.rebuilder.engines.rows)
+        view = load_view(self.home.store, record.id)
         unsound = changelogs.find_unsound(view, first=0, new=slices, reader=reader)
         if unsound and not unsound[-1].is_excused:
             raise _WrongRowsError(unsound[-1].where.object_hash, unsound[-1].as_error())

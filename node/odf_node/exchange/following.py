@@ -10,7 +10,7 @@ from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
 from odf_node.exchange.pulling import name_in_url
 from odf_node.exchange.taking import Errand
-from odf_node.ports.clock import Clock
+from odf_node.home import Home
 from odf_node.ports.peer_client import OpenPeer
 from odf_node.records.datasets import Origin, Subscription
 from odf_node.records.evidence import DocumentKind
@@ -217,8 +217,7 @@ class Follower:
 class Subscriptions:
     """The use case behind ``odf-node subscribe``."""
 
-    store: MetadataStore
-    clock: Clock
+    home: Home
     open_peer: OpenPeer
 
     async def add(self, source: str, *, local_name: str | None) -> Subscription:
@@ -238,9 +237,9 @@ class Subscriptions:
             if dataset_id is None:
                 raise UsageError(f"{source} does not say whose dataset it is; pull it, then subscribe to it by name")
         else:
-            dataset_id = get_dataset(self.store, source).id
+            dataset_id = get_dataset(self.home.store, source).id
         assert dataset_id is not None
-        record = self.store.find_dataset(dataset_id)
+        record = self.home.store.find_dataset(dataset_id)
         if record is not None and record.origin is Origin.OWN:
             raise UsageError(f"'{record.name}' is this node's own; nobody else has news of it")
         if record is not None:
@@ -250,8 +249,8 @@ class Subscriptions:
         else:
             raise UsageError(f"{source} is not here yet; say with --as what it is to be called")
         origin = record.origin_url if record is not None and "://" in (record.origin_url or "") else None
-        subscription = Subscription(dataset_id=dataset_id, name=name, url=url or origin, since=self.clock.now())
-        self.store.put_subscription(subscription)
+        subscription = Subscription(dataset_id=dataset_id, name=name, url=url or origin, since=self.home.clock.now())
+        self.home.store.put_subscription(subscription)
         return subscription
 
     def remove(self, source: str) -> Subscription:
@@ -260,8 +259,8 @@ class Subscriptions:
         Raises:
             UsageError: There is none.
         """
-        for subscription in self.store.list_subscriptions():
+        for subscription in self.home.store.list_subscriptions():
             if source in {subscription.name, str(subscription.dataset_id)}:
-                self.store.delete_subscription(subscription.dataset_id)
+                self.home.store.delete_subscription(subscription.dataset_id)
                 return subscription
         raise UsageError(f"nothing called '{source}' is subscribed to; 'odf-node subscribe --list' shows what is")

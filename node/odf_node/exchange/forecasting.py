@@ -14,10 +14,9 @@ from odf_node.derive.steps import StepBuilder
 from odf_node.exchange.fetching import close_source
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import name_in_url
-from odf_node.ports.objects import ObjectStore
+from odf_node.home import Home
 from odf_node.ports.peer_client import PeerDataset, PeerHead
 from odf_node.records.datasets import DatasetRecord
-from odf_node.store import MetadataStore
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DatasetId
@@ -108,8 +107,7 @@ class StepForecast:
 class Forecasting:
     """The use case behind ``--dry-run`` of ``pull`` and ``push``."""
 
-    store: MetadataStore
-    objects: ObjectStore
+    home: Home
     policies: PolicySet
     open_peer: Callable[[str], Awaitable[PeerDataset]]
 
@@ -135,12 +133,12 @@ class Forecasting:
             if record is None:
                 record = await self._find_held(peer, offered)
             name = local_name or (record.name if record else target.name) or name_in_url(url)
-            if record is not None and self.store.find_block(record.id, offered.head.hash) is not None:
+            if record is not None and self.home.store.find_block(record.id, offered.head.hash) is not None:
                 return PullForecast(name, url, record)
             if record is not None and offered.head.sequence_number <= record.head.sequence_number:
                 return PullForecast(name, url, record, is_fork=True)
             growth, dataset_id = Growth(), None if record is None else record.id
-            transform = load_view(self.store, record.id).transform if record is not None else None
+            transform = load_view(self.home.store, record.id).transform if record is not None else None
             expected = record.head.hash if record is not None else None
             blocks = peer.iter_blocks(after=record.head if record else None, upto=offered.head)
             try:
@@ -163,14 +161,14 @@ class Forecasting:
     async def _find_held(self, peer: PeerDataset, offered: PeerHead) -> DatasetRecord | None:
         """Find the copy held here; plain servers and folders say in the Seed alone which dataset they have."""
         if offered.dataset_id is not None:
-            return self.store.find_dataset(offered.dataset_id)
+            return self.home.store.find_dataset(offered.dataset_id)
         blocks = peer.iter_blocks(after=None, upto=offered.head)
         try:
             packed = await anext(blocks, None)
         finally:
             await close_source(blocks)
         event = None if packed is None else decode_block(packed.raw, expected_hash=None).event
-        return self.store.find_dataset(event.dataset_id) if isinstance(event, Seed) else None
+        return self.home.store.find_dataset(event.dataset_id) if isinstance(event, Seed) else None
 
     def _find_lacking(self, transform: SetTransform | None) -> tuple[str, ...]:
         if transform is None:
@@ -178,7 +176,7 @@ class Forecasting:
         return tuple(
             item.alias or item.dataset_ref
             for item in transform.inputs
-            if self.store.find_dataset(DatasetId.parse(item.dataset_ref)) is None
+            if self.home.store.find_dataset(DatasetId.parse(item.dataset_ref)) is None
         )
 
     def of_step(self, record: DatasetRecord) -> StepForecast:
@@ -187,7 +185,7 @@ class Forecasting:
         Raises:
             UsageError, DatasetNotFoundError: It declares no query, or an input is not here.
         """
-        planned = StepBuilder(self.store, self.objects).plan_next(load_view(self.store, record.id), None)
+        planned = StepBuilder(self.home.store, self.home.objects).plan_next(load_view(self.home.store, record.id), None)
         gained = [item for item in planned if not item.is_empty]
         return StepForecast(record, len(gained), sum(1 for item in gained if item.recorded.new_block_hash is not None))
 
@@ -204,8 +202,8 @@ class Forecasting:
         except NotFoundError:
             pass  # the dataset is new to it
         growth = Growth()
-        if known is not None and self.store.find_block(record.id, known.hash) is None:
+        if known is not None and self.home.store.find_block(record.id, known.hash) is None:
             return PushForecast(url, known, growth, is_fork=True)
-        for block in iter_decoded(self.store, record.id, after=-1 if known is None else known.sequence_number):
+        for block in iter_decoded(self.home.store, record.id, after=-1 if known is None else known.sequence_number):
             growth.take(block)
         return PushForecast(url, known, growth)

@@ -19,15 +19,13 @@ from odf_node.exchange.bringing import Bringing
 from odf_node.exchange.pull_planning import PullPlanner, PullTarget
 from odf_node.exchange.remotes import Remotes
 from odf_node.exchange.taking import Errand, Taking
+from odf_node.home import Home
 from odf_node.ingest.ingestion import Ingestor
 from odf_node.ingest.report import IngestReport
-from odf_node.ports.clock import Clock
 from odf_node.ports.observing import DatasetVersion, Run, RunKind, place_of, version_of
 from odf_node.ports.peer_client import OpenPeer
 from odf_node.ports.progress import ProgressLine, say_under
 from odf_node.records.datasets import DatasetRecord, Origin, RemoteDirection
-from odf_node.store import MetadataStore
-from odf_node.store.audit_trail import AuditTrail
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, OdfError, UnavailableError
@@ -68,9 +66,7 @@ class PullWishes:
 class Pulling:
     """The use case behind ``odf-node pull``: one dataset, whoever it belongs to."""
 
-    store: MetadataStore
-    trail: AuditTrail
-    clock: Clock
+    home: Home
     ingestor: Ingestor
     transformer: Transformer
     taking: Taking
@@ -80,10 +76,10 @@ class Pulling:
     def set_watermarks(self, names: Sequence[str], watermark: Timestamp) -> list[IngestReport]:
         """State a watermark by hand for each of the named roots."""
         reports = []
-        for record in [get_dataset(self.store, name) for name in names]:
+        for record in [get_dataset(self.home.store, name) for name in names]:
             at = self._writing_time(record)
             reports.append(self.ingestor.set_watermark(record, watermark, system_time=at))
-            self.trail.note("set-watermark", record.name, str(watermark))
+            self.home.audit.note("set-watermark", record.name, str(watermark))
         return reports
 
     async def pull(self, target: PullTarget, wishes: PullWishes, progress: ProgressLine) -> PullReport:
@@ -106,7 +102,9 @@ class Pulling:
         report = await self._continue(record, progress)
         if report.new_blocks:
             detail = f"block {report.record.head.sequence_number}"
-            await finish_in_thread(partial(self.trail.note, wishes.command, record.name, detail, actor=wishes.actor))
+            await finish_in_thread(
+                partial(self.home.audit.note, wishes.command, record.name, detail, actor=wishes.actor)
+            )
         return report
 
     async def _continue(self, record: DatasetRecord, progress: ProgressLine) -> IngestReport | TransformReport:
@@ -170,7 +168,7 @@ class Pulling:
             return await self.taking.take(peer, errand)
 
     def _writing_time(self, record: DatasetRecord) -> Timestamp:
-        return find_writing_time(self.store, self.clock, record.id)
+        return find_writing_time(self.home.store, self.home.clock, record.id)
 
 
 def name_in_url(url: str) -> str:

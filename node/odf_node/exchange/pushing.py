@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from odf_node.datasets.exporting import Exporting
 from odf_node.datasets.presence import Presence
+from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.layouts import LayoutTarget
-from odf_node.ports.objects import StoredObjects
 from odf_node.ports.observing import Observer, Run, RunKind, place_of, version_of
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.progress import ProgressLine
@@ -16,7 +16,6 @@ from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_node.readable_inputs import ANYBODY, may_see_records
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import ObjectNotFoundError
-from odf_node.store import MetadataStore
 from odf_node.threads import finish_in_thread
 
 SendPush = Callable[[str, PushedHead, str | None, OnBytes | None], Awaitable[PushOutcome]]
@@ -26,8 +25,7 @@ SendPush = Callable[[str, PushedHead, str | None, OnBytes | None], Awaitable[Pus
 class Pushing:
     """The use case behind ``odf-node push``."""
 
-    store: MetadataStore
-    objects: StoredObjects
+    home: Home
     send: SendPush
     exporting: Exporting
     find_files: Callable[[str, str], LayoutTarget | None]
@@ -68,27 +66,27 @@ class Pushing:
     async def _push(
         self, record: DatasetRecord, url: str, *, token: str | None, progress: ProgressLine, force: bool, public: bool
     ) -> PushOutcome:
-        Disputes(self.store).require_undisputed(record.id, record.name)
+        Disputes(self.home.store).require_undisputed(record.id, record.name)
         files = self.find_files(url, record.name)
         if files is not None:
             report = await self.exporting.export(record, files, progress)
             return PushOutcome(
                 url=report.url, known_head=report.known, sent_blocks=report.new_blocks, sent_bytes=report.written_bytes
             )
-        signed_head = self.store.find_signed_head(record.id)
+        signed_head = self.home.store.find_signed_head(record.id)
         offered = PushedHead(
             dataset_id=record.id,
             head=record.head,
             signed_head=signed_head.raw if signed_head else None,
-            key_events=KeyLogs(self.store).documents_about(record.id),
+            key_events=KeyLogs(self.home.store).documents_about(record.id),
             replaces_history=force,
             is_public=public,
-            with_records=may_see_records(self.store, record, ANYBODY),
+            with_records=may_see_records(self.home.store, record, ANYBODY),
         )
         progress.say(f"{record.name}: pushing to {url}")
         try:
             return await self.send(url, offered, token, progress.advance)
         except ObjectNotFoundError:
             # Which files the other node lacks is known only now.
-            await finish_in_thread(lambda: Presence(self.store, self.objects).require(record))
+            await finish_in_thread(lambda: Presence(self.home.store, self.home.objects).require(record))
             raise

@@ -31,18 +31,16 @@ from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
 from odf_node.exchange.bringing import Bringing
 from odf_node.exchange.fetching import ChainFetching, FileFetching
 from odf_node.exchange.hearing import Heard, Hearing, hear
+from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
 from odf_node.ports.block_stage import OpenStage
-from odf_node.ports.clock import Clock
-from odf_node.ports.objects import Arrivals, ObjectStore
+from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import PeerDataset, PeerDescription, PeerHead, PeerSpeaks, SeveralSources
 from odf_node.ports.peer_errors import PeerForbidsError
 from odf_node.ports.progress import ProgressLine, Say, Silence, say_under
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.records.errors import HeadMovedError, KeyLogMovedError, PeerKeyChangedError
 from odf_node.records.peers import Peer
-from odf_node.store import MetadataStore
-from odf_node.store.audit_trail import AuditTrail
 from odf_node.store.object_names import BY_PULLS, open_arrivals
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
@@ -87,10 +85,7 @@ class Errand:
 class Taking:
     """The use case; the module's docstring is its plan, the code repeats the letters."""
 
-    store: MetadataStore
-    trail: AuditTrail
-    objects: ObjectStore
-    clock: Clock
+    home: Home
     acceptor: Callable[[Say, Timestamp], Acceptor]
     open_stage: OpenStage
     bringing: Bringing
@@ -103,7 +98,7 @@ class Taking:
             UsageError: The dataset is this node's own.
             HeadMovedError, KeyLogMovedError: Others wrote to the dataset all the time.
         """
-        now = self.clock.now()
+        now = self.home.clock.now()
         try:
             report = await self._take_soon(peer, errand, now)
         finally:
@@ -113,10 +108,10 @@ class Taking:
         return replace(report, warnings=told + report.warnings)
 
     async def _take_soon(self, peer: PeerDataset, errand: Errand, now: Timestamp) -> AcceptanceReport:
-        hearing = Hearing(self.store, now)
+        hearing = Hearing(self.home.store, now)
         for attempts_left in reversed(range(ATTEMPTS)):
             try:
-                with self.objects.writing():
+                with self.home.objects.writing():
                     report = await self._take(peer, errand, hearing, now)
             except (HeadMovedError, KeyLogMovedError):
                 # Another pull or push of the dataset was faster; there is nothing wrong with this one.
@@ -145,7 +140,7 @@ class Taking:
             nothing = Offer.of_head(offered, errand.name, url, heard.key_events)
             if record is not None:
                 # Whatever is wrong with the log, two signed blocks of one number prove more.
-                fetching = ChainFetching(self.store, acceptor)
+                fetching = ChainFetching(self.home.store, acceptor)
                 parts_after, parting = await fetching.find_parting(peer, record, offered)
                 nothing = replace(nothing, parts_after=parts_after, parting=parting, kept_as=record.name)
             raise acceptor.refuser.refuse(nothing, error) from error
@@ -156,13 +151,13 @@ class Taking:
         completed = None
         if record is not None and wishes.completes:
             completed = await self._complete(peer, record, errand, acceptor, heard.statements)  # (d)
-        if record is not None and self.store.find_block(record.id, offered.head.hash) is not None:
-            Disputes(self.store).require_undisputed(record.id, errand.name)
+        if record is not None and self.home.store.find_block(record.id, offered.head.hash) is not None:
+            Disputes(self.home.store).require_undisputed(record.id, errand.name)
             await finish_in_thread(partial(acceptor.keep_statements, record.id, heard.statements))
             await finish_in_thread(partial(hearing.remember, record.id, offered, url))
             return replace(completed or self._up_to_date(record, wishes), warnings=doubts)
         with closing(self.open_stage()) as stage, closing(RowChecks()) as reader:
-            offer, fetching = _offer_of(errand, offered, heard), ChainFetching(self.store, acceptor)
+            offer, fetching = _offer_of(errand, offered, heard), ChainFetching(self.home.store, acceptor)
             # What was pushed waits for its turn, and no reader with it.
             reads_soon = wishes.portion.has_rows and errand.uploaded is None
             on_rows = partial(_start_early, reader) if reads_soon else _do_nothing
@@ -193,9 +188,9 @@ class Taking:
         acceptor: Acceptor,
         statements: tuple[bytes, ...],
     ) -> AcceptanceReport | None:
-        if Disputes(self.store).find_obstacle(record.id) is not None:
+        if Disputes(self.home.store).find_obstacle(record.id) is not None:
             return None
-        completion = Completion(self.store, self.objects)
+        completion = Completion(self.home)
         held = await finish_in_thread(partial(completion.find, record, errand.wishes.portion, errand.url, statements))
         if not held:
             return None
@@ -208,7 +203,7 @@ class Taking:
         if errand.uploaded is not None:
             return await self._judge_arrivals(peer, candidate, errand.uploaded, errand, acceptor, reader)
         # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
-        with open_arrivals(self.store, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
+        with open_arrivals(self.home.store, self.home.objects, candidate.dataset_id, BY_PULLS) as arrivals:
             return await self._judge_arrivals(peer, candidate, arrivals, errand, acceptor, reader)
 
     async def _judge_arrivals(
@@ -250,20 +245,20 @@ class Taking:
         if report.new_blocks or report.completed_blocks:
             how = "" if portion is Portion.EVERYTHING else f" ({portion})"
             detail = f"block {record.head.sequence_number}{how}"
-            self.trail.note(errand.command, record.name, detail, actor=errand.actor, at=now)
-        unchecked = find_unchecked(self.store, record)
+            self.home.audit.note(errand.command, record.name, detail, actor=errand.actor, at=now)
+        unchecked = find_unchecked(self.home.store, record)
         return report if unchecked is None else replace(report, unchecked=unchecked.what)
 
     def _note_lies(self, lies: tuple[str, ...], errand: Errand, now: Timestamp) -> None:
         """Keep in the audit log which of several nodes sent what is not so, also where the others made up for it."""
         for lie in lies:
-            self.trail.note("put-aside", errand.name, lie, actor=errand.actor, at=now)
+            self.home.audit.note("put-aside", errand.name, lie, actor=errand.actor, at=now)
 
     def _keep_what_came(self, candidate: Candidate, arrivals: Arrivals) -> None:
         """Keep files of held blocks although the peer lacked others (PART-13)."""
         came = [needed.hash for needed in candidate.needed_objects() if arrivals.has(needed.hash)]
         arrivals.keep(came)
-        self.store.mark_brought(candidate.dataset_id, came)
+        self.home.store.mark_brought(candidate.dataset_id, came)
         arrivals.drop()
 
     def _remember_peer(self, description: PeerDescription, now: Timestamp) -> tuple[str, ...]:
@@ -274,22 +269,22 @@ class Taking:
         if description.speaks is PeerSpeaks.FOLDER:
             return ()
         try:
-            self.store.put_peer(Peer(url=description.url, node_key=description.node_id, first_seen=now))
+            self.home.store.put_peer(Peer(url=description.url, node_key=description.node_id, first_seen=now))
         except PeerKeyChangedError as error:
             return (str(error),)
         return ()
 
     def _find_held(self, name: str | None, offered: PeerHead) -> DatasetRecord | None:
         if offered.dataset_id is not None:
-            held = self.store.find_dataset(offered.dataset_id)
+            held = self.home.store.find_dataset(offered.dataset_id)
             if held is not None:
                 return held
         if name is None:
             return None
-        return next((record for record in self.store.list_datasets() if record.name.lower() == name.lower()), None)
+        return next((record for record in self.home.store.list_datasets() if record.name.lower() == name.lower()), None)
 
     def _up_to_date(self, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
-        nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(self.store, record))
+        nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(self.home.store, record))
         return AcceptanceReport(record=record, decision=nothing, portion=wishes.portion)
 
 

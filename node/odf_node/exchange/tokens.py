@@ -8,9 +8,8 @@ from typing import Final
 
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports.clock import Clock
+from odf_node.home import Home
 from odf_node.records.access import INSPECT_SCOPE, PUSH_SCOPE, READ_SCOPE, REPLACE_SCOPE, AccessToken
-from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.timestamp import Timestamp
 
@@ -23,8 +22,7 @@ PREFIX: Final = "odfn_"
 class Tokens:
     """The use case behind ``odf-node token``."""
 
-    store: MetadataStore
-    clock: Clock
+    home: Home
 
     def create(
         self,
@@ -54,7 +52,7 @@ class Tokens:
         Raises:
             UsageError: It would never be valid, or the node has a token already.
         """
-        now = self.clock.now()
+        now = self.home.clock.now()
         if expires_at is not None and expires_at <= now:
             raise UsageError(f"a token that ends at {expires_at} would never be valid: it is {now}")
         scopes = tuple(f"{PUSH_SCOPE}:{self._identity(dataset)}" for dataset in datasets)
@@ -67,7 +65,7 @@ class Tokens:
         # The form of EX-51, which no secret can have.
         kept = secret.encode() if node is None else b"\0node\0" + node.to_bytes()
         secret_hash = sha3_256(kept).digest()
-        known = None if node is None else self.store.find_token(secret_hash)
+        known = None if node is None else self.home.store.find_token(secret_hash)
         if known is not None and known.revoked_at is None:
             raise UsageError(f"{node} has the token {known.id} already; 'odf-node token revoke {known.id}' ends it")
         token = AccessToken(
@@ -78,12 +76,12 @@ class Tokens:
             created_at=now,
             expires_at=expires_at,
         )
-        self.store.put_token(token)
+        self.home.store.put_token(token)
         return token, secret
 
     def list_tokens(self) -> tuple[AccessToken, ...]:
         """List all tokens, oldest first."""
-        return self.store.list_tokens()
+        return self.home.store.list_tokens()
 
     def revoke(self, token_id: str) -> None:
         """End a token.
@@ -91,8 +89,8 @@ class Tokens:
         Raises:
             UnknownDatasetError: There is no such token.
         """
-        if not self.store.revoke_token(token_id, self.clock.now()):
+        if not self.home.store.revoke_token(token_id, self.home.clock.now()):
             raise UnknownDatasetError(f"there is no token {token_id}; 'odf-node token list' shows them")
 
     def _identity(self, dataset: str) -> DatasetId:
-        return DatasetId.parse(dataset) if dataset.startswith("did:") else get_dataset(self.store, dataset).id
+        return DatasetId.parse(dataset) if dataset.startswith("did:") else get_dataset(self.home.store, dataset).id

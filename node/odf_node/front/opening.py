@@ -63,8 +63,7 @@ class OpenNode:
             return self._list_offered(self._url, patterns)
         store = self.inner.store
         records = select_datasets(store, patterns) if patterns else store.list_datasets()
-        inner = self.inner
-        listing = Listing(inner.store, inner.objects)
+        listing = Listing(self.inner.home)
         return [_describe(each) for each in listing.summarize(records)]
 
     def table(self, name: str, *, as_of: Moment | None = None) -> Table:

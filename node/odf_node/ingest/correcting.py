@@ -29,13 +29,11 @@ from odf_node.datasets.redefinition import require_changeable
 from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.errors import UsageError
+from odf_node.home import Home
 from odf_node.ingest.corrected_rows_check import check_corrected
 from odf_node.ingest.ingest_rules import find_rules
 from odf_node.ingest.standing_rows import VALUE, StandingRows, content_of, read_values, whole
-from odf_node.ports.keys import KeyStore
-from odf_node.ports.objects import ObjectStore
 from odf_node.records.datasets import DatasetRecord
-from odf_node.store import MetadataStore
 from odf_protocol.block_notes import LookedUp, note_correction, note_lookups
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.enums import DatasetKind
@@ -78,12 +76,9 @@ class Correction:
 class Correcting:
     """The use case behind ``odf-node correct``."""
 
-    store: MetadataStore
-    objects: ObjectStore
-    keys: KeyStore
+    home: Home
     queries: QueryRunner
     references: References
-    scratch: Path
 
     def plan_retraction(self, record: DatasetRecord, condition: str, reason: str) -> Correction:
         """Find the rows in force for which a condition holds, to retract them.
@@ -126,8 +121,8 @@ class Correcting:
             InvalidCorrectionError: As ``plan_setting``.
         """
         view, note, writer = self._begin(record, reason)
-        self.scratch.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
+        self.home.folder.staging.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=self.home.folder.staging, prefix="source-") as folder:
             found = read_values(self.queries.engines, view, path, Path(folder), now)
         offset = view.vocabulary.offset
         found = found.sort_by(offset)
@@ -145,17 +140,17 @@ class Correcting:
         view, writer = correction.view, correction.writer
         rows = _changes_of(correction, system_time)
         interval = OffsetInterval(start=view.next_offset, end=view.next_offset + rows.num_rows - 1)
-        self.scratch.mkdir(parents=True, exist_ok=True)
+        self.home.folder.staging.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
-            stack.enter_context(self.objects.writing())
-            folder = stack.enter_context(TemporaryDirectory(dir=self.scratch, prefix="source-"))
+            stack.enter_context(self.home.objects.writing())
+            folder = stack.enter_context(TemporaryDirectory(dir=self.home.folder.staging, prefix="source-"))
             path = Path(folder, "correction.parquet")
             with open_slice_file(path, rows.schema) as file:
                 file.write_table(rows)
-            outputs = StagedOutputs(self.objects, stack)
+            outputs = StagedOutputs(self.home.objects, stack)
             new_data = outputs.stage_slice(path, interval, None)
             assert new_data is not None
-            Changelogs(self.store, self.objects, self.queries.engines.rows).require_sound(
+            Changelogs(self.home.store, self.home.objects, self.queries.engines.rows).require_sound(
                 view, new_data, outputs.staged[new_data.physical_hash].path
             )
             event = AddData(
@@ -169,7 +164,7 @@ class Correcting:
             )
             writer.add(event, system_time=system_time)
             return writer.commit(
-                signed_at=system_time, objects=self.objects, staged=outputs.staged, named=(new_data.physical_hash,)
+                signed_at=system_time, objects=self.home.objects, staged=outputs.staged, named=(new_data.physical_hash,)
             )
 
     def _begin(self, record: DatasetRecord, reason: str) -> tuple[DatasetView, ExtraAttributes, ChainWriter]:
@@ -178,8 +173,8 @@ class Correcting:
             raise UsageError(f"'{record.name}' is a derivative: correct its inputs, and pull it again")
         note = note_correction(reason)
         # Before the rows are read: who writes in between makes the commit fail.
-        writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
-        view = load_view(self.store, record.id)
+        writer = ChainWriter.continue_chain(self.home.store, self.home.keys, record.id)
+        view = load_view(self.home.store, record.id)
         if view.schema is None or view.last_offset is None:
             raise UsageError(f"'{record.name}' has no rows yet")
         return view, note, writer
@@ -196,8 +191,8 @@ class Correcting:
         validators = tuple(each.find_call(find_rows) for each in find_rules(correction.view.attachments).validators)
         if correction.after is None or not correction.row_count or not validators:
             return correction
-        self.scratch.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
+        self.home.folder.staging.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=self.home.folder.staging, prefix="source-") as folder:
             warnings = check_corrected(
                 self.queries.engines,
                 correction.record.name,

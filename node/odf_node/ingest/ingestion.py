@@ -13,6 +13,7 @@ from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.home import Home
 from odf_node.home_folder import name_session
 from odf_node.ingest.batch import Batch, Root
 from odf_node.ingest.changed_sources import check_changed_sources, evolve
@@ -24,15 +25,12 @@ from odf_node.ingest.push_sources import choose_push_source
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.source_variables import digest_of_place, fill_in, list_variables
 from odf_node.ingest.taking import BatchTaker
-from odf_node.ports.keys import KeyStore
-from odf_node.ports.objects import ObjectStore
 from odf_node.ports.observing import Run
 from odf_node.ports.progress import UNHEARD, Say
 from odf_node.ports.sources import Fetched, Prepared, SourceNotFoundError, SourceReader, UpToDate
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import DatasetNotFoundError, HeadMovedError
 from odf_node.records.ingests import KeyInUseError
-from odf_node.store import MetadataStore
 from odf_node.threads import finish_in_thread
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import OdfError
@@ -56,13 +54,10 @@ MAX_BATCHES: Final = 10_000
 class Ingestor:
     """The use case behind ``odf-node pull`` of a root dataset and ``odf-node ingest``."""
 
-    store: MetadataStore
-    objects: ObjectStore
-    keys: KeyStore
+    home: Home
     engines: EngineHost
     sources: SourceReader
     environment: Mapping[str, str]
-    scratch: Path
     is_rehearsal: bool = False
 
     @property
@@ -73,8 +68,8 @@ class Ingestor:
     @property
     def taker(self) -> BatchTaker:
         """What takes in each batch."""
-        parts = self.objects, self.keys, self.engines, self.sources
-        return BatchTaker(self.store, *parts, self.environment, self._references, is_rehearsal=self.is_rehearsal)
+        parts = self.home, self.engines, self.sources, self.environment, self._references
+        return BatchTaker(*parts, is_rehearsal=self.is_rehearsal)
 
     def check_manifest(self, snapshot: "DatasetSnapshot", added: Sequence["DatasetSnapshot"] = ()) -> None:
         """Refuse a manifest that could never be pulled or pushed to (ING-18).
@@ -87,7 +82,7 @@ class Ingestor:
             SnapshotError: It could not.
         """
         beside = tuple(each for each in added if each.name.lower() != snapshot.name.lower())
-        looked_into = LookedInto(self.store, (snapshot, *beside))
+        looked_into = LookedInto(self.home.store, (snapshot, *beside))
 
         def find_columns(name: str) -> ReferencedRows | None:
             circle = looked_into.find_circle(name, snapshot.name)
@@ -111,7 +106,7 @@ class Ingestor:
         def find_columns(name: str) -> ReferencedRows | None:
             return self._references.find_columns(name, of=record.name)
 
-        view = load_view(self.store, record.id)
+        view = load_view(self.home.store, record.id)
         check_changed_sources(record.name, view, events, find_columns)
 
     def evolve(self, record: DatasetRecord, events: Sequence["Event"]) -> tuple["Event", ...]:
@@ -120,15 +115,15 @@ class Ingestor:
         def find_columns(name: str) -> ReferencedRows | None:
             return self._references.find_columns(name, of=record.name)
 
-        return evolve(load_view(self.store, record.id), events, find_columns)
+        return evolve(load_view(self.home.store, record.id), events, find_columns)
 
     @property
     def _followed(self) -> FollowedRows:
-        return FollowedRows(self.store, self.objects, self.engines.rows)
+        return FollowedRows(self.home.store, self.home.objects, self.engines.rows)
 
     @property
     def _references(self) -> References:
-        return References(self.store, self.objects, self.engines.rows)
+        return References(self.home.store, self.home.objects, self.engines.rows)
 
     async def poll(
         self,
@@ -186,7 +181,7 @@ class Ingestor:
     async def _poll_next(
         self, record: DatasetRecord, run: Run, *, system_time: Timestamp, say: Say, waiting: tuple[str, ...]
     ) -> IngestReport:
-        view, clock = load_view(self.store, record.id), StageClock()
+        view, clock = load_view(self.home.store, record.id), StageClock()
         source = view.polling_source
         if source is None:
             hint = "push data with 'odf-node ingest'" if view.push_sources else "it declares no source at all"
@@ -194,11 +189,11 @@ class Ingestor:
         self.engines.require_ingest(source)
         step = fill_in(source.fetch, self.environment)
         place = digest_of_place(step)
-        self.scratch.mkdir(parents=True, exist_ok=True)
+        self.home.folder.staging.mkdir(parents=True, exist_ok=True)
         with (
             self.taker.noting_failure(record, clock, run),
-            self.objects.writing(),
-            TemporaryDirectory(dir=self.scratch, prefix="source-") as folder,
+            self.home.objects.writing(),
+            TemporaryDirectory(dir=self.home.folder.staging, prefix="source-") as folder,
         ):
             try:
                 state, session = self._state_of(view, place), name_session(record.id)
@@ -273,7 +268,7 @@ class Ingestor:
         state = view.source_state
         if state is None or not state.is_date or place is None:
             return state
-        noted = self.store.find_fetched_place(view.dataset_id, state.value)
+        noted = self.home.store.find_fetched_place(view.dataset_id, state.value)
         return state if noted in {None, place} else None
 
     def push(
@@ -309,10 +304,10 @@ class Ingestor:
             KeyReusedError: Something else was asked under the key.
             HeadMovedError, KeyInUseError: Others wrote to the dataset all the time; nothing was taken.
         """
-        source = choose_push_source(record, load_view(self.store, record.id), source_name)
+        source = choose_push_source(record, load_view(self.home.store, record.id), source_name)
         self.engines.require_ingest(source)
-        self.scratch.mkdir(parents=True, exist_ok=True)
-        with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
+        self.home.folder.staging.mkdir(parents=True, exist_ok=True)
+        with self.home.objects.writing(), TemporaryDirectory(dir=self.home.folder.staging, prefix="source-") as folder:
             path = self.sources.take(file, name=shown_as, folder=Path(folder))
             batch = Batch(path, shown_as, event_time or system_time, system_time)
             if key is not None:
@@ -327,10 +322,10 @@ class Ingestor:
         """Take a batch in where the chain ends; again where another writer was faster (FEED-2)."""
         for attempts_left in reversed(range(ATTEMPTS)):
             if batch.key is not None:
-                repeated = find_repeated(self.store, record, batch.key)
+                repeated = find_repeated(self.home.store, record, batch.key)
                 if repeated is not None:
                     return repeated
-            view = load_view(self.store, record.id)
+            view = load_view(self.home.store, record.id)
             root = Root(record, view, choose_push_source(record, view, source_name))
             try:
                 # Whoever was faster may have a later time than the batch came with (CHAIN-8).
@@ -338,7 +333,7 @@ class Ingestor:
             except (HeadMovedError, KeyInUseError):
                 if not attempts_left:
                     raise
-            current = self.store.find_dataset(record.id)
+            current = self.home.store.find_dataset(record.id)
             if current is None:
                 raise DatasetNotFoundError(record.id)
             record = current
@@ -349,7 +344,7 @@ class Ingestor:
 
         Called after the lease has ended; where somebody else writes, the next ingest or clean-up removes it.
         """
-        self.objects.delete_unnamed(self.store.is_referenced_object)
+        self.home.objects.delete_unnamed(self.home.store.is_referenced_object)
 
     def set_watermark(self, record: DatasetRecord, watermark: Timestamp, *, system_time: Timestamp) -> IngestReport:
         """State that no older event is expected, without adding rows.
@@ -357,14 +352,14 @@ class Ingestor:
         Raises:
             UsageError: The dataset is a derivative, or its watermark is later already.
         """
-        view = load_view(self.store, record.id)
+        view = load_view(self.home.store, record.id)
         if view.kind is not DatasetKind.ROOT:
             raise UsageError(f"'{record.name}' is a derivative: its watermark follows from its inputs")
         if view.watermark == watermark:
             return IngestReport(record, up_to_date=True)
         if view.watermark is not None and watermark < view.watermark:
             raise UsageError(f"the watermark of '{record.name}' is {view.watermark} already and cannot go back")
-        writer = ChainWriter.continue_chain(self.store, self.keys, record.id, after=view.head)
+        writer = ChainWriter.continue_chain(self.home.store, self.home.keys, record.id, after=view.head)
         event = AddData(
             prev_checkpoint=view.prev_checkpoint,
             prev_offset=view.last_offset,
@@ -375,7 +370,7 @@ class Ingestor:
         # No row changed, so the projected state after the new block is the one before it.
         updated = writer.commit(
             signed_at=system_time,
-            objects=self.objects,
+            objects=self.home.objects,
             staged={},
             merge_state=self.taker.find_merge_state(view),
         )

@@ -18,14 +18,13 @@ from tempfile import TemporaryDirectory
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
+from odf_node.home import Home
 from odf_node.ingest.batch import Batch, Root
 from odf_node.ingest.ingest_rules import find_rules
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.taking import BatchTaker
-from odf_node.ports.objects import ObjectStore
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.quarantine import Fate, QuarantineFile, RowId, SettledError, Settlement
-from odf_node.store import MetadataStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     AddData,
@@ -47,11 +46,9 @@ _SHOWN_AS = "quarantine"
 class Resending:
     """The use case behind ``odf-node quarantine resend`` and ``drop``."""
 
-    store: MetadataStore
+    home: Home
     reader: QuarantineReader
-    objects: ObjectStore
     taker: BatchTaker
-    scratch: Path
 
     def list_sendable(
         self, record: DatasetRecord, *, entries: Collection[int], rows: Collection[RowId]
@@ -82,7 +79,7 @@ class Resending:
             InvalidSourceError: As ``BatchTaker.take``.
         """
         for (push_source, _), same in groupby(sorted(rows, key=_source_of), key=_source_of):
-            view = load_view(self.store, record.id)
+            view = load_view(self.home.store, record.id)
             source = _find_source(record, view, push_source or None)
             sent = list(same)
             with self._batch_folder() as folder:
@@ -131,12 +128,12 @@ class Resending:
         waiting = entry.batch
         if waiting is None or waiting.file is None:
             raise SettledError(entry.id)
-        view = load_view(self.store, record.id)
+        view = load_view(self.home.store, record.id)
         source = _find_source(record, view, entry.push_source)
         with self._batch_folder() as folder:
             # What reads it may write beside it.
             path = folder / "batch"
-            shutil.copyfile(file or self.objects.get_path(waiting.file), path)
+            shutil.copyfile(file or self.home.objects.get_path(waiting.file), path)
             # A source that went on meanwhile does not go back.
             new_state = waiting.new_state if view.source_state == waiting.known_state else view.source_state
             batch = Batch(
@@ -156,7 +153,7 @@ class Resending:
         Raises:
             SettledError: One does not wait; none was dropped.
         """
-        self.store.settle(record.id, Settlement(fate=Fate.DROPPED, rows=tuple(rows)))
+        self.home.store.settle(record.id, Settlement(fate=Fate.DROPPED, rows=tuple(rows)))
 
     def drop_batch(self, record: DatasetRecord, entry: QuarantineFile, *, system_time: Timestamp) -> DatasetRecord:
         """Give a waiting batch up; a polled source goes on behind it, where it was the next one.
@@ -168,11 +165,11 @@ class Resending:
         if waiting is None or waiting.fate is not None:
             raise SettledError(entry.id)
         settlement = Settlement(fate=Fate.DROPPED, batches=(entry.id,))
-        view = load_view(self.store, record.id)
+        view = load_view(self.home.store, record.id)
         with self._batch_folder():
             superfluous = self.taker.waiting.list_files(record, settlement)
             if waiting.new_state in (None, view.source_state) or view.source_state != waiting.known_state:
-                self.store.settle(record.id, settlement)
+                self.home.store.settle(record.id, settlement)
             else:
                 event = AddData(
                     prev_checkpoint=view.prev_checkpoint,
@@ -181,16 +178,16 @@ class Resending:
                     new_source_state=waiting.new_state,
                 )
                 record = self.taker.commit_event(record, view, event, settlement, system_time=system_time)
-            self.objects.delete_later(superfluous)
+            self.home.objects.delete_later(superfluous)
         return record
 
     @contextmanager
     def _batch_folder(self) -> Iterator[Path]:
         """Give a folder for a batch, under a writing lease; what nothing names any more goes after it."""
-        self.scratch.mkdir(parents=True, exist_ok=True)
-        with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
+        self.home.folder.staging.mkdir(parents=True, exist_ok=True)
+        with self.home.objects.writing(), TemporaryDirectory(dir=self.home.folder.staging, prefix="source-") as folder:
             yield Path(folder)
-        self.objects.delete_unnamed(self.store.is_referenced_object)
+        self.home.objects.delete_unnamed(self.home.store.is_referenced_object)
 
 
 def _is_sendable(row: KeptRow) -> bool:

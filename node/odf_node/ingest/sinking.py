@@ -16,11 +16,11 @@ from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
+from odf_node.home import Home
 from odf_node.home_folder import name_sinks
 from odf_node.ingest.declared_plug_ins import DeclaredSink
 from odf_node.ingest.ingest_rules import find_rules
 from odf_node.ports.notices import MOST_ATTEMPTS, SignedPosting, wait_after_s
-from odf_node.ports.objects import StoredObjects
 from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.quarantine import QuarantineFile
@@ -55,19 +55,13 @@ class BadRowSinks:
     """Gives entries to sinks; used by one thread.
 
     Attributes:
-        store: What the home keeps.
-        objects: and their rows.
+        home: What it works on.
         posts: Sends what is signed, see ``SinkContext``.
-        folder: Of what sinks write, a folder a dataset.
-        cache: Of the home.
         environment: Of the node.
     """
 
-    store: MetadataStore
-    objects: StoredObjects
+    home: Home
     posts: SignedPosting
-    folder: Path
-    cache: Path
     environment: Mapping[str, str]
     _patience: dict[_Key, _Patience] = field(default_factory=dict)
 
@@ -79,11 +73,11 @@ class BadRowSinks:
             now_s: Of a clock that only goes forward: sinks that did not take something are left alone for a while, and
                 where one failed too often all that waits there is dropped; None: each is asked once.
         """
-        declared = find_rules(load_view(self.store, record.id).attachments).sinks
-        entries = [*self.store.iter_quarantine(record.id)] if declared else []
+        declared = find_rules(load_view(self.home.store, record.id).attachments).sinks
+        entries = [*self.home.store.iter_quarantine(record.id)] if declared else []
         if not entries:
             return
-        with held_notes(self.cache) as notes:
+        with held_notes(self.home.folder.cache) as notes:
             for each in declared:
                 key = _key_of(record, each)
                 patience = self._patience.setdefault(key, _Patience())
@@ -121,12 +115,14 @@ class BadRowSinks:
     def _make(self, declared: DeclaredSink, record: DatasetRecord) -> Sink:
         kind = load_plug_in(Sink, declared.name, *declared.get_place())
         environment = {name: value for name, value in self.environment.items() if not name.startswith(_OWN)}
-        context = SinkContext(folder=self.folder / name_sinks(record.id), environment=environment, send=self.posts.send)
+        context = SinkContext(
+            folder=self.home.folder.sinks / name_sinks(record.id), environment=environment, send=self.posts.send
+        )
         made: Sink = kind(read_parameters(kind, declared.parameters), context)
         return made
 
     def _bad_rows(self, record: DatasetRecord, entry: QuarantineFile) -> BadRows:
-        reader = QuarantineReader(self.store, self.objects)
+        reader = QuarantineReader(self.home.store, self.home.objects)
         return BadRows(
             node=self.posts.node_id,
             dataset=record.name,

@@ -19,21 +19,19 @@ from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.engines.sessions import EngineHost
+from odf_node.home import Home
 from odf_node.ingest.batch import Batch, BatchRefusedError, Root, entry_of, note_stages, noting_failure
 from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.ingest_rules import IngestRules, find_rules
 from odf_node.ingest.keyed import answer_of
 from odf_node.ingest.report import IngestReport, rehearse, sample_stages
 from odf_node.ingest.waiting import WaitingBatches
-from odf_node.ports.keys import KeyStore
-from odf_node.ports.objects import ObjectStore
 from odf_node.ports.observing import Run, RunKind, columns_of_schema, version_of
 from odf_node.ports.sources import SourceReader
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.ingests import KeptAnswer
 from odf_node.records.quarantine import QuarantineFile, Settlement
 from odf_node.row_counts import RowCounts
-from odf_node.store import MetadataStore
 from odf_protocol.block_notes import LookedUp, note_lookups
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
@@ -60,9 +58,7 @@ class BatchTaker:
     (ING-25).
     """
 
-    store: MetadataStore
-    objects: ObjectStore
-    keys: KeyStore
+    home: Home
     engines: EngineHost
     sources: SourceReader
     environment: Mapping[str, str]
@@ -72,7 +68,7 @@ class BatchTaker:
     @property
     def waiting(self) -> WaitingBatches:
         """What keeps batches that break a limit."""
-        return WaitingBatches(self.store, self.objects, self.engines.workspace)
+        return WaitingBatches(self.home, self.engines.workspace)
 
     def take(self, root: Root, batch: Batch) -> IngestReport:
         """Take in a batch, and let the observer hear of it, for the errors see ``take_part``."""
@@ -85,7 +81,7 @@ class BatchTaker:
 
     def noting_failure(self, record: DatasetRecord, clock: StageClock, run: Run) -> AbstractContextManager[None]:
         """Keep figures of an ingest that fails while the block runs."""
-        return noting_failure(self.store, record, clock, run, is_rehearsal=self.is_rehearsal)
+        return noting_failure(self.home.store, record, clock, run, is_rehearsal=self.is_rehearsal)
 
     def take_part(self, root: Root, batch: Batch, run: Run) -> IngestReport:
         """Take in a batch.
@@ -112,7 +108,7 @@ class BatchTaker:
         counts = RowCounts.of_response(response, source.merge, has_query=source.preprocess is not None)
         counts = replace(counts, unread=batch.unread)
         samples = sample_stages(response) if self.is_rehearsal else ()
-        last = self.store.find_batch_size(record.id, root.push_source) if rules.limits.compares else None
+        last = self.home.store.find_batch_size(record.id, root.push_source) if rules.limits.compares else None
         is_snapshot = isinstance(request.merge, MergeStrategySnapshot) and request.state_path is not None
         current = count_state_rows(request.state_path) if is_snapshot and request.state_path else 0
         why = (
@@ -143,10 +139,10 @@ class BatchTaker:
         run.stages, run.rows = report.stages, report.new_rows
         run.written = None if report.up_to_date else version_of(report.record, columns_of_schema(response.schema))
         number = None if report.up_to_date else report.record.head.sequence_number
-        note_stages(self.store, record, number, report.stages, report.counts)
+        note_stages(self.home.store, record, number, report.stages, report.counts)
         if not batch.resent_from:
             # Behind the commit: a kill between them leaves the comparison with the batch before, and nothing else.
-            self.store.put_batch_size(record.id, root.push_source, response.statistics.rows_in)
+            self.home.store.put_batch_size(record.id, root.push_source, response.statistics.rows_in)
         return report
 
     def _request(self, root: Root, batch: Batch, rules: IngestRules, looked_up: list[LookedUp]) -> IngestRequest:
@@ -205,17 +201,17 @@ class BatchTaker:
         Raises:
             SettledError: What it settles does not wait any more.
         """
-        writer = ChainWriter.continue_chain(self.store, self.keys, record.id, after=view.head)
+        writer = ChainWriter.continue_chain(self.home.store, self.home.keys, record.id, after=view.head)
         writer.add(event, system_time=system_time)
         state = self.find_merge_state(view)
         return writer.commit(
-            signed_at=system_time, objects=self.objects, staged={}, merge_state=state, settlement=settlement
+            signed_at=system_time, objects=self.home.objects, staged={}, merge_state=state, settlement=settlement
         )
 
     def find_merge_state(self, view: DatasetView) -> Multihash | None:
         """Find the projected state after the head, None where it has to be computed again."""
-        known = self.store.find_merge_state(view.dataset_id, view.head)
-        return known if known is not None and self.objects.has(known) else None
+        known = self.home.store.find_merge_state(view.dataset_id, view.head)
+        return known if known is not None and self.home.objects.has(known) else None
 
     def _merge_state(self, view: DatasetView, source: SetPollingSource | AddPushSource) -> Path | None:
         """Find the projected state after the head; compute it from history where it is missing."""
@@ -224,7 +220,7 @@ class BatchTaker:
         known = self.find_merge_state(view)
         # Another push source of the dataset may have left it, with another key or strategy.
         engine = self.engines.get_ingest_engine()
-        rows = EngineRows(self.store, self.objects, self.engines.rows)
+        rows = EngineRows(self.home.store, self.home.objects, self.engines.rows)
         assert view.schema is not None
         of_change = (view.vocabulary.offset, view.vocabulary.op, view.vocabulary.system_time)
         fields = rows_schema_of(view.schema)
@@ -233,7 +229,7 @@ class BatchTaker:
             path = rows.get_merge_state(known)
             if engine.fits_state(path, source.merge, view.next_offset, columns):
                 return path
-        slices = rows.get_paths(view.dataset_id, tuple(iter_slices(self.store, view.dataset_id)), view.schema)
+        slices = rows.get_paths(view.dataset_id, tuple(iter_slices(self.home.store, view.dataset_id)), view.schema)
         target = self.engines.workspace / "rebuilt-state.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         engine.rebuild_state(slices, source.merge, view.vocabulary, target)
@@ -244,13 +240,13 @@ class BatchTaker:
     ) -> IngestReport:
         record = root.record
         settled = self.waiting.list_files(record, batch.settlement)
-        writer = ChainWriter.continue_chain(self.store, self.keys, record.id, after=root.view.head)
+        writer = ChainWriter.continue_chain(self.home.store, self.home.keys, record.id, after=root.view.head)
         with ExitStack() as stack:
-            outputs = StagedOutputs(self.objects, stack)
+            outputs = StagedOutputs(self.home.objects, stack)
             new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
             # Where nothing stands, a merge has nothing to take back; a stream's operations are its source's (ROWS-13).
             if new_data and root.view.schema and not isinstance(root.source.merge, MergeStrategyChangelogStream):
-                changelogs = Changelogs(self.store, self.objects, self.engines.rows)
+                changelogs = Changelogs(self.home.store, self.home.objects, self.engines.rows)
                 counted = response.statistics.rows_by_operation
                 taken = None if counted is None else sum(counted[op] for op in TAKING)
                 changelogs.require_sound(root.view, new_data, outputs.staged[new_data.physical_hash].path, taken=taken)
@@ -276,10 +272,10 @@ class BatchTaker:
             if not writer.has_blocks:
                 self._keep_without_block(record, batch, quarantine, outputs, answer)
             else:
-                superseded = self.store.find_newest_merge_state(record.id)
+                superseded = self.home.store.find_newest_merge_state(record.id)
                 updated = writer.commit(
                     signed_at=batch.system_time,
-                    objects=self.objects,
+                    objects=self.home.objects,
                     staged=outputs.staged,
                     named=(new_data.physical_hash,) if new_data else (),
                     quarantine=quarantine,
@@ -290,11 +286,11 @@ class BatchTaker:
                 )
                 report = replace(report, record=updated)
                 if new_data is not None:
-                    rows_of_engines = EngineRows(self.store, self.objects, self.engines.rows)
+                    rows_of_engines = EngineRows(self.home.store, self.home.objects, self.engines.rows)
                     rows_of_engines.adopt(new_data.physical_hash, self.engines.roles.ingest)
                 if merge_state is not None and superseded not in {None, merge_state}:
-                    self.objects.delete_later([superseded])
-            self.objects.delete_later(settled)
+                    self.home.objects.delete_later([superseded])
+            self.home.objects.delete_later(settled)
         return report
 
     def _keep_without_block(
@@ -306,13 +302,13 @@ class BatchTaker:
         answer: KeptAnswer | None,
     ) -> None:
         if quarantine is not None:
-            self.objects.put(outputs.staged[quarantine.object_hash], quarantine.object_hash)
+            self.home.objects.put(outputs.staged[quarantine.object_hash], quarantine.object_hash)
         if answer is not None:
-            self.store.put_answer(record.id, answer, quarantine, batch.settlement)
+            self.home.store.put_answer(record.id, answer, quarantine, batch.settlement)
         elif batch.settlement is not None:
-            self.store.settle(record.id, batch.settlement, quarantine)
+            self.home.store.settle(record.id, batch.settlement, quarantine)
         elif quarantine is not None:
-            self.store.put_quarantine(quarantine)
+            self.home.store.put_quarantine(quarantine)
 
 
 def _add_blocks(

@@ -10,12 +10,12 @@ Source: clauses KEY-4 to KEY-17 in ``spec/extensions/keys.md``.
 from dataclasses import dataclass, replace
 
 from odf_node.errors import UsageError
+from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import require_newest, require_newest_signed_here
 from odf_node.keys.logs import KeyLogs, KnownKeys
-from odf_node.ports.keys import KeyStore, PrivateKey
+from odf_node.ports.keys import PrivateKey
 from odf_node.records.datasets import DatasetRecord, Origin
-from odf_node.store import MetadataStore
 from odf_protocol.did import DidKey
 from odf_protocol.errors import OdfError
 from odf_protocol.head import Head
@@ -31,8 +31,7 @@ from odf_protocol.timestamp import Timestamp
 class KeyChanging:
     """The use case behind ``odf-node key``, for datasets whose keys are here."""
 
-    store: MetadataStore
-    keys: KeyStore
+    home: Home
 
     def rotate(self, record: DatasetRecord, *, now: Timestamp) -> KeyEvent:
         """Make a new key speak for the dataset from its next block on.
@@ -43,13 +42,13 @@ class KeyChanging:
             HeadMovedError, KeyLogMovedError: Somebody wrote first; nothing was changed.
         """
         record, old, known = self._open(record)
-        Disputes(self.store).require_undisputed(record.id, record.name)
-        require_newest(self.store, self.keys, record.id, record.head)
-        new = self.keys.generate()
+        Disputes(self.home.store).require_undisputed(record.id, record.name)
+        require_newest(self.home.store, self.home.keys, record.id, record.head)
+        new = self.home.keys.generate()
         raw = sign_rotation(
             old.seed,
             known.history,
-            new_key=self.keys.put_signing_key(new),
+            new_key=self.home.keys.put_signing_key(new),
             first_sequence_number=record.head.sequence_number + 1,
             time=now,
         )
@@ -112,17 +111,17 @@ class KeyChanging:
             HeadMovedError, KeyLogMovedError: Somebody wrote first; nothing was changed.
         """
         record = self._read_again(record)
-        known = KeyLogs(self.store).read(record.id)
+        known = KeyLogs(self.home.store).read(record.id)
         done = self._find_done(known.history, record, recovery_key, stolen_from, next_recovery_key)
         if done is not None:
             return self._said_already(done)
         history = self._require_recoverable(record, known.history, recovery_key, stolen_from)
-        new = self.keys.generate()
+        new = self.home.keys.generate()
         try:
             raw = sign_recovery(
                 recovery_key.seed,
                 history,
-                new_key=self.keys.put_signing_key(new),
+                new_key=self.home.keys.put_signing_key(new),
                 first_sequence_number=record.head.sequence_number + 1,
                 stolen_from=stolen_from,
                 keeps=record.head.hash,
@@ -140,14 +139,14 @@ class KeyChanging:
             UsageError, RestoredBackupError: As ``recover``.
         """
         record = self._read_again(record)
-        history = KeyLogs(self.store).get_history(record.id)
+        history = KeyLogs(self.home.store).get_history(record.id)
         self._require_recoverable(record, history, recovery_key, stolen_from)
 
     def _require_preparable(
         self, record: DatasetRecord, current: PrivateKey, history: KeyHistory, signed_with: PrivateKey | None
     ) -> PrivateKey:
-        Disputes(self.store).require_undisputed(record.id, record.name)
-        require_newest(self.store, self.keys, record.id, record.head)
+        Disputes(self.home.store).require_undisputed(record.id, record.name)
+        require_newest(self.home.store, self.home.keys, record.id, record.head)
         return current if history.recovery_key is None else _require_recovery_key(record, history, signed_with)
 
     def _require_recoverable(
@@ -157,16 +156,16 @@ class KeyChanging:
         _require_recovery_key(record, history, recovery_key)
         if not 0 <= stolen_from <= record.head.sequence_number + 1:
             raise UsageError(f"'{record.name}' has blocks 0 to {record.head.sequence_number}; name one of them")
-        require_newest_signed_here(self.store, self.keys, record.id, record.head)
+        require_newest_signed_here(self.home.store, self.home.keys, record.id, record.head)
         return history
 
     def _open(self, record: DatasetRecord) -> tuple[DatasetRecord, PrivateKey, KnownKeys]:
         record = self._read_again(record)
-        return (record, *KeyLogs(self.store).get_signing_key(record.id, self.keys))
+        return (record, *KeyLogs(self.home.store).get_signing_key(record.id, self.home.keys))
 
     def _read_again(self, record: DatasetRecord) -> DatasetRecord:
         """Return the record as it is now: a running node may have written since it was read."""
-        found = self.store.find_dataset(record.id)
+        found = self.home.store.find_dataset(record.id)
         if found is None or found.origin is not Origin.OWN:
             raise UsageError(f"'{record.name}' is not this node's own: only its owner changes its keys")
         return found
@@ -186,11 +185,11 @@ class KeyChanging:
         return history
 
     def _is_here(self, key: DidKey) -> bool:
-        return self.keys.find_signing_key(key) is not None
+        return self.home.keys.find_signing_key(key) is not None
 
     def _signed_here(self, event: KeyEvent) -> bool:
         number, key = event.first_sequence_number, event.new_key
-        block = None if number is None else self.store.find_block_by_number(event.dataset_id, number)
+        block = None if number is None else self.home.store.find_block_by_number(event.dataset_id, number)
         if block is None or block.signature is None or key is None:
             return False
         signature, number = block.signature, block.sequence_number
@@ -209,13 +208,13 @@ class KeyChanging:
         following: DidKey | None,
     ) -> KeyEvent | None:
         last = history.events[-1] if history.events else None
-        if last is None or last.new_key is None or self.keys.find_signing_key(last.new_key) is None:
+        if last is None or last.new_key is None or self.home.keys.find_signing_key(last.new_key) is None:
             return None
         asked = (DidKey(recovery_key.public_key()), stolen_from, record.head.hash, following)
         return last if (last.signer, last.stolen_from, last.keeps, last.recovery_key) == asked else None
 
     def _said_already(self, event: KeyEvent) -> KeyEvent:
-        self.keys.note_key_event(event.dataset_id, event.index, event.hash)
+        self.home.keys.note_key_event(event.dataset_id, event.index, event.hash)
         return event
 
     def _commit(
@@ -227,8 +226,8 @@ class KeyChanging:
         now: Timestamp,
         new: PrivateKey | None,
     ) -> KeyEvent:
-        change = KeyLogs(self.store).change_of(before.extend(raw), (raw,), known.kept, now)
-        self.store.add_key_events(
+        change = KeyLogs(self.home.store).change_of(before.extend(raw), (raw,), known.kept, now)
+        self.home.store.add_key_events(
             replace(
                 change,
                 expected_head=record.head.hash,
@@ -236,7 +235,7 @@ class KeyChanging:
             )
         )
         event = decode_key_event(raw)
-        self.keys.note_key_event(record.id, event.index, event.hash)
+        self.home.keys.note_key_event(record.id, event.index, event.hash)
         return event
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import require_newest
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.keys import KeyStore
-from odf_node.ports.objects import ObjectStore
 from odf_node.records.datasets import DatasetRecord, Origin, SignedHead
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
@@ -62,16 +62,14 @@ class HeadRenewal:
     Used by one thread at a time.
     """
 
-    store: MetadataStore
-    objects: ObjectStore
-    keys: KeyStore
+    home: Home
     _heads: dict[DatasetId, tuple[int, HeadDocument]] = field(default_factory=dict)
     _failed: dict[DatasetId, tuple[int, Timestamp]] = field(default_factory=dict)
 
     def renew_due(self, rule: Renewal, now: Timestamp) -> list[Renewed]:
         """Sign what is due by ``rule`` at ``now``; a head that must not be signed is tried again after a minute."""
-        documents = self.store.list_head_documents()
-        own = [one for one in self.store.list_datasets() if one.published and one.origin is Origin.OWN]
+        documents = self.home.store.list_head_documents()
+        own = [one for one in self.home.store.list_datasets() if one.published and one.origin is Origin.OWN]
         due = [record for record in own if self._is_due(record, documents.get(record.id), rule, now)]
         return self._renew(due, documents, rule, now) if due else []
 
@@ -83,11 +81,11 @@ class HeadRenewal:
             return False  # a clock that is set back makes nobody wait longer
         known = self._heads.get(record.id)
         if known is None or known[0] != document:
-            signed = self.store.find_signed_head(record.id)
+            signed = self.home.store.find_signed_head(record.id)
             if signed is None:
                 return False
             try:
-                head = verify_head(signed.raw, record.id, keys=KeyLogs(self.store).get_history(record.id))
+                head = verify_head(signed.raw, record.id, keys=KeyLogs(self.home.store).get_history(record.id))
             except OdfError:
                 return False  # signed by a key that another one has followed: who writes next signs anew
             known = self._heads[record.id] = (document, head)
@@ -97,11 +95,11 @@ class HeadRenewal:
         self, due: Iterable[DatasetRecord], documents: dict[DatasetId, int], rule: Renewal, now: Timestamp
     ) -> list[Renewed]:
         done = []
-        with self.objects.writing():
+        with self.home.objects.writing():
             for record in due:
                 problem = None
                 try:
-                    renew_head(self.store, self.keys, record, now=now, valid_s=rule.valid_s)
+                    renew_head(self.home.store, self.home.keys, record, now=now, valid_s=rule.valid_s)
                 except OdfError as error:
                     problem = str(error)
                     self._failed[record.id] = (documents[record.id], now)

@@ -7,14 +7,13 @@ from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import find_partial
 from odf_node.datasets.presence import Presence
 from odf_node.derive.grading import describe_reach
+from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.reports import KeyReports
 from odf_node.ports.engines import EngineShelf
-from odf_node.ports.objects import StoredObjects
 from odf_node.records.commits import Acceptance
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.evidence import Attestation
-from odf_node.store import MetadataStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +50,21 @@ class TrustGrounds:
 class GroundsReader:
     """The use case behind ``odf-node inspect trust``."""
 
-    store: MetadataStore
-    objects: StoredObjects
+    home: Home
     shelf: EngineShelf
 
     def read(self, record: DatasetRecord) -> TrustGrounds:
         """Collect what is known."""
-        unchecked = find_unchecked(self.store, record)
-        obstacle = Disputes(self.store).find_obstacle(record.id, name=record.name)
-        doubts = KeyReports(self.store).list_doubts(record)
+        unchecked = find_unchecked(self.home.store, record)
+        obstacle = Disputes(self.home.store).find_obstacle(record.id, name=record.name)
+        doubts = KeyReports(self.home.store).list_doubts(record)
         return TrustGrounds(
             record,
-            describe_reach(record, self.store, self.shelf),
-            find_partial(self.store, record),
-            len(Presence(self.store, self.objects).find_absent(record)),
+            describe_reach(record, self.home.store, self.shelf),
+            find_partial(self.home.store, record),
+            len(Presence(self.home.store, self.home.objects).find_absent(record)),
             unchecked.what if unchecked else (),
             (*((obstacle,) if obstacle else ()), *doubts),
-            tuple(self.store.iter_acceptances(record.id)),
-            tuple((each, describe_attestation(each.raw)) for each in self.store.iter_attestations(record.id)),
+            tuple(self.home.store.iter_acceptances(record.id)),
+            tuple((each, describe_attestation(each.raw)) for each in self.home.store.iter_attestations(record.id)),
         )

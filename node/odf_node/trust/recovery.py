@@ -8,15 +8,13 @@ from odf_node.acceptance.verification import check_chain
 from odf_node.commit_point import commit_with_objects
 from odf_node.datasets.chains import load_view
 from odf_node.errors import ForeignKeyError, UsageError
+from odf_node.home import Home
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.block_stage import OfferedBlock
-from odf_node.ports.keys import KeyStore
-from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import UNHEARD
 from odf_node.records.commits import Commit
 from odf_node.records.datasets import DatasetRecord, Origin
-from odf_node.store import MetadataStore
 from odf_node.threads import finish_in_thread
 from odf_protocol.block_traits import CHECKPOINT, ROWS
 from odf_protocol.chain.stored_state import decode_state, encode_state
@@ -31,9 +29,7 @@ from odf_protocol.timestamp import Timestamp
 class Recovery:
     """Takes blocks that this node's own key signed back from a peer that kept them."""
 
-    store: MetadataStore
-    objects: ObjectStore
-    keys: KeyStore
+    home: Home
 
     async def recover(
         self, record: DatasetRecord, peer: PeerDataset, *, now: Timestamp, lost_keys: bool = False
@@ -53,12 +49,12 @@ class Recovery:
         """
         if record.origin is not Origin.OWN:
             raise UsageError(f"'{record.name}' is not this node's own; pull it")
-        had = KeyLogs(self.store).read(record.id).kept
+        had = KeyLogs(self.home.store).read(record.id).kept
         key_events = await peer.list_key_events()
         if not lost_keys:
             self._require_own(record, key_events)
-        await finish_in_thread(lambda: KeyLogs(self.store).learn(record.id, key_events, now=now))
-        known = KeyLogs(self.store).read(record.id)
+        await finish_in_thread(lambda: KeyLogs(self.home.store).learn(record.id, key_events, now=now))
+        known = KeyLogs(self.home.store).read(record.id)
         offered = await peer.get_head()
         if offered.signed_head is None:
             raise RejectedError("HEAD-9 missing-blocks-are-signed", expected="a signed head", found="none")
@@ -69,21 +65,23 @@ class Recovery:
             raise UsageError(f"the peer holds nothing that is newer than block {record.head.sequence_number}")
         packed = [block async for block in peer.iter_blocks(after=record.head, upto=offered.head)]
         blocks = [OfferedBlock(block.raw, block.signature, block.replay_record) for block in packed]
-        _, state = self.store.get_chain_state(record.id)
+        _, state = self.home.store.get_chain_state(record.id)
         chain = check_chain(
             blocks,
             keys=known.history,
             state=decode_state(state),
-            before=load_view(self.store, record.id, upto=record.head.sequence_number),
+            before=load_view(self.home.store, record.id, upto=record.head.sequence_number),
             signed=True,
         )
         if chain.last.hash != head.block_hash:
             raise RejectedError("HEAD-4 head-is-the-last-block", expected=head.block_hash, found=chain.last.hash)
-        with self.objects.writing():
+        with self.home.objects.writing():
             named = (item for block in chain.iter_blocks(ROWS | CHECKPOINT) for item in iter_wanted(block.event))
             wanted = list({item.hash: item for item in named}.values())
-            await peer.fetch_objects([item for item in wanted if not self.objects.has(item.hash)], self.objects)
-            paths = {item.hash: self.objects.get_path(item.hash) for item in wanted}
+            await peer.fetch_objects(
+                [item for item in wanted if not self.home.objects.has(item.hash)], self.home.objects
+            )
+            paths = {item.hash: self.home.objects.get_path(item.hash) for item in wanted}
             await finish_in_thread(lambda: check_rows(chain, paths, UNHEARD))
             commit = Commit(
                 dataset_id=record.id,
@@ -94,8 +92,10 @@ class Recovery:
                 signed_head=offered.signed_head,
                 known_key_events=known.kept,
             )
-            recovered = await finish_in_thread(lambda: commit_with_objects(self.store, self.objects, commit, {}))
-        self.keys.note_signed(record.id, recovered.head.sequence_number, recovered.head.hash)
+            recovered = await finish_in_thread(
+                lambda: commit_with_objects(self.home.store, self.home.objects, commit, {})
+            )
+        self.home.keys.note_signed(record.id, recovered.head.sequence_number, recovered.head.hash)
         return recovered
 
     def _require_own(self, record: DatasetRecord, raws: Sequence[bytes]) -> None:
@@ -103,13 +103,13 @@ class Recovery:
 
         Ours is a key that is in this home, and any that this machine remembers to have made an event for (KEY-19).
         """
-        known = {event.hash for event in KeyLogs(self.store).get_history(record.id).events}
-        remembered = self.keys.find_last_key_event(record.id)
+        known = {event.hash for event in KeyLogs(self.home.store).get_history(record.id).events}
+        remembered = self.home.keys.find_last_key_event(record.id)
         foreign: KeyEvent | None = None
         for event in map(decode_key_event, raws):
             if event.hash in known or (event.index, event.hash) == remembered:
                 foreign = None
             elif event.new_key is not None:
-                foreign = None if self.keys.find_signing_key(event.new_key) is not None else event
+                foreign = None if self.home.keys.find_signing_key(event.new_key) is not None else event
         if foreign is not None:
             raise ForeignKeyError(record.name, foreign.index, foreign.explain())

@@ -14,12 +14,11 @@ from odf_node.datasets.chains import describe_acceptance, find_partial
 from odf_node.derive.grading import describe_reach
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UnknownDatasetError
+from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.keys.reports import KeyReports
-from odf_node.ports.keys import KeyStore
 from odf_node.records.datasets import DatasetRecord, Origin
-from odf_node.store import MetadataStore
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
@@ -69,38 +68,37 @@ class Change:
 class TrustReport:
     """The use case behind ``odf-node trust``: reads, decides, changes nothing."""
 
-    store: MetadataStore
+    home: Home
     engines: EngineHost
-    keys: KeyStore
     refusals: Refusals
     policies: PolicySet
 
     def stand(self, record: DatasetRecord, policies: PolicySet | None = None) -> Standing:
         """Say how a dataset stands under policies (None: those in force), from what is known about it today."""
         rule, decision = self._judge(record, policies or self.policies)
-        return Standing(record, rule, decision, find_partial(self.store, record))
+        return Standing(record, rule, decision, find_partial(self.home.store, record))
 
     def _judge(self, record: DatasetRecord, policies: PolicySet) -> tuple[AcceptRule, Decision]:
-        obstacle = Disputes(self.store).find_obstacle(record.id, name=record.name)
+        obstacle = Disputes(self.home.store).find_obstacle(record.id, name=record.name)
         if obstacle is not None:
             return AcceptRule(name="EQUIV-9"), Decision(False, None, False, obstacle)
         if record.origin is Origin.OWN:
             return AcceptRule(name="own"), Decision(True, Trust.OWN, False, "written by this node")
         rule = policies.find_rule(record.name, record.id, record.origin_url or "")
         try:
-            KeyLogs(self.store).require_kept(record)
+            KeyLogs(self.home.store).require_kept(record)
         except RejectedError as error:
             return AcceptRule(name="KEY-14"), Decision(False, None, False, str(error))
         signed = record.pinned_key is not None
         try:
-            keys = KeyLogs(self.store).get_history(record.id)
-            chain = check_stored(self.store, record, keys=keys, signed=signed)
+            keys = KeyLogs(self.home.store).get_history(record.id)
+            chain = check_stored(self.home.store, record, keys=keys, signed=signed)
         except OdfError as error:
             return rule, Decision(False, None, False, f"what is held is damaged: {error}")
-        key = self.keys.find_node_key()
-        others = Statements(self.store, policies, DidKey(key.public_key()) if key else None)
+        key = self.home.keys.find_node_key()
+        others = Statements(self.home.store, policies, DidKey(key.public_key()) if key else None)
         witnesses = others.witnesses(chain, ())
-        ports = chain, self.store, self.engines
+        ports = chain, self.home.store, self.engines
         proof = gather_proof(*ports, signed=signed, witnesses=witnesses, with_digests=bool(rule.engines))
         if record.trust is Trust.REEXECUTED:
             # It was done; that inputs have gone since takes nothing away.
@@ -108,7 +106,7 @@ class TrustReport:
         named = policies.names_identity(record.id)
         proof = replace(proof, is_new=not named, identity_named=named)
         # Of files that nobody looked at nothing is claimed, whatever the rule would say of them.
-        unchecked = find_unchecked(self.store, record)
+        unchecked = find_unchecked(self.home.store, record)
         if unchecked is None:
             return rule, decide(rule, proof)
         return rule, decide_on_metadata(rule, proof, has_files=unchecked.has_files)
@@ -116,7 +114,7 @@ class TrustReport:
     def list_changes(self, policies: PolicySet) -> list[Change]:
         """Find the datasets that other policies would judge otherwise."""
         changes = []
-        for record in self.store.list_datasets():
+        for record in self.home.store.list_datasets():
             before, after = self.stand(record), self.stand(record, policies)
             if (before.decision.accepted, before.decision.ground) != (after.decision.accepted, after.decision.ground):
                 changes.append(Change(before, after))
@@ -126,20 +124,20 @@ class TrustReport:
         """Give everything that is known about what a dataset rests on, as plain values."""
         return {
             **self.stand(record).to_json(),
-            "query": describe_reach(record, self.store, self.engines.shelf),
+            "query": describe_reach(record, self.home.store, self.engines.shelf),
             "origin": record.origin_url,
             "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
-            "keyWarnings": KeyReports(self.store).list_doubts(record),
+            "keyWarnings": KeyReports(self.home.store).list_doubts(record),
             "acceptances": [
                 {"head": str(item.head.hash), "source": item.source_url, **describe_acceptance(item)}
-                for item in self.store.iter_acceptances(record.id)
+                for item in self.home.store.iter_acceptances(record.id)
             ],
             "statements": list(self._iter_statements([record], lambda _key: True)),
         }
 
     def describe_auditor(self, auditor: Auditor) -> dict[str, Any]:
         """Say what an auditor stated about datasets held here, and what would change without it."""
-        records = self.store.list_datasets()
+        records = self.home.store.list_datasets()
         return {
             "auditor": auditor.name,
             "key": str(auditor.key),
@@ -153,12 +151,12 @@ class TrustReport:
         below = url.rstrip("/")
         peers = [
             {"url": p.url, "nodeKey": str(p.node_key) if p.node_key else None, "firstSeen": str(p.first_seen)}
-            for p in self.store.list_peers()
+            for p in self.home.store.list_peers()
             if p.url == below or p.url.startswith(below + "/")
         ]
         taken: list[dict[str, Any]] = []
-        for record in self.store.list_datasets():
-            for item in self.store.iter_acceptances(record.id):
+        for record in self.home.store.list_datasets():
+            for item in self.home.store.iter_acceptances(record.id):
                 source = without_mark(item.source_url or "")
                 if source == below or source.startswith(below + "/"):
                     taken.append({"dataset": record.name, **describe_acceptance(item)})
@@ -189,7 +187,7 @@ class TrustReport:
         self, records: "list[DatasetRecord] | tuple[DatasetRecord, ...]", wanted: Callable[[DidKey], bool]
     ) -> Iterator[dict[str, Any]]:
         for record in records:
-            for item in self.store.iter_attestations(record.id):
+            for item in self.home.store.iter_attestations(record.id):
                 if wanted(item.attester):
                     known = self.policies.find_auditor(item.attester)
                     yield {

@@ -7,7 +7,7 @@ wants their bytes read again says so.
 Source: clauses VERIFY-1 to VERIFY-8 in ``spec/extensions/verification.md``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -32,12 +32,11 @@ from odf_node.datasets.naming import select_datasets
 from odf_node.datasets.presence import Presence
 from odf_node.derive.replaying import Replayer
 from odf_node.engines.sessions import EngineHost
+from odf_node.home import Home
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports.objects import ObjectStore
 from odf_node.ports.progress import Count, Say
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.records.evidence import Verified
-from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol import block_traits as traits
 from odf_protocol.chain.stored_state import decode_state, encode_state
@@ -49,7 +48,6 @@ from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.head import Head
 from odf_protocol.heads import verify_head
 from odf_protocol.multihash import Multihash
-from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import input_ids
 
 PIECE_BLOCKS: Final = 256
@@ -171,10 +169,8 @@ class Finding:
 class Verifier:
     """The use case behind ``odf-node verify``."""
 
-    store: MetadataStore
-    objects: ObjectStore
+    home: Home
     engines: EngineHost
-    now: Callable[[], Timestamp]
 
     def select(self, patterns: Sequence[str], *, recursive: bool) -> list[DatasetRecord]:
         """Find the datasets to verify; with ``recursive`` their inputs too, inputs first."""
@@ -182,14 +178,14 @@ class Verifier:
 
         def visit(record: DatasetRecord) -> None:
             if recursive and record.kind is DatasetKind.DERIVATIVE:
-                transform = load_view(self.store, record.id).transform
+                transform = load_view(self.home.store, record.id).transform
                 for dataset_id in input_ids(transform) if transform else ():
-                    source = self.store.find_dataset(dataset_id)
+                    source = self.home.store.find_dataset(dataset_id)
                     if source is not None and source.id not in chosen:
                         visit(source)
             chosen.setdefault(record.id, record)
 
-        for record in select_datasets(self.store, patterns):
+        for record in select_datasets(self.home.store, patterns):
             visit(record)
         return list(chosen.values())
 
@@ -214,8 +210,8 @@ class Verifier:
             EngineError: The engine failed for reasons that say nothing about the dataset.
         """
         options = options or VerifyOptions(replay=replay, everything=True)
-        Presence(self.store, self.objects).require(record)
-        signed_head = self.store.find_signed_head(record.id)
+        Presence(self.home.store, self.home.objects).require(record)
+        signed_head = self.home.store.find_signed_head(record.id)
         # What began without signatures may have gained a signed head since; its first blocks stay unsigned.
         signed = signed_head is not None and (record.origin is Origin.OWN or record.pinned_key is not None)
         is_derivative = record.kind is DatasetKind.DERIVATIVE
@@ -230,11 +226,11 @@ class Verifier:
             replayed_steps=None,
             remembered=after + 1,
             remembered_head=known.head if known is not None and known.replayed else None,
-            partial=find_partial(self.store, record),
+            partial=find_partial(self.home.store, record),
         )
         chain: CheckedChain | None = None
         try:
-            keys = KeyLogs(self.store).get_history(record.id)
+            keys = KeyLogs(self.home.store).get_history(record.id)
             if signed_head is not None:
                 verify_head(signed_head.raw, record.id, keys=keys)
             if known is not None:
@@ -243,7 +239,7 @@ class Verifier:
             while after < record.head.sequence_number:
                 upto = min(after + PIECE_BLOCKS, record.head.sequence_number)
                 chain = None
-                chain = check_stored(self.store, record, keys=keys, signed=signed, state=state, upto=upto)
+                chain = check_stored(self.home.store, record, keys=keys, signed=signed, state=state, upto=upto)
                 finding = self._check_piece(record, chain, finding, options, say)
                 state, after = chain.state, upto
                 if options.sample is None:
@@ -264,27 +260,29 @@ class Verifier:
         return finding
 
     def _recall(self, record: DatasetRecord, *, replay: bool) -> Verified | None:
-        known = self.store.find_verified(record.id)
+        known = self.home.store.find_verified(record.id)
         if known is None or (replay and not known.replayed):
             return None
-        held = self.store.find_block_by_number(record.id, known.head.sequence_number)
+        held = self.home.store.find_block_by_number(record.id, known.head.sequence_number)
         return known if held is not None and held.hash == known.head.hash else None
 
     def _remember(self, record: DatasetRecord, chain: CheckedChain, *, replayed: bool) -> None:
         # It saves time alone: where there is no room for it, all is looked at again the next time.
         with suppress(UnavailableError):
-            self.store.put_verified(Verified(record.id, chain.last, replayed, encode_state(chain.state), self.now()))
+            self.home.store.put_verified(
+                Verified(record.id, chain.last, replayed, encode_state(chain.state), self.home.clock.now())
+            )
 
     def _look_for_files(self, record: DatasetRecord, upto: int) -> None:
         """Check that the files of remembered blocks are there with their size; their bytes were read before."""
-        for block in iter_decoded(self.store, record.id, upto=upto):
+        for block in iter_decoded(self.home.store, record.id, upto=upto):
             if isinstance(block.event, AddData | ExecuteTransform):
                 for part in (block.event.new_data, block.event.new_checkpoint):
                     if part is not None:
                         self._require_size(part.physical_hash, part.size)
 
     def _require_size(self, object_hash: Multihash, size_bytes: int) -> None:
-        found = self.objects.get_size(object_hash)
+        found = self.home.objects.get_size(object_hash)
         if found != size_bytes:
             raise RejectedError("EX-OBJECT object-is-what-its-block-says", expected=size_bytes, found=found)
 
@@ -300,14 +298,16 @@ class Verifier:
         for needed in chain.needed_objects():
             say("checking files", Count(done_bytes, None, "B"))
             done_bytes += needed.size_bytes
-            self.objects.check(needed.hash)
+            self.home.objects.check(needed.hash)
             self._require_size(needed.hash, needed.size_bytes)
-            paths[needed.hash] = self.objects.get_path(needed.hash)
+            paths[needed.hash] = self.home.objects.get_path(needed.hash)
         data = [block.sequence_number for block in chain.iter_blocks(traits.ROWS)]
         chosen = data if options.sample is None else sorted(options.random.sample(data, min(options.sample, len(data))))
         # Of a piece nobody knows what the others hold.
         is_all = before.first is None and chain.last == record.head
-        changelogs = Changelogs(self.store, self.objects, self.engines.rows) if options.sample is None else None
+        changelogs = (
+            Changelogs(self.home.store, self.home.objects, self.engines.rows) if options.sample is None else None
+        )
         checked = check_rows(
             chain,
             paths,
@@ -320,11 +320,11 @@ class Verifier:
         replayed, not_checked, divergence = before.replayed_steps, before.not_checked, before.divergence
         engine_notes: list[str] = []
         if record.kind is DatasetKind.DERIVATIVE:
-            missing = find_missing_inputs(chain, self.store)
+            missing = find_missing_inputs(chain, self.home.store)
             divergence = _missing_inputs(missing).to_json() if missing else divergence
             not_checked = self._obstacle(chain, options, missing)
             # As those that come with an offer (REPLAY-12).
-            replayer = Replayer(self.store, self.objects, self.engines.rows, paths)
+            replayer = Replayer(self.home.store, self.home.objects, self.engines.rows, paths)
             # Re-execution looks at inputs anyway.
             with_inputs = bool(not_checked) and not missing
             engine_notes = check_records(chain, replayer, self.engines, with_inputs=with_inputs).describe()

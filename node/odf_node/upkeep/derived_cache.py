@@ -8,10 +8,9 @@ from odf_node.datasets.presence import Presence
 from odf_node.derive.rebuilding import Rebuilder
 from odf_node.errors import NodeBusyError, UsageError
 from odf_node.exchange.remotes import Remotes
-from odf_node.ports.objects import ObjectStore
+from odf_node.home import Home
 from odf_node.ports.rows import RowsCache
 from odf_node.records.datasets import DatasetRecord, RemoteDirection
-from odf_node.store import MetadataStore
 from odf_protocol.enums import DatasetKind
 from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.multihash import Multihash
@@ -51,15 +50,14 @@ class DropReport:
 class DerivedCache:
     """The use case behind ``odf-node cache drop`` and ``cache list``."""
 
-    store: MetadataStore
-    objects: ObjectStore
+    home: Home
     rows: RowsCache
     rebuilder: Rebuilder
     remotes: Remotes
 
     def describe(self, record: DatasetRecord) -> CacheState:
         """Say how much of a dataset's files is here."""
-        absent = Presence(self.store, self.objects).find_absent(record)
+        absent = Presence(self.home.store, self.home.objects).find_absent(record)
         sizes = self._sizes(record)
         lost = [size for name, size in sizes.items() if name in absent]
         row_bytes = sum(map(self.rows.get_size, sizes))
@@ -76,19 +74,21 @@ class DerivedCache:
             raise UsageError(f"'{record.name}' is a root: nothing computes its rows again, so they stay")
         self._require_way_back(record)
         sizes = self._sizes(record)
-        absent = Presence(self.store, self.objects).find_absent(record)
-        here = {name: size for name, size in sizes.items() if name not in absent and self.objects.has(name)}
+        absent = Presence(self.home.store, self.home.objects).find_absent(record)
+        here = {name: size for name, size in sizes.items() if name not in absent and self.home.objects.has(name)}
         # Noted before, so that whoever looks meanwhile sees no damage; a note about a file that is here does nothing.
-        self.store.mark_absent(record.id, here)
-        with self.objects.writing():
-            self.objects.delete_later(here)
+        self.home.store.mark_absent(record.id, here)
+        with self.home.objects.writing():
+            self.home.objects.delete_later(here)
         # Asked once nobody writes any more: what was committed meanwhile may name the same bytes.
-        expected = cache(self.store.list_expected_objects)
-        if not self.objects.delete_unnamed(lambda name: name in expected()):
-            self.store.mark_present(record.id, [name for name in here if self.objects.has(name)], brought=False)
+        expected = cache(self.home.store.list_expected_objects)
+        if not self.home.objects.delete_unnamed(lambda name: name in expected()):
+            self.home.store.mark_present(
+                record.id, [name for name in here if self.home.objects.has(name)], brought=False
+            )
             raise NodeBusyError("another command is writing; nothing was freed, try again when it has ended")
-        gone = [name for name in here if not self.objects.has(name)]
-        self.store.mark_present(record.id, [name for name in here if self.objects.has(name)], brought=False)
+        gone = [name for name in here if not self.home.objects.has(name)]
+        self.home.store.mark_present(record.id, [name for name in here if self.home.objects.has(name)], brought=False)
         return DropReport(record, len(gone), sum(here[name] for name in gone), len(here) - len(gone))
 
     def _require_way_back(self, record: DatasetRecord) -> None:
@@ -101,5 +101,5 @@ class DerivedCache:
             )
 
     def _sizes(self, record: DatasetRecord) -> dict[Multihash, int]:
-        blocks = iter_decoded(self.store, record.id)
+        blocks = iter_decoded(self.home.store, record.id)
         return {item.hash: item.size_bytes for block in blocks for item in iter_wanted(block.event)}

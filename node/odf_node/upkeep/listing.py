@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.presence import Presence
 from odf_node.derive.waiting import find_waited_for
+from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
-from odf_node.ports.objects import StoredObjects
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.evidence import DocumentKind
-from odf_node.store import MetadataStore
 from odf_protocol.coverage import decode_progress
 from odf_protocol.did import DatasetId
 from odf_protocol.timestamp import Timestamp
@@ -43,23 +42,22 @@ class DatasetSummary:
 class Listing:
     """The use case behind ``odf-node list``."""
 
-    store: MetadataStore
-    objects: StoredObjects
+    home: Home
 
     def summarize(self, records: Iterable[DatasetRecord]) -> Iterator[DatasetSummary]:
         """Sum up datasets without reading their chains; what few of them have is asked once for all."""
-        incomplete = self.store.list_incomplete_datasets()
-        disputed = self.store.list_subjects(DocumentKind.EQUIVOCATION)
-        presence = Presence(self.store, self.objects)
+        incomplete = self.home.store.list_incomplete_datasets()
+        disputed = self.home.store.list_subjects(DocumentKind.EQUIVOCATION)
+        presence = Presence(self.home.store, self.home.objects)
         listed = tuple(records)
-        states = self.store.get_chain_states(record.id for record in listed)
+        states = self.home.store.get_chain_states(record.id for record in listed)
         for record in listed:
             if record.id not in states:
                 continue  # deleted meanwhile
             progress = decode_progress(states[record.id])
-            unchecked = find_unchecked(self.store, record)
+            unchecked = find_unchecked(self.home.store, record)
             is_frozen = record.id in disputed and self._is_frozen(record.id)
-            waited_for = () if progress.row_count else find_waited_for(self.store, record)
+            waited_for = () if progress.row_count else find_waited_for(self.home.store, record)
             yield DatasetSummary(
                 record,
                 progress.row_count,
@@ -71,4 +69,4 @@ class Listing:
             )
 
     def _is_frozen(self, dataset_id: DatasetId) -> bool:
-        return Disputes(self.store).find_obstacle(dataset_id) is not None
+        return Disputes(self.home.store).find_obstacle(dataset_id) is not None

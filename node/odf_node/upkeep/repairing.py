@@ -9,14 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from odf_node.exchange.remotes import Remotes
-from odf_node.ports.objects import ObjectUpkeep
+from odf_node.home import Home
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import ProgressLine
 from odf_node.records.commits import NewBlock
 from odf_node.records.datasets import DatasetRecord, RemoteDirection, StoredBlock
 from odf_node.records.errors import HomeCorruptError, ObjectCorruptError, ObjectNotFoundError
-from odf_node.store import MetadataStore
-from odf_node.store.audit_trail import AuditTrail
 from odf_node.threads import finish_in_thread
 from odf_node.trust.verifying import Verifier
 from odf_protocol.block import Block, decode_block
@@ -69,9 +67,7 @@ class _Lost:
 class Repairing:
     """The use case behind ``odf-node repair``."""
 
-    store: MetadataStore
-    objects: ObjectUpkeep
-    trail: AuditTrail
+    home: Home
     verifier: Verifier
     remotes: Remotes
     open_peer: Callable[[str], Awaitable[PeerDataset]]
@@ -86,7 +82,7 @@ class Repairing:
         """
         report = RepairReport(record)
         known = list(dict.fromkeys([*sources, *self._known_sources(record)]))
-        with self.objects.writing():
+        with self.home.objects.writing():
             await self._repair_blocks(report, known, progress)
             lost = await finish_in_thread(lambda: self._find_lost(report, progress))
             if lost:
@@ -94,7 +90,7 @@ class Repairing:
             await finish_in_thread(lambda: self._check_merge_state(record))
         if report.mended_blocks or report.mended_objects:
             detail = f"{report.mended_blocks} blocks, {report.mended_objects} objects"
-            await finish_in_thread(lambda: self.trail.note("repair", record.name, detail))
+            await finish_in_thread(lambda: self.home.audit.note("repair", record.name, detail))
         if (report.mended_blocks or report.mended_objects) and report.is_whole and not report.absent_objects:
             finding = await finish_in_thread(lambda: self.verifier.verify(record, replay=False, say=progress.say))
             if finding.problem:
@@ -129,7 +125,7 @@ class Repairing:
         """Look at all blocks at once; where anything is wrong, they are looked at one by one."""
         verifier = ChainVerifier(None, strictness=Strictness.FOREIGN)
         try:
-            for stored in self.store.iter_blocks(record.id):
+            for stored in self.home.store.iter_blocks(record.id):
                 if verifier.take(stored.raw).digest != stored.hash.digest:
                     return False
         except OdfError:
@@ -138,7 +134,7 @@ class Repairing:
 
     def _find_block(self, record: DatasetRecord, number: int) -> StoredBlock | None:
         try:
-            return self.store.find_block_by_number(record.id, number)
+            return self.home.store.find_block_by_number(record.id, number)
         except HomeCorruptError:
             return None
 
@@ -163,7 +159,7 @@ class Repairing:
             except OdfError as error:
                 report.failures.append(str(error))
                 continue
-            self.store.mend_block(record.id, NewBlock.of(block, packed[-1].signature))
+            self.home.store.mend_block(record.id, NewBlock.of(block, packed[-1].signature))
             report.mended_blocks += 1
             report.sources[source] = None
             return block
@@ -172,7 +168,7 @@ class Repairing:
     def _find_lost(self, report: RepairReport, progress: ProgressLine) -> list[_Lost]:
         lost: list[_Lost] = []
         seen: set[Multihash] = set()
-        absent = self.store.list_absent_objects(report.record.id)
+        absent = self.home.store.list_absent_objects(report.record.id)
         for number, wanted in self._iter_wanted(report):
             for item in wanted:
                 if item.hash in seen:
@@ -181,7 +177,7 @@ class Repairing:
                 report.checked_objects += 1
                 progress.say(f"{report.record.name}: checking {item.hash.short} of block {number}")
                 try:
-                    self.objects.check(item.hash)
+                    self.home.objects.check(item.hash)
                 except ObjectNotFoundError:
                     if item.hash in absent:
                         report.absent_objects += 1
@@ -196,7 +192,7 @@ class Repairing:
         record = report.record
         if not report.left:
             outlines = BlockOutlines()
-            for stored in self.store.iter_blocks(record.id):
+            for stored in self.home.store.iter_blocks(record.id):
                 yield stored.sequence_number, outlines.read(stored.raw, stored.hash).wanted
             return
         for number in range(record.head.sequence_number + 1):
@@ -208,16 +204,16 @@ class Repairing:
         self, report: RepairReport, lost: Sequence[_Lost], sources: Sequence[str], progress: ProgressLine
     ) -> None:
         for each in lost:
-            self.objects.set_aside(each.item.hash)
+            self.home.objects.set_aside(each.item.hash)
         try:
             progress.expect(sum(each.item.size_bytes for each in lost))
             for source in sources:
-                missing = [each.item for each in lost if not self.objects.has(each.item.hash)]
+                missing = [each.item for each in lost if not self.home.objects.has(each.item.hash)]
                 if missing:
                     await self._fetch(report, missing, source, progress)
         finally:
             for each in lost:
-                self.objects.take_back(each.item.hash)
+                self.home.objects.take_back(each.item.hash)
         for each in lost:
             if self._is_whole(each.item.hash):
                 report.mended_objects += 1
@@ -232,30 +228,30 @@ class Repairing:
         try:
             async with await self.open_peer(source) as peer:
                 try:
-                    await peer.fetch_objects(missing, self.objects, progress.advance)
+                    await peer.fetch_objects(missing, self.home.objects, progress.advance)
                 except OdfError as error:
                     report.failures.append(str(error))
                     # It may lack one and have the others.
                     for item in missing:
                         with suppress(OdfError):
-                            await peer.fetch_objects([item], self.objects, progress.advance)
+                            await peer.fetch_objects([item], self.home.objects, progress.advance)
         except OdfError as error:
             report.failures.append(str(error))
-        if any(self.objects.has(item.hash) for item in missing):
+        if any(self.home.objects.has(item.hash) for item in missing):
             report.sources[source] = None
 
     def _is_whole(self, object_hash: Multihash) -> bool:
         try:
-            self.objects.check(object_hash)
+            self.home.objects.check(object_hash)
         except OdfError:
             return False
         return True
 
     def _check_merge_state(self, record: DatasetRecord) -> None:
         """Let go of a merge state that is damaged: the next ingest computes it from the slices."""
-        kept = self.store.find_newest_merge_state(record.id)
+        kept = self.home.store.find_newest_merge_state(record.id)
         if kept is not None and not self._is_whole(kept):
-            self.objects.delete(kept)
+            self.home.objects.delete(kept)
 
 
 def _decode(stored: StoredBlock | None, expected: Multihash | None) -> Block | None:

@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from odf_node.ports.objects import StoredObjects
+from odf_node.home import Home
 from odf_node.records.errors import ObjectNotFoundError
-from odf_node.store import MetadataStore
 from odf_protocol.errors import CorruptError
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -56,9 +55,7 @@ def read_scrub_state(cache: Path) -> ScrubState:
 class Scrubber:
     """Reads objects; one thread at a time."""
 
-    store: MetadataStore
-    objects: StoredObjects
-    cache: Path
+    home: Home
 
     def run(
         self,
@@ -78,13 +75,13 @@ class Scrubber:
             on_damage: Told the name of each damaged object that was not known before.
             afresh: Begin a round although one is under way.
         """
-        state = read_scrub_state(self.cache)
+        state = read_scrub_state(self.home.folder.cache)
         if afresh or state.began_at is None or state.ended_at is not None:
             state = ScrubState(began_at=str(now()), damaged=state.damaged)
         damaged = set(state.damaged)
-        named = {str(item) for item in self.store.list_expected_objects()}
+        named = {str(item) for item in self.home.store.list_expected_objects()}
         saved_s = time.monotonic()
-        for name in sorted({str(item) for item in self.objects.iter_hashes()} | named):
+        for name in sorted({str(item) for item in self.home.objects.iter_hashes()} | named):
             if name <= state.last:
                 continue
             began_s, size_bytes = time.monotonic(), 0
@@ -93,7 +90,7 @@ class Scrubber:
                 damaged.discard(name)
             except ObjectNotFoundError:
                 # Swept or dropped while the list was being read, unless somebody still wants it here.
-                if name in named and Multihash.parse(name) in self.store.list_expected_objects():
+                if name in named and Multihash.parse(name) in self.home.store.list_expected_objects():
                     self._note(name, damaged, on_damage)
             except CorruptError:
                 self._note(name, damaged, on_damage)
@@ -112,14 +109,14 @@ class Scrubber:
                 self._save(state)
                 return state
         # What was damaged and is not named any more, nor here, is nobody's loss.
-        here = {str(item) for item in self.objects.iter_hashes()} | named
+        here = {str(item) for item in self.home.objects.iter_hashes()} | named
         state = replace(state, ended_at=str(now()), last="", damaged=tuple(sorted(damaged & here)))
         self._save(state)
         return state
 
     def _check(self, object_hash: Multihash) -> int:
-        size_bytes = self.objects.get_size(object_hash)
-        self.objects.check(object_hash)
+        size_bytes = self.home.objects.get_size(object_hash)
+        self.home.objects.check(object_hash)
         return size_bytes
 
     def _note(self, name: str, damaged: set[str], on_damage: Callable[[str], None]) -> None:
@@ -128,9 +125,9 @@ class Scrubber:
             on_damage(name)
 
     def _save(self, state: ScrubState) -> None:
-        temporary = self.cache / f".{STATE_FILE}"
+        temporary = self.home.folder.cache / f".{STATE_FILE}"
         try:
             temporary.write_text(json.dumps(asdict(state)), encoding="utf-8")
-            temporary.replace(self.cache / STATE_FILE)
+            temporary.replace(self.home.folder.cache / STATE_FILE)
         except OSError:
             return  # a home that cannot be written can still be read through; the next round begins anew

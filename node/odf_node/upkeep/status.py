@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.unchecked import find_unchecked
@@ -13,15 +12,13 @@ from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.derive.engine_usage import EngineUsage
 from odf_node.derive.steps import StepBuilder
 from odf_node.derive.waiting import find_waited_for
+from odf_node.home import Home
 from odf_node.ingest.sinking import list_waiting
 from odf_node.keys.disputes import Disputes
 from odf_node.plug_ins import list_failures
-from odf_node.ports.clock import Clock
-from odf_node.ports.objects import ObjectUpkeep
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.records.evidence import DocumentKind
 from odf_node.schedules.overview import ScheduleOverview
-from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol.chain import ChainState
 from odf_protocol.chain.stored_state import decode_state
@@ -61,14 +58,10 @@ class Finding:
 class NodeStatus:
     """The use case behind ``odf-node status``: reads what is known, asks nobody, changes nothing."""
 
-    store: MetadataStore
-    objects: ObjectUpkeep
+    home: Home
     refusals: Refusals
-    clock: Clock
     engine_usage: EngineUsage
     schedules: ScheduleOverview | None = None
-    cache: Path | None = None
-    """Of the home, which has what sinks had."""
 
     def list_findings(self) -> list[Finding]:
         """List what wants doing, the worst first."""
@@ -78,12 +71,12 @@ class NodeStatus:
 
     def _of_datasets(self) -> Iterator[Finding]:
         # Asked once for all: few have any, and there may be thousands of datasets.
-        disputed = self.store.list_subjects(DocumentKind.EQUIVOCATION)
-        incomplete = self.store.list_incomplete_datasets()
-        quarantined = self.store.list_datasets_with_quarantine()
-        disputes = Disputes(self.store)
-        records = self.store.list_datasets()
-        states = self.store.get_chain_states(record.id for record in records)
+        disputed = self.home.store.list_subjects(DocumentKind.EQUIVOCATION)
+        incomplete = self.home.store.list_incomplete_datasets()
+        quarantined = self.home.store.list_datasets_with_quarantine()
+        disputes = Disputes(self.home.store)
+        records = self.home.store.list_datasets()
+        states = self.home.store.get_chain_states(record.id for record in records)
         for record in records:
             name = record.name
             if record.id in disputed and (obstacle := disputes.find_obstacle(record.id)) is not None:
@@ -101,9 +94,9 @@ class NodeStatus:
 
     def _of_files(self, record: DatasetRecord, *, is_incomplete: bool) -> Iterator[Finding]:
         name = record.name
-        marked = self.store.list_absent_objects(record.id) if is_incomplete else ()
-        absent = sum(not self.objects.has(each) for each in marked)
-        unchecked = find_unchecked(self.store, record)
+        marked = self.home.store.list_absent_objects(record.id) if is_incomplete else ()
+        absent = sum(not self.home.objects.has(each) for each in marked)
+        unchecked = find_unchecked(self.home.store, record)
         if unchecked is not None:
             what = f"taken unchecked: {', '.join(unchecked.what)}"
             yield Finding(Condition.WAITING, name, what, f"odf-node pull {name}")
@@ -112,22 +105,22 @@ class NodeStatus:
             yield Finding(Condition.WAITING, name, what, f"odf-node cache rebuild {name}")
 
     def _of_others(self, record: DatasetRecord) -> Iterator[Finding]:
-        seen = self.store.find_seen_head(record.id)
+        seen = self.home.store.find_seen_head(record.id)
         if seen is not None and (missing := seen.sequence_number - record.head.sequence_number) > 0:
             what = f"{count_of(missing, 'block')} behind what {seen.source} has"
             yield Finding(Condition.STALE, record.name, what, f"odf-node pull {record.name}")
 
     def _of_quarantine(self, record: DatasetRecord) -> Iterator[Finding]:
-        rows, batches = QuarantineReader(self.store, self.objects).count_all_waiting(record)
+        rows, batches = QuarantineReader(self.home.store, self.home.objects).count_all_waiting(record)
         if rows or batches:
             kept = [count_of(rows, "row")] if rows else []
             kept += ["1 batch" if batches == 1 else f"{batches:,} batches"] if batches else []
             what = f"in quarantine: {', '.join(kept)}"
             yield Finding(Condition.WAITING, record.name, what, f"odf-node quarantine show {record.name}")
-        if self.cache is None:
+        if self.home.folder.cache is None:
             return
         with suppress(OdfError):  # 'verify' says what is wrong with its rules
-            for sink, count in list_waiting(self.store, self.cache, record):
+            for sink, count in list_waiting(self.home.store, self.home.folder.cache, record):
                 entries = "1 entry waits" if count == 1 else f"{count:,} entries wait"
                 what = f"{entries} for the sink {sink}, which 'odf-node serve' gives it, or this command"
                 yield Finding(Condition.WAITING, record.name, what, f"odf-node quarantine deliver {record.name}")
@@ -135,12 +128,12 @@ class NodeStatus:
     def _of_own_derivative(self, record: DatasetRecord) -> Iterator[Finding]:
         name = record.name
         try:
-            view = load_view(self.store, record.id)
-            planned = StepBuilder(self.store, self.objects).plan_next(view, None)
+            view = load_view(self.home.store, record.id)
+            planned = StepBuilder(self.home.store, self.home.objects).plan_next(view, None)
         except OdfError as error:
             yield Finding(Condition.UNSOUND, name, str(error), f"odf-node verify {name}")
             return
-        waited_for = () if view.schema is None else find_waited_for(self.store, record)
+        waited_for = () if view.schema is None else find_waited_for(self.home.store, record)
         for each in waited_for:
             yield Finding(Condition.WAITING, name, each.describe(), each.command)
         if waited_for and view.watermark is None:
@@ -167,10 +160,10 @@ class NodeStatus:
             yield Finding(Condition.SCHEDULED, None, what, "odf-node schedule")
 
     def _of_node(self) -> Iterator[Finding]:
-        missing = self.store.list_expected_objects() - set(self.objects.iter_hashes())
+        missing = self.home.store.list_expected_objects() - set(self.home.objects.iter_hashes())
         # A second look, for what another command dropped between the two lists.
-        expected = self.store.list_expected_objects() if missing else missing
-        lost = [each for each in missing & expected if not self.objects.has(each)]
+        expected = self.home.store.list_expected_objects() if missing else missing
+        lost = [each for each in missing & expected if not self.home.objects.has(each)]
         if lost:
             what = f"{count_of(len(lost), 'file')} that should be here {'is' if len(lost) == 1 else 'are'} not"
             yield Finding(Condition.UNSOUND, None, what, "odf-node repair")
@@ -181,7 +174,7 @@ class NodeStatus:
             for name in waiting.datasets:
                 what = f"its engine '{waiting.engine}'{wanted} is not here"
                 yield Finding(Condition.WAITING, name, what, f"odf-node engine add {waiting.engine} FILE")
-        if self.objects.has_leftovers(now=self.clock.now()):
+        if self.home.objects.has_leftovers(now=self.home.clock.now()):
             yield Finding(Condition.WAITING, None, "files that no dataset needs", "odf-node gc")
 
 

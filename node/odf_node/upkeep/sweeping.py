@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from odf_node.acceptance.refusals import Refusals
 from odf_node.commit_point import sweep_leftovers
 from odf_node.engine_workspace import sweep_workspaces
-from odf_node.home_folder import HomeFolder, sweep_dataset_folders
-from odf_node.ports.objects import ObjectUpkeep, SweepReport
-from odf_node.store import MetadataStore
+from odf_node.home import Home
+from odf_node.home_folder import sweep_dataset_folders
+from odf_node.ports.objects import SweepReport
 from odf_protocol.timestamp import Timestamp
 
 
@@ -16,29 +16,27 @@ from odf_protocol.timestamp import Timestamp
 class Sweeper:
     """The use case. ``now`` is the machine's clock whatever the run writes with: files are dated by it."""
 
-    store: MetadataStore
-    objects: ObjectUpkeep
+    home: Home
     refusals: Refusals
-    home: HomeFolder
     now: Callable[[], Timestamp]
 
     def clean_up(self) -> None:
         """Remove what writers that were killed left behind; costs next to nothing where there is nothing."""
-        sweep_leftovers(self.store, self.objects, now=self.now())
-        sweep_workspaces(self.home.engines)
+        sweep_leftovers(self.home.store, self.home.objects, now=self.now())
+        sweep_workspaces(self.home.folder.engines)
 
     def collect_garbage(self, *, dry_run: bool = False) -> SweepReport:
         """Remove (dry run: count) what nothing names and nobody goes on with, and refusals beyond their share."""
-        report = self.objects.sweep(self.store.list_referenced_objects, now=self.now(), dry_run=dry_run)
+        report = self.home.objects.sweep(self.home.store.list_referenced_objects, now=self.now(), dry_run=dry_run)
         if not report.ran:
             return report
         count, freed_bytes = self.refusals.trim(dry_run=dry_run)
         if not dry_run:
-            sweep_workspaces(self.home.engines)
+            sweep_workspaces(self.home.folder.engines)
             # Of a dataset whose deletion was killed.
-            sweep_dataset_folders(self.home, lambda: (each.id for each in self.store.list_datasets()))
+            sweep_dataset_folders(self.home.folder, lambda: (each.id for each in self.home.store.list_datasets()))
         return replace(report, staged_files=report.staged_files + count, freed_bytes=report.freed_bytes + freed_bytes)
 
     def clear_cache(self) -> SweepReport:
         """Remove everything that can be had again, also what was kept for pulls that may go on."""
-        return self.objects.sweep(self.store.list_referenced_objects, now=self.now(), keep_arrived=False)
+        return self.home.objects.sweep(self.home.store.list_referenced_objects, now=self.now(), keep_arrived=False)

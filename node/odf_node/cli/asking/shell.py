@@ -164,7 +164,7 @@ class Shell:
     def run(self) -> int:
         """Ask until the user has enough; returns the exit code."""
         session: PromptSession[str] = PromptSession(
-            history=open_history(self._asker.context.node.home.question_history),
+            history=open_history(self._asker.context.node.home.folder.question_history),
             lexer=PygmentsLexer(SqlLexer),
             completer=WordCompleter(self._asker.context.node.queries.list_tables, self._list_choices()),
             complete_while_typing=False,

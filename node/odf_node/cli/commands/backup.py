@@ -34,8 +34,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Copy the database, then every object that it names."""
     home, console = context.node.home, context.console
     with console.progress(f"{arguments.target}: copying") as progress:
-        report = back_up(home, arguments.target, progress.advance)
-    keys = None if arguments.keys is None else back_up_keys(home, arguments.keys)
+        report = back_up(home.folder, arguments.target, progress.advance)
+    keys = None if arguments.keys is None else back_up_keys(home.folder, arguments.keys)
     if arguments.output_format == "json":
         signer = None if report.signer is None else str(report.signer)
         console.json(asdict(report) | {"signer": signer, "keys": keys})

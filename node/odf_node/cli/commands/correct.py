@@ -104,9 +104,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def _correcting(context: Context) -> Correcting:
     node = context.node
-    ports = node.store, node.objects, node.keys
     references = References(node.store, node.objects, node.queries.engines.rows)
-    return Correcting(*ports, node.queries, references, node.home.staging)
+    return Correcting(node.home, node.queries, references)
 
 
 def _plan(

@@ -158,8 +158,8 @@ def _usage(context: Context) -> EngineUsage:
     return EngineUsage(context.node.store, context.node.engine_shelf)
 
 
-def _added_engines(context: Context) -> AddedEngines:
-    return AddedEngines(context.node.engine_shelf, EngineWorkspace(context.node.home.engines))
+def _added_engines(context: Context) -> "AddedEngines":
+    return AddedEngines(context.node.engine_shelf, EngineWorkspace(context.node.home.folder.engines))
 
 
 def _prepare(context: Context, arguments: argparse.Namespace) -> int:

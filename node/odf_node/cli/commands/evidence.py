@@ -87,7 +87,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
             _settle(context, record, arguments.reason)
         case "recover":
             async with await node.outgoing.open_peer(arguments.source) as peer:
-                recovered = await Recovery(node.store, node.objects, node.keys).recover(
+                recovered = await Recovery(node.home).recover(
                     record, peer, now=node.now(), lost_keys=arguments.lost_keys
                 )
             node.record("evidence recover", record.name, f"block {recovered.head.sequence_number}")

@@ -41,7 +41,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         raise UsageError(f"an archive holds one dataset; name a folder to export {len(records)} of them")
     reports = []
     for record in records:
-        target = make_export_target(place, record.name, node.home)
+        target = make_export_target(place, record.name, node.home.folder)
         with console.progress(f"{record.name}: looking at {target.url}") as progress:
             report = await node.exporting.export(record, target, progress)
         reports.append(report)

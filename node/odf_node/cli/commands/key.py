@@ -83,7 +83,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _changing(context: Context) -> Any:
-    return KeyChanging(context.node.store, context.node.keys)
+    return KeyChanging(context.node.home)
 
 
 def _prepare(context: Context, record: Any, arguments: argparse.Namespace) -> None:
@@ -91,7 +91,7 @@ def _prepare(context: Context, record: Any, arguments: argparse.Namespace) -> No
     before = None if arguments.recovery_key is None else read_recovery_key(_path(arguments.recovery_key))
     if not _path(arguments.to).exists():
         _changing(context).require_preparable(record, signed_with=before)
-    key = keep_recovery_key(node.home, _path(arguments.to), record.id, generate=node.keys.generate)
+    key = keep_recovery_key(node.home.folder, _path(arguments.to), record.id, generate=node.keys.generate)
     event = _changing(context).prepare(record, DidKey(key.public_key()), signed_with=before, now=node.now())
     _report(context, record, event)
     context.console.text(f"its private half is in {arguments.to} and nowhere else: keep it away from this machine")
@@ -104,7 +104,7 @@ def _recover(context: Context, record: Any, arguments: argparse.Namespace) -> No
     if arguments.next is not None:
         if not _path(arguments.next).exists():
             _changing(context).require_recoverable(record, recovery_key, stolen_from=arguments.stolen_from)
-        following = keep_recovery_key(node.home, _path(arguments.next), record.id, generate=node.keys.generate)
+        following = keep_recovery_key(node.home.folder, _path(arguments.next), record.id, generate=node.keys.generate)
     event = _changing(context).recover(
         record,
         recovery_key,

@@ -280,7 +280,7 @@ def _fix(
         expressions = {columns[name]: sql for name, sql in settings.items()}
         # Who writes keeps a sweep of the staging folder away from the rows that the engine reads.
         with node.objects.writing(), context.console.progress("mending"), explaining_texts(settings):
-            mended = compute_mended(node.engines, waiting, expressions, node.home.staging)
+            mended = compute_mended(node.engines, waiting, expressions, node.home.folder.staging)
     if untouched:
         told = count_of(untouched, "row")
         context.console.note(f"left as it is, since nothing was edited: {told} of {arguments.file}")
@@ -368,8 +368,7 @@ def _drop(
 
 def _resending(context: Context, reader: QuarantineReader) -> Resending:
     node = context.node
-    ports = node.store, reader, node.objects
-    return Resending(*ports, node.ingestor.taker, node.home.staging)
+    return Resending(node.home, reader, node.ingestor.taker)
 
 
 def _read_ids(words: Sequence[str]) -> tuple[list[int], list[RowId]]:

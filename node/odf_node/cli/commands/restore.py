@@ -45,22 +45,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Fill an empty home; every object is compared with its name."""
     home, console = context.node.home, context.console
-    if arguments.source is None and (arguments.keys is None or not home.exists()):
+    if arguments.source is None and (arguments.keys is None or not home.folder.exists()):
         raise UsageError("name the backup; without one, --keys FILE puts keys into a node that is there")
     report = None
     if arguments.source is not None:
         makers = _find_makers(context, arguments)
-        with console.progress(f"{home.path}: restoring") as progress:
-            report = restore(home, arguments.source, progress.advance, makers=makers)
-    keys = None if arguments.keys is None else restore_keys(home, arguments.keys)
+        with console.progress(f"{home.folder.path}: restoring") as progress:
+            report = restore(home.folder, arguments.source, progress.advance, makers=makers)
+    keys = None if arguments.keys is None else restore_keys(home.folder, arguments.keys)
     if arguments.output_format == "json":
         console.json(({} if report is None else _to_json(report)) | {"keys": keys})
     else:
         if report is not None:
             what = f"{count_of(report.datasets, 'dataset')} and {count_of(report.objects, 'object')}"
-            console.text(f"{home.path}: {what} are back")
+            console.text(f"{home.folder.path}: {what} are back")
         if keys is not None:
-            console.text(f"{home.path}: {count_of(keys, 'private key')} put back; those that were there stay")
+            console.text(f"{home.folder.path}: {count_of(keys, 'private key')} put back; those that were there stay")
     if report is not None and report.signer is None:
         console.note(
             "nothing shows that this node made the backup, so only what proves itself is back: chains, rows, signed "
@@ -82,7 +82,7 @@ def _find_makers(context: Context, arguments: argparse.Namespace) -> frozenset[D
             return frozenset({DidKey.parse(arguments.signed_by)})
         except (MalformedError, RejectedError) as error:
             raise UsageError(f"--signed-by: {error}") from error
-    here = KeyFiles(context.node.home).find_node_key()
+    here = KeyFiles(context.node.home.folder).find_node_key()
     brought = None if arguments.keys is None else find_node_key(arguments.keys)
     return frozenset({*([] if here is None else [DidKey(here.public_key())]), *([] if brought is None else [brought])})
 

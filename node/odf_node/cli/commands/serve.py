@@ -51,7 +51,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Serve until told to stop (Ctrl-C or SIGTERM); running requests are finished first."""
     named = {"address": arguments.address, "port": arguments.http_port}
     setting = Setting(
-        find_configuration_file(arguments.config, os.environ, context.node.home.path),
+        find_configuration_file(arguments.config, os.environ, context.node.home.folder.path),
         os.environ,
         {"listen": {name: value for name, value in named.items() if value is not None}},
     )

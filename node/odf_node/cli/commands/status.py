@@ -23,7 +23,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show it; nobody is asked and nothing is changed."""
     context.load_settings()
     node = context.node
-    report = node.read_models.make_status(node.refusals, node.clock)
+    report = node.read_models.make_status(node.refusals)
     rows = [
         {"condition": each.condition.value, "dataset": each.dataset, "what": each.what, "command": each.command}
         for each in report.list_findings()

@@ -150,4 +150,4 @@ def test_query_that_fails_says_why_in_one_line_flight_10(served: FlightNode) -> 
         assert reason in text
         assert "\n" not in text
         assert ".py" not in text
-        assert str(served.made.node.home.path) not in text
+        assert str(served.made.node.home.folder.path) not in text

@@ -69,7 +69,7 @@ def require_plain(error: BaseException, served: FlightNode) -> None:
     assert "Traceback" not in text
     assert ".py" not in text
     assert "\n" not in text
-    assert str(served.made.node.home.path) not in text
+    assert str(served.made.node.home.folder.path) not in text
 
 
 @given(st.binary(max_size=200) | st.builds(packed, st.sampled_from([*READ, *REFUSED, "Nothing"]), st.binary()))

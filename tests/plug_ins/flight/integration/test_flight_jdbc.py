@@ -121,7 +121,7 @@ def test_jdbc_client_is_told_why_in_words_flight_10(java: Any, served: FlightNod
             pytest.raises(Py4JJavaError, match=reason) as failed,
         ):
             ask(connection, sql)
-        assert str(served.made.node.home.path) not in str(failed.value.java_exception)
+        assert str(served.made.node.home.folder.path) not in str(failed.value.java_exception)
     with (
         pytest.raises(Py4JJavaError, match="unknown, expired or revoked"),
         connected(java, served.url, token="odf_unknown") as connection,

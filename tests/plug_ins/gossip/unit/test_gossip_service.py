@@ -46,6 +46,7 @@ from odf_protocol.policy import Auditor
 from odf_protocol.timestamp import Timestamp
 from support.event_loop import in_loop
 from support.gossip_items import attestation, head
+from support.homes import make_home
 from support.open_stores import open_new_store
 from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of
 from support.store_values import creation
@@ -254,17 +255,17 @@ async def _nobody(url: str) -> PeerDataset:
 
 
 @in_loop
-async def test_own_dataset_and_unnamed_one_are_not_subscribed_to() -> None:
-    store = make_store()
-    own = store.commit(creation(count=2))
-    subscriptions = Subscriptions(store, FixedClock(NOON), _nobody)
+async def test_own_dataset_and_unnamed_one_are_not_subscribed_to(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    own = home.store.commit(creation(count=2))
+    subscriptions = Subscriptions(home, _nobody)
     for source in (own.name, str(own.id), str(dataset_of(OTHER_KEY))):
         with pytest.raises(UsageError):
             await subscriptions.add(source, local_name=None)
     with pytest.raises(UnknownDatasetError):
         await subscriptions.add("nothing.of.this.name", local_name=None)
     made = await subscriptions.add(str(dataset_of(OTHER_KEY)), local_name="other.one")
-    assert (made.name, made.url, store.list_subscriptions()) == ("other.one", None, (made,))
+    assert (made.name, made.url, home.store.list_subscriptions()) == ("other.one", None, (made,))
     assert subscriptions.remove("other.one") == made
     with pytest.raises(UsageError):
         subscriptions.remove("other.one")

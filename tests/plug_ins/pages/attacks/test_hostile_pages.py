@@ -28,7 +28,7 @@ def made(tmp_path: Path) -> Iterator[SecretiveNode]:
 
 def keep(made: SecretiveNode, columns: tuple[str, ...], cells: list[Any]) -> None:
     chain = hostile_chain(made.hidden.folder, columns, cells)
-    PublisherHome(Judge(made.node.home, made.node.engines)).keep(chain)
+    PublisherHome(Judge(made.node.home.folder, made.node.engines)).keep(chain)
 
 
 @in_loop

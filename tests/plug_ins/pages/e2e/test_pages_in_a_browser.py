@@ -41,7 +41,9 @@ async def browsing(folder: Path) -> AsyncIterator[tuple[Tab, PageReader]]:
     assert CHROMIUM is not None
     made = SecretiveNode.create(folder / "node")
     columns, cells = hostile_words()
-    PublisherHome(Judge(made.node.home, made.node.engines)).keep(hostile_chain(made.hidden.folder, columns, cells))
+    PublisherHome(Judge(made.node.home.folder, made.node.engines)).keep(
+        hostile_chain(made.hidden.folder, columns, cells)
+    )
     try:
         async with reading(made) as reader, open_tab(CHROMIUM, folder) as tab:
             yield tab, reader

@@ -37,7 +37,7 @@ def made(tmp_path: Path) -> Iterator[SecretiveNode]:
 
 
 def publisher_of(made: SecretiveNode) -> PublisherHome:
-    return PublisherHome(Judge(made.node.home, made.node.engines))
+    return PublisherHome(Judge(made.node.home.folder, made.node.engines))
 
 
 async def ask(reader: PageReader, query: str, status: int = 200, **fields: str) -> SeenPage:
@@ -217,7 +217,9 @@ async def test_quarantine_is_a_tab_of_own_roots_alone_as_nothing_else_is_ingeste
     derivative = PeerChain(folder, name="derived.data", key=b"\x56" * 32)
     derivative.add(Seed(dataset_id=derivative.id, dataset_kind=DatasetKind.DERIVATIVE))
     keeper.keep(derivative.add(select("SELECT * FROM in0", made.hidden.id)))
-    Judge(made.node.home, made.node.engines).accept(root_chain(folder, slices=1, key=b"\x57" * 32, name="taken.data"))
+    Judge(made.node.home.folder, made.node.engines).accept(
+        root_chain(folder, slices=1, key=b"\x57" * 32, name="taken.data")
+    )
     async with reading(made) as reader:
         await reader.sign_in(INSPECTOR)
         for name, has_tab in (("shown.data", True), ("derived.data", False), ("taken.data", False)):

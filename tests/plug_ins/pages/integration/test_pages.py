@@ -32,7 +32,7 @@ def made(tmp_path: Path) -> Iterator[SecretiveNode]:
 
 
 def publisher_of(made: SecretiveNode) -> PublisherHome:
-    return PublisherHome(Judge(made.node.home, made.node.engines))
+    return PublisherHome(Judge(made.node.home.folder, made.node.engines))
 
 
 @in_loop
