@@ -97,7 +97,7 @@ def zipped(path: Path, *entries: tuple[str, bytes]) -> Path:
 def unzip(path: Path, sub_path: str | None) -> bytes:
     step = PrepStepDecompress(format=CompressionFormat.ZIP, sub_path=sub_path)
     reader = LocalSourceReader()
-    return asyncio.run(reader.prepare((step,), path=path, name="the zip", folder=path.parent)).read_bytes()
+    return asyncio.run(reader.prepare(step, path=path, name="the zip", folder=path.parent)).path.read_bytes()
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

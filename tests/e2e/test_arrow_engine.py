@@ -279,7 +279,9 @@ content:
 
 def _check_that_stages_are_shown(node: RealNode) -> None:
     """STAGE-4, STAGE-5: beside the block, of the newest ingest, and summed."""
-    assert re.search(r"AddData  \+2 rows  read 2, [0-9.]+ s", node.must("log", "rows", "-o", "oneline").out)
+    assert re.search(
+        r"AddData  \+2 rows  2 rows added; read 2, [0-9.]+ s", node.must("log", "rows", "-o", "oneline").out
+    )
     (newest,) = json.loads(node.must("inspect", "plan", "rows", "-o", "json").out)
     names = [(each["stage"], each.get("plugIn")) for each in newest["stages"]]
     stages = ("engine", "read", "merge", "quarantine", "persist")

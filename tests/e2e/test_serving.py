@@ -12,6 +12,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from odf_node.http.server import ListeningAddress, serve
 from odf_node.ports.peer_errors import AddressInUseError
@@ -125,7 +126,7 @@ async def test_server_in_a_program_is_ended_by_its_event(tmp_path: Path) -> None
     stop = asyncio.Event()
     ready: list[ListeningAddress] = []
 
-    def on_ready(address: ListeningAddress) -> None:
+    def on_ready(address: ListeningAddress, _app: web.Application) -> None:
         ready.append(address)
         stop.set()
 

@@ -107,8 +107,8 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from odf_node.adapters.home_backup import back_up
-from odf_node.home_folder import Home
-back_up(Home(Path(sys.argv[1])), Path(sys.argv[2]), lambda _: os.kill(os.getpid(), signal.SIGKILL))
+from odf_node.home_folder import HomeFolder
+back_up(HomeFolder(Path(sys.argv[1])), Path(sys.argv[2]), lambda _: os.kill(os.getpid(), signal.SIGKILL))
 """
 
 

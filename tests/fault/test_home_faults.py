@@ -103,9 +103,9 @@ def test_home_on_a_read_only_disk_is_read_and_refuses_writes(home: HomeFolder) -
 def test_metadata_of_a_read_only_home_refuses_writes(home: HomeFolder) -> None:
     run_step(home, "base")
     script = (
-        "import sys; from pathlib import Path; from odf_node.home_folder import Home;"
+        "import sys; from pathlib import Path; from odf_node.home_folder import HomeFolder;"
         "from odf_node.store import MetadataStore; from support.store_values import dataset_id\n"
-        "MetadataStore(Home(Path(sys.argv[1]))).set_published(dataset_id(), False)"
+        "MetadataStore(HomeFolder(Path(sys.argv[1]))).set_published(dataset_id(), False)"
     )
     done = subprocess.run(
         [*_bubblewrap("--ro-bind", home.path, home.path), sys.executable, "-c", script, home.path],

@@ -4,11 +4,13 @@ import asyncio
 import sys
 from pathlib import Path
 
+from aiohttp import web
+
 from odf_node.http.server import ListeningAddress, serve
 from support.exchange_nodes import TestNode
 
 
-def announce(address: ListeningAddress) -> None:
+def announce(address: ListeningAddress, _app: web.Application) -> None:
     print(address.url, flush=True)
 
 

@@ -110,7 +110,7 @@ def test_sandboxed_command_that_takes_the_machine_is_ended(
     path.write_bytes(b"x")
     step = PrepStepPipe(command=("sh", "-c", script))
     with pytest.raises(SourceTooLargeError) as refused:
-        asyncio.run(reader.prepare((step,), path=path, name="s", folder=tmp_path))
+        asyncio.run(reader.prepare(step, path=path, name="s", folder=tmp_path))
     assert refused.value.limit == limit
     assert list(tmp_path.iterdir()) == [path]
 
