@@ -37,7 +37,7 @@ FILES: dict[str, tuple[str, Callable[[], bytes | dict[str, bytes]]]] = {
     "shape-of-a-size-below-zero": ("EsriShapefile", lambda: ENDLESS),
     "shapes-that-fill-the-disk": ("EsriShapefile", lambda: {**GOOD, "shp": bytes(100 * MIB)}),
 }
-# The texts of a workbook are read as a stream: a machine that does so within the limits finds that the column is not there.
+# Texts of a workbook are read as a stream, to their end where the machine is fast enough: then the column is not there.
 ENDED = "File too large|memory_bytes|output_bytes|cpu_s|ended without an answer|'f0' is not in row 1"
 
 

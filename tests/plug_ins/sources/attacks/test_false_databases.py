@@ -95,7 +95,9 @@ def test_false_server_is_bounded_and_told(serve, said: str, tmp_path: Path) -> N
     assert SECRET not in str(caught.value)
     assert str(caught.value).isprintable()
     assert time.monotonic() - began < 60
-    assert max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) < 1_200_000  # kB
+    # The greatest of all children of this process so far: a larger one may have run for another test before.
+    greatest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert greatest == before or greatest < 1_200_000  # kB
     assert list(tmp_path.iterdir()) == []
 
 
