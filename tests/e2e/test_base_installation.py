@@ -1,6 +1,6 @@
 """What the wheel does without any extra, so without Spark: it serves, pulls, verifies, ingests and asks.
 
-Source: README "Two commands"; clauses ENGINE-2, ENGINE-25 and QUERY-7.
+Source: spec/guides/installing.md; clauses ENGINE-2, ENGINE-25 and QUERY-7.
 """
 
 from dataclasses import dataclass

@@ -106,7 +106,7 @@ BOTH = "(SELECT event_time FROM orders UNION ALL SELECT event_time FROM rates)"
 WINDOW = "SELECT window.end AS event_time, count(*) AS n FROM"
 HOUR = "GROUP BY window(event_time, '1 hour')"
 
-# What the guide and the README say of a query: its class, or a part of what would pass instead.
+# What this guide and supported-sql.md say of a query: its class, or a part of what would pass instead.
 SAID = {
     "map": ("SELECT event_time, CASE WHEN id > 1 THEN amount END AS a FROM orders", "map"),
     "explode": ("SELECT event_time, explode(array(id, amount)) AS x FROM orders", "maintained"),

@@ -15,8 +15,8 @@ def test_installed_extras_are_told_with_their_versions() -> None:
     assert f"pyspark {metadata.version('pyspark')}" in found["extra spark"]
     assert found["extra datafusion"] == "part of odf-node"
     assert all("not installed" not in each for each in found.values())
-    # The README says what each is for.
-    named = re.findall(r"odf-node\[(\w+)\]", (Path(__file__).parents[2] / "README.md").read_text())
+    # The guide says what each is for.
+    named = re.findall(r"odf-node\[(\w+)\]", (Path(__file__).parents[2] / "spec/guides/installing.md").read_text())
     assert {f"extra {name}" for name in named} == set(found)
 
 

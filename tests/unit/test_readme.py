@@ -1,4 +1,4 @@
-"""The README says what the program does: its commands, options and exit codes are checked against it."""
+"""README and guides say what the program does: commands, options and exit codes in them are those of the program."""
 
 import argparse
 import importlib.util
@@ -14,14 +14,20 @@ from odf_node.cli.run import EXIT_CODES
 REPOSITORY = Path(__file__).parents[2]
 SHORT = (REPOSITORY / "README.md").read_text()
 README = "".join(
-    [SHORT, *((REPOSITORY / "spec/guides" / name).read_text() for name in ("commands.md", "reference.md"))]
+    [
+        SHORT,
+        *(
+            (REPOSITORY / "spec/guides" / name).read_text()
+            for name in ("commands.md", "installing.md", "queries.md", "reference.md", "supported-sql.md", "trust.md")
+        ),
+    ]
 )
-"""With what one looks up."""
+"""With the pages that its tables stand in."""
 GUIDES = [REPOSITORY / "examples/own-csv/README.md", REPOSITORY / "spec/guides/running-in-public.md"]
 
 
 def section(title: str) -> str:
-    """The text below a heading of the README or of what it leaves out, up to the next one."""
+    """The text below a heading of the README or of these pages, up to the next one."""
     found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", README, flags=re.MULTILINE | re.DOTALL)
     assert found, title
     return found[1]
@@ -59,7 +65,9 @@ def test_page_of_commands_is_made_of_their_modules() -> None:
 
 
 def test_readme_stays_what_a_newcomer_reads() -> None:
-    assert len(SHORT.splitlines()) < 300
+    lines = SHORT.splitlines()
+    assert len(lines) <= 150
+    assert [line for line in lines if len(line) > 120] == []
 
 
 def test_exit_codes_are_those_of_the_program() -> None:
@@ -86,8 +94,22 @@ def test_files_that_are_named_are_there(name: str) -> None:
     assert (REPOSITORY / name).exists()
 
 
+def test_tests_that_prove_claims_of_the_readme_are_there() -> None:
+    named = re.findall(r"`([\w/.]+)` \|$", section("What is proved"), flags=re.MULTILINE)
+    assert len(named) > 4
+    assert [name for name in named if not (REPOSITORY / "tests" / name).exists()] == []
+
+
+def test_contributors_see_each_toy_extension() -> None:
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    toys = [path for path in (REPOSITORY / "tests/extension").glob("*.py") if not path.name.startswith("test_")]
+    assert toys
+    assert [path.name for path in toys if f"`tests/extension/{path.name}`" not in text] == []
+    assert f"```python\n{(REPOSITORY / 'tests/extension/counting_work.py').read_text()}```" in text
+
+
 def test_places_to_which_contributors_are_sent_exist() -> None:
     text = (REPOSITORY / "CONTRIBUTING.md").read_text()
-    named = set(re.findall(r"`((?:protocol|engines|node|spec|tests)/[\w./-]+)`", text))
+    named = set(re.findall(r"`((?:protocol|engines|node|spec|tests|examples)/[\w./-]+)`", text))
     assert len(named) > 15
     assert sorted(place for place in named if not (REPOSITORY / place).exists()) == []
