@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LISTENS = re.compile(rb"API server is listening on: (http://127\.0\.0\.1:\d+)")
+_COMMAND_S = 240.0  # guess: the longest takes half a minute on a machine that is slow and busy
 _LONGEST_LINE_BYTES = 1024 * 1024  # guess: it logs all of its settings as one line
 _TOKEN = re.compile(rb"Access token: ([A-Za-z0-9._-]+)")
 
@@ -43,11 +44,17 @@ class PeerWorkspace:
         return workspace
 
     async def run(self, *words: str) -> str:
-        """Run a command; give what it says.
+        """Run a command and return what it prints. One that spins for ever is ended, and asked once more.
 
         Raises:
             PeerError: It fails.
         """
+        try:
+            return await self._run(words)
+        except TimeoutError:
+            return await self._run(words)
+
+    async def _run(self, words: tuple[str, ...]) -> str:
         process = await asyncio.create_subprocess_exec(
             Path(os.environ["ODF_PEER"], "kamu"),
             *("-q", *words),
@@ -56,7 +63,12 @@ class PeerWorkspace:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        out, error = await process.communicate()
+        try:
+            out, error = await asyncio.wait_for(process.communicate(), _COMMAND_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            raise
         if process.returncode != 0:
             raise PeerError(out.decode() + error.decode())
         return out.decode() + error.decode()
