@@ -13,10 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
+from odf_node.errors import FrozenDatasetError, RefusedError
 from odf_node.exchange.taking import Errand
 from odf_node.home_folder import HomeFolder
-from odf_node.ports.peer_errors import PeerUnavailableError
+from odf_node.ports.peer_errors import PeerUnavailableError, PushRefusedError
 from odf_node.ports.progress import Silence
 from odf_node.store import MetadataStore
 from odf_protocol.events import SetInfo
@@ -138,6 +138,11 @@ class ExchangeHistories(RuleBasedStateMachine):
             self._refused[reader] += 1
             # Whoever is refused told something else than was accepted, and is not believed.
             assert theirs[: len(before)] != before[: len(theirs)]
+            return
+        except (FrozenDatasetError, PushRefusedError):
+            # Who knows of both stories follows neither, and serves neither (EQUIV-9, EQUIV-10).
+            assert len(self._publishers) > 1
+            assert hashes_of(node.store) == before
             return
         held = hashes_of(node.store)
         assert held in (before, theirs)
