@@ -49,9 +49,10 @@ def test_name_of_ours_stays_ours(tmp_path: Path) -> None:
 def test_broken_command_is_named_with_its_package_and_spoils_no_other(tmp_path: Path) -> None:
     home, site = tmp_path / "home", tmp_path / "site"
     write_package(site, "odf_broken", "import nowhere_to_be_found\n", GROUP, {"broken": "odf_broken"})
+    write_package(site, "odf_leaving", "raise SystemExit(0)\n", GROUP, {"leaving": "odf_leaving"})
     write_package(site, "odf_empty", "TOPIC = 'care for this node'\n", GROUP, {"empty": "odf_empty"})
 
-    for name, why in {"broken": "ModuleNotFoundError", "empty": "HELP"}.items():
+    for name, why in {"broken": "ModuleNotFoundError", "leaving": "SystemExit", "empty": "HELP"}.items():
         done = run(home, site, name)
         assert done.returncode == 2
         assert f"command '{name}' of package 'odf-{name}' cannot be loaded: " in done.stderr

@@ -130,7 +130,7 @@ def _load_point(point: EntryPoint) -> Command:
     origin = f"package '{point.dist.name}'" if point.dist is not None else f"module '{point.value}'"
     try:
         return _read_module(point.name, point.load())
-    except Exception as error:  # code of others: whatever it raises, the caller learns whose it is
+    except (Exception, SystemExit) as error:  # code of others: whatever it raises, the caller learns whose it is
         text = f"command '{point.name}' of {origin} cannot be loaded: {type(error).__name__}: {error}"
         raise UnusableCommandError(text) from error
 
