@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odf_node.adapters.exchange_peer import split_dataset_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
-from odf_node.adapters.peer_addresses import parse_peer_url
+from odf_node.adapters.peer_urls import parse_peer_url
 from odf_node.ports.peer_errors import PeerLiedError
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.limits import MAX_JSON_BYTES, MAX_TREE_QUESTIONS, MAX_TREE_SCHEMA_BYTES

@@ -16,11 +16,10 @@ from odf_node.configuration import Configuration
 from odf_node.configuration.declaration import Listen
 from odf_node.http.observing import create_observing_app
 from odf_node.http.served_node import Live
-from odf_node.http.server import create_app
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, serving
-from support.gossip_app import create_gossiping_app
 from support.raw_http import request_of, send_raw, status_of
+from support.whole_app import create_whole_app
 
 GOSSIP = "/_odf/v1/gossip"
 PUSHES = "/_odf/v1/pushes"
@@ -137,7 +136,7 @@ async def test_page_of_another_origin_changes_nothing_and_does_not_converse(
         "x-odf-smtp-version": "1",
     }
     authorized = {"Authorization": f"Bearer {TOKEN}"}
-    async with serving(create_gossiping_app(node.served, heard)) as url:
+    async with serving(create_whole_app(node.served, heard)) as url:
         for method, path, headers in (
             ("POST", GOSSIP, json_type),
             ("POST", PUSHES, json_type | authorized),
@@ -159,7 +158,7 @@ async def test_page_of_another_origin_changes_nothing_and_does_not_converse(
 async def test_json_under_another_name_is_not_taken(tmp_path: Path, kind: str) -> None:
     """What a form may send without asking: the browser lets any page post these types."""
     node, heard = make_node(tmp_path), Heard()
-    async with serving(create_gossiping_app(node.served, heard)) as url:
+    async with serving(create_whole_app(node.served, heard)) as url:
         for path, more in ((GOSSIP, {}), (PUSHES, {"Authorization": f"Bearer {TOKEN}"})):
             named = {"Content-Type": kind} if kind else {}
             answer = await send_raw(url, request_of("POST", path, headers=more | named, body=b"{}"))
@@ -190,7 +189,7 @@ async def test_body_that_claims_an_encoding_is_not_unpacked(
 ) -> None:
     node, heard = make_node(tmp_path), Heard()
     authorized = {"Authorization": f"Bearer {TOKEN}", "Content-Encoding": encoding, "Content-Type": "application/json"}
-    async with serving(create_gossiping_app(node.served, heard)) as url:
+    async with serving(create_whole_app(node.served, heard)) as url:
         for method, path in (
             ("POST", GOSSIP),
             ("POST", PUSHES),
@@ -212,7 +211,7 @@ async def test_figures_name_no_dataset_and_are_not_for_pages(tmp_path: Path) -> 
     node, live = make_node(tmp_path), Live()
     hidden = Chain("secret.data").add(b"rows")
     node.keep(hidden, published=False)
-    app = create_app(node.served, live=live)
+    app = create_whole_app(node.served, live=live)
     async with serving(app) as url, serving(create_observing_app(live, app)) as watched:
         for path in ("/secret.data/refs/head", f"/{hidden.id}/refs/head", "/secret.data/push", "/metrics"):
             assert status_of(await send_raw(url, request_of("GET", path))) in {401, 404}

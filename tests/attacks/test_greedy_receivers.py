@@ -12,7 +12,6 @@ from yarl import URL
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.packing import DatasetObjects
-from odf_node.adapters.smart_push import SmartPush
 from odf_node.composition import Node
 from odf_node.ports.pushes import PushedHead
 from odf_node.records.errors import ObjectNotFoundError
@@ -28,6 +27,7 @@ from odf_protocol.exchange.messages import (
 )
 from odf_protocol.exchange.routes import ObjectKind
 from odf_protocol.multihash import Multihash
+from odf_smart.pushing import SmartPush
 from support.event_loop import in_loop
 from support.exchange_nodes import NOON, TOKEN, Chain, TestNode
 from support.http_server import serving

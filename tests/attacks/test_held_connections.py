@@ -10,17 +10,19 @@ import aiohttp
 import pytest
 
 from odf_node.configuration import Configuration, Limits
-from odf_node.http import listening, smart_socket
+from odf_node.http import listening
 from odf_node.http.access_log import share_of
 from odf_node.http.encryption import make_tls_context
 from odf_node.http.listening import CONNECTIONS, listen
 from odf_node.http.served_node import Live
-from odf_node.http.server import create_app, make_runner
+from odf_node.http.server import make_runner
+from odf_smart import served_sockets
 from support.daemons import make_certificate
 from support.event_loop import in_loop
 from support.exchange_nodes import Chain, TestNode
 from support.raw_http import connected, request_of, send_raw, status_of
 from support.turned_clock import put_loop_ahead
+from support.whole_app import create_whole_app
 
 HEAD = "/demo.data/refs/head"
 STRANGER = "127.0.0.66"
@@ -138,7 +140,7 @@ async def test_silent_conversations_are_bounded_by_address_and_end_soon(
             await held.enter_async_context(conversing(url, STRANGER))
         async with conversing(url, "127.0.0.1") as other:
             assert not other.closed
-        put_loop_ahead(monkeypatch, smart_socket.FIRST_MESSAGE_S)
+        put_loop_ahead(monkeypatch, served_sockets.FIRST_MESSAGE_S)
         async with asyncio.timeout(20):
             for socket in sockets:
                 while not socket.closed:
@@ -152,7 +154,7 @@ async def test_handshakes_that_never_end_count_and_others_are_served(tmp_path: P
     """What the event loop's own server does not see: connections before their encryption."""
     tls = make_tls_context(*make_certificate(tmp_path))
     live = Live(Configuration(limits=Limits(connections=8, address_connections=4)))
-    runner = make_runner(create_app(make_node(tmp_path).served, live=live), grace_s=1)
+    runner = make_runner(create_whole_app(make_node(tmp_path).served, live=live), grace_s=1)
     await runner.setup()
     listener = await listen(runner, "127.0.0.1", 0, connections=runner.app[CONNECTIONS], tls=tls)
     url = f"https://127.0.0.1:{listener.sockets[0].getsockname()[1]}"

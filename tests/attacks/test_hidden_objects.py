@@ -16,7 +16,6 @@ from yarl import URL
 from odf_node.acceptance.offers import EVERYTHING, Portion, Wishes
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_addresses import open_peer
-from odf_node.adapters.smart_push import SmartPush
 from odf_node.errors import ObjectsAbsentError
 from odf_node.exchange.taking import Errand
 from odf_node.http.callers import secret_hash_of
@@ -29,6 +28,7 @@ from odf_protocol.events import AddData, Checkpoint, DatasetKind, ExecuteTransfo
 from odf_protocol.exchange.packs import decode_pack
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy, Trust
+from odf_smart.pushing import SmartPush
 from support.event_loop import LIMIT_S
 from support.exchange_nodes import TestNode
 from support.hostile_peer import hostile_peer

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from odf_node.http.served_node import Live
-from odf_node.http.server import create_app
 from odf_protocol.multihash import Multihash
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, serving
 from support.raw_http import connected, request_of, send_raw, status_of
+from support.whole_app import create_whole_app
 
 ROWS = bytes(range(256)) * 100
 OBJECT = f"/demo.data/data/{Multihash.of_sha3_256(ROWS)}"
@@ -34,7 +34,7 @@ async def node_at(tmp_path: Path, live: Live) -> AsyncIterator[str]:
     node.keep(Chain("demo.data").add(ROWS))
     node.put_token()
     before = [(record.id, record.head) for record in node.store.list_datasets()]
-    async with serving(create_app(node.served, live=live)) as url:
+    async with serving(create_whole_app(node.served, live=live)) as url:
         yield url
         assert status_of(await send_raw(url, request_of("GET", "/demo.data/refs/head"))) == 200
     assert [(record.id, record.head) for record in node.store.list_datasets()] == before
@@ -53,7 +53,7 @@ async def send_together(url: str, messages: list[bytes], *, wait_s: float) -> li
 
 def routes() -> list[tuple[str, str]]:
     """Every route of the node, with its parameters."""
-    app = create_app(TestNode.create(Path("/nonexistent")).served)
+    app = create_whole_app(TestNode.create(Path("/nonexistent")).served)
     return sorted({(route.method, route.resource.canonical) for route in app.router.routes() if route.resource})
 
 
@@ -258,8 +258,8 @@ async def test_body_without_end_is_cut_at_its_limit(tmp_path: Path) -> None:
 async def test_frames_of_a_conversation_that_are_none_end_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frames: bytes
 ) -> None:
-    monkeypatch.setattr("odf_node.http.smart_socket.FIRST_MESSAGE_S", 0.3)
-    monkeypatch.setattr("odf_node.http.smart_socket.CLOSE_S", 0.3)
+    monkeypatch.setattr("odf_smart.served_sockets.FIRST_MESSAGE_S", 0.3)
+    monkeypatch.setattr("odf_smart.served_sockets.CLOSE_S", 0.3)
     head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": "localhost", **UPGRADE}.items())
     async with node_at(tmp_path / "home", Live()) as url:
         answer = await send_raw(url, f"GET /demo.data/pull HTTP/1.1\r\n{head}\r\n".encode() + frames, wait_s=30)

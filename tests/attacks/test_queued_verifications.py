@@ -11,7 +11,6 @@ import pytest
 
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
-from odf_node.http.server import create_app
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.pushes import PushedHead
 from odf_node.records.errors import TooManyWaitingError
@@ -21,6 +20,7 @@ from odf_protocol.exchange.packs import PackedBlock, encode_pack
 from support.event_loop import in_loop
 from support.exchange_nodes import Chain, RecordingReceiver, TestNode, serving
 from support.raw_http import request_of, send_raw, status_of
+from support.whole_app import create_whole_app
 
 TOKENS = {name: f"odf_token_of_{name}" for name in ("mallory", "alice", "bob")}
 
@@ -89,7 +89,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 @in_loop
 async def test_five_pushes_are_verified_as_many_at_once_as_the_operator_says(tmp_path: Path, at_once: int) -> None:
     scene = Scene(tmp_path, at_once=at_once, waiting=8)
-    async with serving(create_app(scene.served)) as url, aiohttp.ClientSession() as session:
+    async with serving(create_whole_app(scene.served)) as url, aiohttp.ClientSession() as session:
         pushes = [await scene.commit(url, session, "mallory", f"pushed.{number}") for number in range(5 - at_once)]
         pushes += [await scene.commit(url, session, "alice", f"other.{number}") for number in range(at_once)]
         assert [status for status, _, _ in pushes] == [202] * 5
@@ -107,7 +107,7 @@ async def test_five_pushes_are_verified_as_many_at_once_as_the_operator_says(tmp
 @in_loop
 async def test_pushers_have_their_turns_round_robin(tmp_path: Path) -> None:
     scene = Scene(tmp_path, waiting=8)
-    async with serving(create_app(scene.served)) as url, aiohttp.ClientSession() as session:
+    async with serving(create_whole_app(scene.served)) as url, aiohttp.ClientSession() as session:
         for number in range(4):
             assert (await scene.commit(url, session, "mallory", f"pushed.{number}"))[0] == 202
         _, alices, _ = await scene.commit(url, session, "alice", "alices")
@@ -122,7 +122,7 @@ async def test_pushers_have_their_turns_round_robin(tmp_path: Path) -> None:
 @in_loop
 async def test_commit_beyond_the_queue_is_told_to_come_later_and_loses_nothing(tmp_path: Path) -> None:
     scene = Scene(tmp_path, waiting=4)
-    async with serving(create_app(scene.served)) as url, aiohttp.ClientSession() as session:
+    async with serving(create_whole_app(scene.served)) as url, aiohttp.ClientSession() as session:
         found = [await scene.commit(url, session, "mallory", f"pushed.{number}") for number in range(4)]
         assert [status for status, _, _ in found] == [202, 202, 202, 503]  # one has its turn, two wait: half of all
         assert found[3][2]["type"] == "urn:odf-node:problem:busy"
@@ -140,7 +140,7 @@ async def test_commit_beyond_the_queue_is_told_to_come_later_and_loses_nothing(t
 @in_loop
 async def test_open_pushes_of_one_token_leave_room_for_others(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
-    async with serving(create_app(scene.served)) as url, aiohttp.ClientSession() as session:
+    async with serving(create_whole_app(scene.served)) as url, aiohttp.ClientSession() as session:
         found = []
         for number in range(10):
             chain = Chain(f"open.{number}")
@@ -161,14 +161,14 @@ async def test_pushes_of_the_smart_protocol_wait_in_the_same_queue(tmp_path: Pat
     chain = Chain("smart.data").add(b"slice")
     pusher.keep(chain)
     offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
-    app = create_app(scene.served)
+    app = create_whole_app(scene.served)
 
     async def push(url: str) -> None:
         from yarl import URL
 
         from odf_node.adapters.http_client import HttpClient
         from odf_node.adapters.peer_urls import parse_peer_url
-        from odf_node.adapters.smart_push import SmartPush
+        from odf_smart.pushing import SmartPush
 
         there = parse_peer_url(f"{url}/{chain.name}")
         assert isinstance(there, URL)
@@ -190,7 +190,7 @@ async def test_pushes_of_the_smart_protocol_wait_in_the_same_queue(tmp_path: Pat
 @in_loop
 async def test_node_that_stops_does_not_begin_what_waits(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
-    async with serving(create_app(scene.served, push_grace_s=0.1)) as url, aiohttp.ClientSession() as session:
+    async with serving(create_whole_app(scene.served, push_grace_s=0.1)) as url, aiohttp.ClientSession() as session:
         for number in range(2):
             assert (await scene.commit(url, session, "mallory", f"pushed.{number}"))[0] == 202
         await until(lambda: scene.receiver.now == 1)
@@ -206,7 +206,7 @@ async def test_pusher_that_is_told_to_come_later_does(tmp_path: Path) -> None:
     pusher.keep(chain)
     offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
     settings = ClientSettings(token=TOKENS["alice"], backoff_s=0.05, attempts=50)
-    async with serving(create_app(scene.served)) as url, aiohttp.ClientSession() as session:
+    async with serving(create_whole_app(scene.served)) as url, aiohttp.ClientSession() as session:
         assert (await scene.commit(url, session, "mallory", "pushed"))[0] == 202
         pushing = asyncio.create_task(
             push_dataset(

@@ -19,7 +19,6 @@ from yarl import URL
 
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_push import push_dataset
-from odf_node.adapters.smart_peer import SmartPeer
 from odf_node.ports.pushes import PushedHead
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.events import AddData, DatasetKind, DataSlice, OffsetInterval, Seed
@@ -27,6 +26,7 @@ from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.head import Head
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
+from odf_smart.peer import SmartPeer
 from support.chains import NOON, later, push_source, schema
 from support.exchange_nodes import Chain, TestNode, dataset_id
 from support.kamu_workspace import PeerWorkspace

@@ -14,7 +14,7 @@ from odf_node.home_folder import HomeFolder
 from odf_node.http.callers import secret_hash_of
 from odf_node.http.listening import CONNECTIONS, Connections, listen
 from odf_node.http.served_node import Live, ServedNode
-from odf_node.http.server import create_app, make_runner
+from odf_node.http.server import make_runner
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.clock import Clock
@@ -34,6 +34,7 @@ from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
 from support.chains import schema
 from support.open_stores import open_store
+from support.whole_app import create_whole_app
 
 NOON = Timestamp.parse("2020-01-01T12:00:00Z")
 NODE_ID = DidKey(bytes(range(32)))
@@ -221,7 +222,7 @@ class TestNode:
     @asynccontextmanager
     async def serving(self, **options: Any) -> AsyncIterator[str]:
         """Serve on a free port and give the address."""
-        async with serving(create_app(self.served, **options)) as address:
+        async with serving(create_whole_app(self.served, **options)) as address:
             yield address
 
 

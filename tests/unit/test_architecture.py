@@ -23,6 +23,7 @@ PACKAGES = {
     "odf_drafts": REPOSITORY / "node" / "odf_drafts",
     "odf_locate": REPOSITORY / "node" / "odf_locate",
     "odf_pages": REPOSITORY / "node" / "odf_pages",
+    "odf_smart": REPOSITORY / "node" / "odf_smart",
     "odf_sources": REPOSITORY / "node" / "odf_sources",
 }
 MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
@@ -145,7 +146,7 @@ def _normal_name(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-MOST_PROTOCOLS = 45
+MOST_PROTOCOLS = 43
 """Protocols of the node: may only fall; ten are meant to stay, for what is foreign."""
 
 

@@ -12,8 +12,8 @@ from odf_node.adapters.exchange_peer import node_info_url, split_dataset_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
 from odf_node.adapters.packing import iter_packed, iter_pieces
-from odf_node.adapters.peer_addresses import is_smart, parse_peer_url
-from odf_node.adapters.smart_push import SmartPush
+from odf_node.adapters.peer_protocols import find_protocol
+from odf_node.adapters.peer_urls import parse_peer_url
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
@@ -71,8 +71,9 @@ async def push_dataset(
     async with HttpClient(settings) as client:
         # Without a token only the node's own name can open the door.
         info = await _find_node_info(client, url)
-        if info is None and is_smart(address):
-            return await SmartPush(client, url, offered, store, objects, on_bytes).run()
+        protocol = find_protocol(address)
+        if info is None and protocol is not None:
+            return await protocol.push(client, url, offered, store, objects, on_bytes)
         _require_pushes(url, info)
         client.sign_all(settings.token is None)
         failures = 0

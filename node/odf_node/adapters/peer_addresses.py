@@ -11,11 +11,11 @@ from yarl import URL
 from odf_node.adapters.exchange_peer import ExchangePeer, node_info_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.layout_places import open_layout_peer
-from odf_node.adapters.peer_urls import is_http, is_smart, parse_peer_url
+from odf_node.adapters.peer_protocols import find_protocol
+from odf_node.adapters.peer_urls import is_http, parse_peer_url
 from odf_node.adapters.plain_peer import PlainPeer
 from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.adapters.several_peers import SeveralPeers
-from odf_node.adapters.smart_peer import SmartPeer
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_node.threads import finish_in_thread
@@ -24,8 +24,6 @@ from odf_protocol.exchange.messages import JSON_MEDIA_TYPE, NodeInfo, decode_mes
 from odf_protocol.exchange.routes import PROTOCOL_VERSION
 from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.public_addresses import without_mark
-
-__all__ = ["is_smart", "open_peer", "parse_peer_url"]
 
 
 async def open_peer(
@@ -62,8 +60,9 @@ async def open_peer(
     if info is not None:
         client.may_sign = True
         return ExchangePeer(client, parts, info)
-    if is_smart(address):
-        return SmartPeer(client, parts)
+    protocol = find_protocol(address)
+    if protocol is not None:
+        return protocol.open(client, parts)
     return PlainPeer(client, parts)
 
 

@@ -6,22 +6,25 @@ from urllib.parse import unquote, urlsplit
 
 from yarl import URL
 
+from odf_node.adapters.peer_protocols import find_protocol
 from odf_node.records.datasets import ADDRESS_SCHEMES
 from odf_protocol.errors import MalformedError, UnsupportedError
 
-_HTTP_SCHEMES: Final = {"http": "http", "https": "https", "odf+http": "http", "odf+https": "https"}
-"""As users write them, and what they mean for HTTP."""
-_SMART_SCHEMES: Final = frozenset({"odf+http", "odf+https"})
+_CORE_SCHEMES: Final = ("http", "https")
 
 
 def is_http(address: str) -> bool:
-    """Say whether an address is one of a server, and not of files."""
-    return address.partition("://")[0] in _HTTP_SCHEMES
+    """Tell whether an address is one of a server, and not of files."""
+    return _find_http_scheme(address) is not None
 
 
-def is_smart(address: str) -> bool:
-    """Say whether an address asks for the Smart Transfer Protocol (SMART-1)."""
-    return address.partition("://")[0] in _SMART_SCHEMES
+def _find_http_scheme(address: str) -> str | None:
+    """Find what the scheme of an address means for HTTP: itself, or as the plug-in with its protocol says."""
+    scheme = address.partition("://")[0]
+    if scheme in _CORE_SCHEMES:
+        return scheme
+    protocol = find_protocol(address)
+    return None if protocol is None else protocol.schemes[scheme]
 
 
 def parse_peer_url(address: str) -> URL | Path:
@@ -41,10 +44,11 @@ def parse_peer_url(address: str) -> URL | Path:
         return Path(unquote(split.path))
     if not split.scheme and "/" in address:
         return Path(address).expanduser()
-    if split.scheme not in _HTTP_SCHEMES:
+    scheme = _find_http_scheme(address)
+    if scheme is None:
         raise UnsupportedError("address", found=repr(address), supported=", ".join(ADDRESS_SCHEMES))
     try:
-        url = URL(address).with_scheme(_HTTP_SCHEMES[split.scheme]).with_fragment(None).with_query(None)
+        url = URL(address).with_scheme(scheme).with_fragment(None).with_query(None)
     except ValueError as error:
         raise MalformedError("address", expected="scheme://host/dataset", found=repr(address)) from error
     if not url.host or not url.path.strip("/"):

@@ -2,7 +2,7 @@
 
 A literal address never gets to a resolver: whoever lets a stranger name one asks ``is_public_host`` first.
 
-Source: clauses EX-13 and GOSSIP-9, ING-22 in ``spec/ingest.md``, SMART-11 in ``spec/smart-transfer.md``.
+Source: clauses EX-13 and GOSSIP-9, ING-22 in ``spec/ingest.md``, SMART-11 in ``spec/plug-ins/smart-transfer.md``.
 """
 
 import socket

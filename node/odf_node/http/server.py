@@ -19,8 +19,6 @@ from odf_node.http import (
     push,
     row_intake,
     simple_protocol,
-    smart_pull,
-    smart_push,
     trees,
 )
 from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_line
@@ -105,8 +103,6 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     push.add_routes(app)
     row_intake.add_routes(app)
     simple_protocol.add_routes(app)
-    smart_pull.add_routes(app)
-    smart_push.add_routes(app)
 
     async def come_up(_: web.Application) -> AsyncIterator[None]:
         app[NONCES] = Nonces(node.clock.now().seconds)

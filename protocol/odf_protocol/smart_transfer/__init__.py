@@ -1,6 +1,7 @@
 """ODF's Smart Transfer Protocol, version 1: messages, batches of blocks, and what each of its four roles does.
 
-No I/O: a shell reads and writes a WebSocket and objects over HTTP, the roles decide (``spec/smart-transfer.md``).
+No I/O: a shell reads and writes a WebSocket and objects over HTTP, the roles decide
+(``spec/plug-ins/smart-transfer.md``).
 
 ::
 

@@ -10,7 +10,6 @@ import pytest
 
 from odf_engines.reading.slices import summarise
 from odf_node.http.served_node import NODE
-from odf_node.http.server import create_app
 from odf_node.records.errors import ObjectNotFoundError, TooManyWaitingError
 from odf_node.rows import trees
 from odf_node.rows.slice_process import ReadingLimits, SliceProcess
@@ -25,6 +24,7 @@ from support.exchange_nodes import KAMU_DATA, Chain, TestNode, serving
 from support.offers import parquet_bytes
 from support.own_children import find_children
 from support.slice_reader import FrozenReader
+from support.whole_app import create_whole_app
 
 TIGHT = ReadingLimits(memory_bytes=400 * 1024**2, cpu_s=20, cpu_s_per_megabyte=0)
 SLICE = parquet_bytes(pa.table({"a": [1, 2], "b": [{"c": "x"}, None]}))
@@ -98,7 +98,7 @@ async def test_file_that_was_missing_is_looked_for_again(tmp_path: Path) -> None
 async def test_requests_that_wait_for_trees_leave_room_for_others(tmp_path: Path) -> None:
     node = TestNode.create(tmp_path / "home")
     node.keep(Chain().add(SLICE))
-    app = create_app(node.served)
+    app = create_whole_app(node.served)
     trees = app[NODE].trees
     assert isinstance(trees, KeptTrees)
     async with serving(app) as url, aiohttp.ClientSession(f"{url}/") as session:

@@ -17,9 +17,6 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.packing import iter_packed
 from odf_node.adapters.peer_addresses import open_peer, open_peers
-from odf_node.adapters.smart_batches import plan_batch
-from odf_node.adapters.smart_peer import SmartPeer
-from odf_node.adapters.smart_push import SmartPush
 from odf_node.byte_rate import MOST_DEBT_S, ByteRate, Pacing, StoppedError
 from odf_node.cli.context import Context
 from odf_node.configuration import Configuration, Limits
@@ -27,18 +24,21 @@ from odf_node.http.middleware import Handler
 from odf_node.http.push import RECEIVE_RATE
 from odf_node.http.sending import SEND_RATE
 from odf_node.http.served_node import Live
-from odf_node.http.server import create_app
 from odf_node.ports.pushes import PushedHead
 from odf_node.threads import finish_in_thread
 from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.exchange.object_parts import LEAF_BYTES
 from odf_protocol.exchange.packs import encode_pack
+from odf_smart.batches import plan_batch
+from odf_smart.peer import SmartPeer
+from odf_smart.pushing import SmartPush
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, serving
 from support.http_server import serving as serving_files
 from support.nodes import RealNode
 from support.offers import root_chain
 from support.turned_clock import TurnedClock
+from support.whole_app import create_whole_app
 
 RATE = 10_000
 BLOCKS = 150
@@ -177,7 +177,7 @@ async def test_cancelled_task_ends_its_thread_in_the_middle_of_a_file() -> None:
 @asynccontextmanager
 async def limited(node: TestNode, **limits: int) -> AsyncIterator[tuple[str, TurnedClock]]:
     """Serve with the rates of both directions by a clock of the test's own."""
-    app, clock = create_app(node.served, live=Live(Configuration(limits=Limits(**limits)))), TurnedClock()
+    app, clock = create_whole_app(node.served, live=Live(Configuration(limits=Limits(**limits)))), TurnedClock()
     app[SEND_RATE], app[RECEIVE_RATE] = clock.rate(0), clock.rate(0)
     async with serving(app) as url:
         yield url, clock
@@ -301,7 +301,7 @@ def exactly(awaited: int) -> Iterator[Crowd]:
 
 
 def crowded(node: TestNode, crowd: Crowd, is_object: Callable[[web.Request], bool]) -> web.Application:
-    app = create_app(node.served)
+    app = create_whole_app(node.served)
 
     @web.middleware
     async def watch(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -21,8 +21,8 @@ from odf_protocol.gossip import messages as gossip_messages
 from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES, Follow, Taken
 from support.event_loop import in_loop
 from support.exchange_nodes import TestNode
-from support.gossip_app import create_gossiping_app
 from support.http_server import serving, serving_bytes
+from support.whole_app import create_whole_app
 
 ROOT = Path(__file__).parents[4]
 SCHEMAS = yaml.safe_load((ROOT / "spec/schemas/openapi.yaml").read_text())["components"]["schemas"]
@@ -52,7 +52,7 @@ class Echo:
 
 def client_of(tmp_path: Path, gossip: Echo | None) -> LoopbackClient[web.Request, web.Application]:
     served = TestNode.create(tmp_path / "home").served
-    return LoopbackClient(LoopbackServer(create_gossiping_app(served, gossip)))
+    return LoopbackClient(LoopbackServer(create_whole_app(served, gossip)))
 
 
 @in_loop

@@ -14,9 +14,6 @@ from odf_node.adapters.http_failures import error_of_status, mapped_failures
 from odf_node.adapters.packing import iter_pieces
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.adapters.public_resolver import PublicResolver
-from odf_node.adapters.smart_batches import PlannedBatch, plan_batch
-from odf_node.adapters.smart_socket import Conversation, name_peer, open_conversation
-from odf_node.adapters.transfer_urls import read_transfer_url
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
@@ -29,6 +26,9 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.conversation import Ended, Failed, Opened, Refused
 from odf_protocol.smart_transfer.messages import PushRequest, PushStrategy
 from odf_protocol.smart_transfer.push_client import PushClient, Upload, Uploaded, UploadsDone
+from odf_smart.batches import PlannedBatch, plan_batch
+from odf_smart.conversations import Conversation, name_peer, open_conversation
+from odf_smart.transfer_urls import read_transfer_url
 
 _MAX_ANSWER_BYTES: Final = 64 * KIB
 

@@ -13,10 +13,8 @@ from odf_node.http.addressed import find_readable, get_hash
 from odf_node.http.callers import get_caller, get_token, require_scope, require_some_push
 from odf_node.http.problems import ProblemError
 from odf_node.http.push import receive_body
+from odf_node.http.route_tables import Route
 from odf_node.http.served_node import LIVE, NODE
-from odf_node.http.smart_pull import transfer_headers
-from odf_node.http.smart_socket import converse, open_socket
-from odf_node.http.smart_upload import SmartUpload
 from odf_node.http.uploads import UPLOADS, Expected
 from odf_node.ports.peer_client import PeerHead
 from odf_node.records.access import REPLACE_SCOPE, AccessToken, ReadGrants
@@ -46,6 +44,9 @@ from odf_protocol.smart_transfer.push_server import (
     TakeBlocks,
     UploadsPlanned,
 )
+from odf_smart.pull_route import transfer_headers
+from odf_smart.served_sockets import converse, open_socket
+from odf_smart.upload import SmartUpload
 
 _UPLOADS_PATH: Final = f"{PREFIX}/uploads"
 
@@ -67,11 +68,9 @@ class _Push:
 _PUSHES = web.AppKey("smart-pushes", dict[str, _Push])
 
 
-def add_routes(app: web.Application) -> None:
-    """Register the routes."""
+def prepare_app(app: web.Application) -> None:
+    """Put into the application what the handlers find there."""
     app[_PUSHES] = {}
-    app.router.add_get("/{dataset}/push", _push)
-    app.router.add_put(f"/{_UPLOADS_PATH}/{{upload}}/{{hash}}", _put_object)
 
 
 async def _push(request: web.Request) -> web.StreamResponse:
@@ -240,3 +239,9 @@ async def _put_object(request: web.Request) -> web.Response:
 
 def _touch(push: _Push) -> None:
     push.role.touch(asyncio.get_running_loop().time())
+
+
+ROUTES: Final = (
+    Route("GET", "/{dataset}/push", _push),
+    Route("PUT", f"/{_UPLOADS_PATH}/{{upload}}/{{hash}}", _put_object),
+)

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from aiohttp import WSCloseCode, web
 
-from odf_node.adapters.smart_socket import CLOSE_S, VERSION, VERSION_HEADER, Conversation, Role
 from odf_node.http.access_log import request_id_of, share_of, write_line
 from odf_node.http.problems import ProblemError, problem_of
 from odf_node.http.push import RECEIVE_RATE
@@ -17,6 +16,7 @@ from odf_node.http.served_node import LIVE
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.limits import message_limit_s
 from odf_protocol.smart_transfer.conversation import Ended, Failed
+from odf_smart.conversations import CLOSE_S, VERSION, VERSION_HEADER, Conversation, Role
 
 SOCKETS: Final = web.AppKey("sockets", dict[Any, str])
 """Conversations that may be ended when the node stops, and whose they are."""

@@ -13,7 +13,6 @@ from aiohttp import web
 from yarl import URL
 
 from odf_node.adapters.http_client import ClientSettings, HttpClient
-from odf_node.adapters.smart_peer import SmartPeer
 from odf_node.configuration import Configuration, Listen
 from odf_node.http.served_node import Live
 from odf_node.ports.peer_client import PeerSpeaks
@@ -25,6 +24,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer import batches
 from odf_protocol.smart_transfer.batches import encode_batch
 from odf_protocol.smart_transfer.messages import BlocksBatch, BlocksResponse, encode_message
+from odf_smart.peer import SmartPeer
 from support.event_loop import in_loop
 from support.exchange_nodes import Chain, TestNode, read_kamu_chain, serving
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from odf_node.adapters.smart_socket import object_file_of
 from odf_node.records.datasets import StoredBlock
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
@@ -13,6 +12,7 @@ from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.batches import encode_batch
 from odf_protocol.smart_transfer.messages import BlocksBatch, ObjectFile, TransferPlan
+from odf_smart.conversations import object_file_of
 
 EMPTY_PLAN: Final = TransferPlan(
     num_blocks=0, num_objects=0, num_records=0, bytes_in_raw_blocks=0, bytes_in_raw_objects=0

@@ -12,7 +12,6 @@ from yarl import URL
 
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_push import push_dataset
-from odf_node.adapters.smart_push import SmartPush
 from odf_node.configuration import Configuration, Storage
 from odf_node.http.served_node import Live
 from odf_node.ports.peer_errors import PeerForbidsError, PushRefusedError
@@ -22,6 +21,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer import batches, push_client
 from odf_protocol.smart_transfer.batches import encode_batch
 from odf_protocol.smart_transfer.messages import BlocksBatch, PushBlocks, encode_message
+from odf_smart.pushing import SmartPush
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, dataset_id
 

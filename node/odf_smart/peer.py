@@ -12,8 +12,6 @@ from odf_node.adapters.http_failures import mapped_failures
 from odf_node.adapters.object_downloads import ObjectDownloads
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.adapters.public_resolver import PublicResolver
-from odf_node.adapters.smart_socket import Conversation, name_peer, object_file_of, open_conversation
-from odf_node.adapters.transfer_urls import read_transfer_url
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
@@ -41,6 +39,8 @@ from odf_protocol.smart_transfer.pull_client import (
     PullClient,
 )
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
+from odf_smart.conversations import Conversation, name_peer, object_file_of, open_conversation
+from odf_smart.transfer_urls import read_transfer_url
 
 
 class SmartPeer(SilentPeer):
@@ -55,6 +55,7 @@ class SmartPeer(SilentPeer):
 
     @property
     def description(self) -> PeerDescription:
+        """See ``PeerDataset``."""
         return PeerDescription(url=str(self._url).rstrip("/"), speaks=PeerSpeaks.SMART)
 
     async def get_head(self) -> PeerHead:

@@ -7,11 +7,9 @@ from typing import Any, Final
 from aiohttp import web
 from yarl import URL
 
-from odf_node.adapters.smart_batches import EMPTY_PLAN, plan_batch
-from odf_node.adapters.smart_socket import VERSION, VERSION_HEADER
 from odf_node.http.addressed import get_followed
+from odf_node.http.route_tables import Route
 from odf_node.http.served_node import LIVE, NODE
-from odf_node.http.smart_socket import SOCKETS, close_sockets, converse, open_socket
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import BlockNotFoundError, ObjectNotFoundError
 from odf_node.store import MetadataStore
@@ -37,18 +35,20 @@ from odf_protocol.smart_transfer.pull_server import (
     Prepared,
     PullServer,
 )
+from odf_smart.batches import EMPTY_PLAN, plan_batch
+from odf_smart.conversations import VERSION, VERSION_HEADER
+from odf_smart.served_sockets import SOCKETS, close_sockets, converse, open_socket
 
 KINDS: Final[Mapping[str, ObjectKind]] = {"DataSlice": ObjectKind.DATA, "Checkpoint": ObjectKind.CHECKPOINT}
 
 _PACKERS = web.AppKey("smart-packers", asyncio.Semaphore)
 
 
-def add_routes(app: web.Application) -> None:
-    """Register the route."""
+def prepare_app(app: web.Application) -> None:
+    """Put into the application what the handler finds there."""
     app[SOCKETS] = {}
     app[_PACKERS] = asyncio.Semaphore(MAX_CONCURRENT_PACKS)
     app.on_shutdown.append(close_sockets)
-    app.router.add_get("/{dataset}/pull", _pull)
 
 
 def transfer_headers(request: web.Request) -> tuple[Header, ...]:
@@ -134,3 +134,6 @@ def _locate(
             )
         )
     return ObjectsLocated(found)
+
+
+ROUTES: Final = (Route("GET", "/{dataset}/pull", _pull),)

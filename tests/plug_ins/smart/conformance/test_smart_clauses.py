@@ -1,11 +1,13 @@
-"""spec/smart-transfer.md, the code and the tests speak of the same clauses."""
+"""spec/plug-ins/smart-transfer.md, the code and the tests speak of the same clauses."""
 
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 CLAUSE = re.compile(r"\bSMART-\d+\b")
-CLAUSES = re.findall(r"^\| (SMART-\d+) \|", (ROOT / "spec" / "smart-transfer.md").read_text(), re.MULTILINE)
+CLAUSES = re.findall(
+    r"^\| (SMART-\d+) \|", (ROOT / "spec" / "plug-ins" / "smart-transfer.md").read_text(), re.MULTILINE
+)
 
 
 def test_clauses_are_numbered_once_and_in_order() -> None:
