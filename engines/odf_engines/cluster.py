@@ -16,10 +16,10 @@ from odf_engines.errors import ClusterUnavailableError
 LOCAL_MASTER: Final = "local[*]"
 """Spark inside the sandbox of one process: what runs where no cluster is set, and for all work of others."""
 
-LEAST_EXECUTOR_BYTES: Final = 471_859_200
+MIN_EXECUTOR_BYTES: Final = 471_859_200
 """Heap below which Spark starts no executor (UnifiedMemoryManager: one and a half of what it reserves)."""
-LEAST_SECRET_BYTES: Final = 32  # guess: 128 bits in hexadecimal digits
-MOST_SECRET_BYTES: Final = 4096  # guess: of a file that is a secret and not a mistake
+MIN_SECRET_BYTES: Final = 32  # guess: 128 bits in hexadecimal digits
+MAX_SECRET_BYTES: Final = 4096  # guess: of a file that is a secret and not a mistake
 
 _MASTER = re.compile(r"spark://([A-Za-z0-9_.-]{1,253}:[0-9]{1,5}(?:,[A-Za-z0-9_.-]{1,253}:[0-9]{1,5})*)")
 _HIGHEST_PORT = 65_535
@@ -107,8 +107,8 @@ class Cluster:
         if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077:
             reason = f"{self.secret} (spark_secret) must be a file that only its owner can read: chmod 600"
             raise ClusterUnavailableError(self.master, reason)
-        if not LEAST_SECRET_BYTES <= status.st_size <= MOST_SECRET_BYTES:
-            reason = f"{self.secret} (spark_secret): expected {LEAST_SECRET_BYTES} to {MOST_SECRET_BYTES} bytes"
+        if not MIN_SECRET_BYTES <= status.st_size <= MAX_SECRET_BYTES:
+            reason = f"{self.secret} (spark_secret): expected {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES} bytes"
             raise ClusterUnavailableError(self.master, reason)
 
     def find_driver_address(self) -> str:

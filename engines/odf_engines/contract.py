@@ -22,14 +22,14 @@ from odf_engines.errors import (
     InvalidQueryError,
     InvalidSourceError,
     LimitExceededError,
-    NotReplayableError,
+    NotReproducibleError,
     SandboxUnavailableError,
 )
 from odf_engines.ingest_parts import ConverterCall, PreparedRows, QuarantineReason, ReaderCall, ValidatorCall
 from odf_engines.limits import Limits
 from odf_engines.lookback import Lookback
 from odf_engines.records.referenced_rows import ReferencedRows
-from odf_engines.stage_figures import StageFigures
+from odf_engines.stage_metrics import StageMetrics
 from odf_protocol.events import DataSchema, MergeStrategy, OffsetInterval, ReadStep, TransformSql
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -54,7 +54,7 @@ __all__ = [
     "LimitExceededError",
     "Limits",
     "Lookback",
-    "NotReplayableError",
+    "NotReproducibleError",
     "PreparedRows",
     "QuarantineReason",
     "QueryRequest",
@@ -63,7 +63,7 @@ __all__ = [
     "ReaderCall",
     "ReferencedRows",
     "SandboxUnavailableError",
-    "StageFigures",
+    "StageMetrics",
     "Statistics",
     "TransformClass",
     "TransformInput",
@@ -181,7 +181,7 @@ class Statistics:
     seconds: float = 0.0
     rows_by_input: tuple[int | None, ...] = ()
     rows_by_operation: tuple[int, ...] | None = None
-    stages: tuple[StageFigures, ...] = ()
+    stages: tuple[StageMetrics, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +272,7 @@ class IngestResponse:
         quarantine_path: Rows that could not be taken, with their errors, Parquet; ``quarantined_rows``: how many.
         quarantine_reasons: The commonest ones; ``quarantine_codes``: how many rows have an error of each code.
         warnings: The commonest ones of rows that were taken, at most ``MAX_REASONS``.
-        batch_faults: What is wrong with the batch as a whole, at most ``MAX_REASONS``; one refuses it.
+        batch_faults: What is wrong with the batch as a whole, at most ``MAX_REASONS``; one rejects it.
         left_out_rows: Records that a converter left out (CONV-7); ``kept_rows``: current rows that stay (ING-48).
         ignored_fields: How many records have a field that no column names; the empty name is for further ones.
         statistics: For the operator; ``samples``: the first rows behind each stage, where they are asked for.
@@ -355,9 +355,9 @@ class TransformClass(StrEnum):
 class GradeLevel(StrEnum):
     """How far a transform can be repeated (ENGINE-7)."""
 
-    REPLAYABLE = "replayable"  # the result follows from query and rows; another engine build gives it too
+    REPRODUCIBLE = "reproducible"  # the result follows from query and rows; another engine build gives it too
     PINNED = "pinned"  # repeats exactly under one engine digest
-    REFUSED = "refused"
+    REJECTED = "rejected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,14 +375,14 @@ class Grade:
 
     Attributes:
         level: The lowest that any part of the query has.
-        transform_class: None if refused, or if there is an obstacle.
-        findings: What lowers it; empty for ``REPLAYABLE``.
-        schema: Of the output, system columns first; None if refused, or if there is an obstacle.
+        transform_class: None if rejected, or if there is an obstacle.
+        findings: What lowers it; empty for ``REPRODUCIBLE``.
+        schema: Of the output, system columns first; None if rejected, or if there is an obstacle.
         obstacle: Why the engine cannot run it as a transform, although its result could be repeated.
         stages: What it does with its rows, for people; at most ``MAX_STAGES`` lines.
         key: Columns of the output that tell its rows apart; none of them where there is one row, None: not known.
         lookbacks: Of inputs of which not all rows before a step can count, by alias.
-        time_columns: Of a result that is refused for want of an event time: what could be it.
+        time_columns: Of a result that is rejected for want of an event time: what could be it.
         follows_watermarks: Whether steps state a watermark as inputs do; None: it is not said.
     """
 

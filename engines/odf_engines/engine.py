@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from odf_protocol.manifest.errors import At
 
 __all__ = [
+    "Capability",
     "ClusterEngine",
     "Engine",
     "EngineSession",
     "IngestEngine",
     "IngestSession",
     "MachineNeed",
-    "Offer",
     "PreprocessSession",
     "QuerySession",
+    "ReportsProgress",
     "Session",
-    "TellsProgress",
     "TransformSession",
 ]
 
@@ -79,20 +79,20 @@ class Session(Protocol):
 
 
 class TransformSession(Session, Protocol):
-    """A session of an engine that offers ``Offer.TRANSFORM``."""
+    """A session of an engine that offers ``Capability.TRANSFORM``."""
 
     def transform(self, request: TransformRequest) -> TransformResponse:
         """Run one step.
 
         Raises:
-            InvalidQueryError, NotReplayableError, LimitExceededError, EngineFailureError
+            InvalidQueryError, NotReproducibleError, LimitExceededError, EngineFailureError
         """
         ...
 
     def check(
         self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
     ) -> Grade:
-        """Grade a transform over inputs of these schemas; a refusal is a grade, not an error.
+        """Grade a transform over inputs of these schemas; a rejection is a grade, not an error.
 
         Args:
             transform: The query to be published.
@@ -103,7 +103,7 @@ class TransformSession(Session, Protocol):
 
 
 class IngestSession(Session, Protocol):
-    """A session of an engine that offers ``Offer.INGEST``."""
+    """A session of an engine that offers ``Capability.INGEST``."""
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
         """Read, convert, preprocess and merge one source file.
@@ -123,7 +123,7 @@ class IngestSession(Session, Protocol):
 
 
 class PreprocessSession(Session, Protocol):
-    """A session of an engine that offers ``Offer.PREPROCESS``."""
+    """A session of an engine that offers ``Capability.PREPROCESS``."""
 
     def preprocess(self, transform: TransformSql, rows: Path) -> QueryResponse:
         """Run the queries of a preprocess step over converted rows, table ``input``, and return what they give.
@@ -135,7 +135,7 @@ class PreprocessSession(Session, Protocol):
 
 
 class QuerySession(Session, Protocol):
-    """A session of an engine that offers ``Offer.QUERY``."""
+    """A session of an engine that offers ``Capability.QUERY``."""
 
     def query(self, request: QueryRequest) -> QueryResponse:
         """Answer a question.
@@ -151,13 +151,13 @@ class EngineSession(TransformSession, IngestSession, PreprocessSession, QuerySes
 
 
 @runtime_checkable
-class TellsProgress(Protocol):
+class ReportsProgress(Protocol):
     """A session that may tell, while it works, what its engine says of its progress (ENGINE-29, ADDED-7)."""
 
     on_progress: Callable[[int], None]
 
 
-class Offer(StrEnum):
+class Capability(StrEnum):
     """What an engine can be asked for (ENGINE-24)."""
 
     TRANSFORM = "transform"
@@ -168,12 +168,12 @@ class Offer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNeed:
-    """Something that an engine needs of a machine and that was tried: what, what was found, how to mend a lack."""
+    """Something that an engine needs of a machine and that was tried: what, what was found, how to fix a lack."""
 
     what: str
     is_there: bool
     found: str
-    mend: str
+    fix: str
 
 
 class Engine(Protocol):
@@ -190,7 +190,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def offers(self) -> frozenset[Offer]:
+    def capabilities(self) -> frozenset[Capability]:
         """What its sessions answer."""
         ...
 
@@ -201,7 +201,7 @@ class Engine(Protocol):
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Settings that can change a result, as replay records state them."""
+        """Settings that can change a result, as step records state them."""
         ...
 
     def digest(self) -> Multihash:
@@ -253,7 +253,7 @@ class ClusterEngine(Engine, Protocol):
 
 
 class IngestEngine(Engine, Protocol):
-    """An engine that offers ``Offer.INGEST``: it also knows the state that its ingests leave behind."""
+    """An engine that offers ``Capability.INGEST``: it also knows the state that its ingests leave behind."""
 
     def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int, columns: "Sequence[pa.Field]") -> bool:
         """Say whether a state file is the one that ``merge`` needs for the row of offset ``next_offset``.

@@ -4,11 +4,11 @@
 error                     meaning                                                 what to do
 ========================  ======================================================  ============================
 InvalidQueryError         the query is wrong and fails every time                 the author corrects it
-NotReplayableError        the query runs, but others could not repeat its result  the author rewrites it
+NotReproducibleError        the query runs, but others could not repeat its result  the author rewrites it
 InvalidSourceError        a source file is unusable as a whole                    the publisher corrects it
 LimitExceededError        the work was stopped at a limit                         give less work or more room
 EngineFailureError        the engine broke or answered nonsense                   report it, keep the evidence
-EngineMissingError        none of that name is installed, or it does not do this  install it, or refuse the data
+EngineMissingError        none of that name is installed, or it does not do this  install it, or reject the data
 SandboxUnavailableError   this machine cannot isolate foreign queries             the operator repairs it
 ClusterUnavailableError   the cluster that the settings name cannot be used       the operator repairs it
 ========================  ======================================================  ============================
@@ -40,7 +40,7 @@ class InvalidQueryError(EngineError):
         super().__init__(f"invalid query{'' if position is None else f' at {position}'}: {message}")
 
 
-class NotReplayableError(EngineError):
+class NotReproducibleError(EngineError):
     """A query that runs, but whose result nobody could repeat with certainty.
 
     Attributes:
@@ -53,7 +53,7 @@ class NotReplayableError(EngineError):
         self.expression = expression
         self.reason = reason
         self.rewrite = rewrite
-        super().__init__(f"cannot be replayed: {expression}: {reason}; instead: {rewrite}")
+        super().__init__(f"cannot be re-executed: {expression}: {reason}; instead: {rewrite}")
 
 
 class InvalidSourceError(EngineError):
@@ -111,7 +111,7 @@ class EngineMissingError(EngineError):
         engine: The name asked for.
         installed: Names of those that are there, or of those that offer it.
         purpose: The step that it was asked for, where not every engine does.
-        offer: What was asked for, empty for the engine itself.
+        capability: What was asked for, empty for the engine itself.
         remedy: The command that installs it, empty where none is known.
         cause: Why it was asked for, where nobody named it.
     """
@@ -122,28 +122,32 @@ class EngineMissingError(EngineError):
         installed: Sequence[str] = (),
         *,
         purpose: str = "",
-        offer: str = "",
+        capability: str = "",
         remedy: str = "",
         cause: str = "",
     ) -> None:
         self.engine = engine
         self.installed = tuple(installed)
         self.purpose = purpose
-        self.offer = offer
+        self.capability = capability
         self.remedy = remedy
         self.cause = cause
         there = ", ".join(self.installed) or "none"
         use = f"installed for {purpose}" if purpose else "installed"
-        mend = f"; {remedy} brings it" if remedy else ""
+        fix = f"; {remedy} brings it" if remedy else ""
         if purpose and not remedy:
-            mend = "; write one of these, and the query in its dialect (add --as-spark translates some)"
-        lack = f"does not offer {offer} (offered by: {there})" if offer else f"is not installed ({use}: {there}){mend}"
+            fix = "; write one of these, and the query in its dialect (add --as-spark translates some)"
+        lack = (
+            f"does not offer {capability} (offered by: {there})"
+            if capability
+            else f"is not installed ({use}: {there}){fix}"
+        )
         super().__init__(f"{f'{cause}; ' if cause else ''}engine {shown(engine)!r} {lack}")
 
     def because(self, cause: str) -> Self:
         """Give it with why the engine is asked for."""
-        told = {"purpose": self.purpose, "offer": self.offer, "remedy": self.remedy}
-        return type(self)(self.engine, self.installed, **told, cause=cause)
+        reported = {"purpose": self.purpose, "capability": self.capability, "remedy": self.remedy}
+        return type(self)(self.engine, self.installed, **reported, cause=cause)
 
 
 class SandboxUnavailableError(EngineError):
@@ -163,7 +167,7 @@ class ClusterUnavailableError(EngineError, UnavailableError):
 
     Attributes:
         master: Its address.
-        reason: What is wrong, and how to mend it.
+        reason: What is wrong, and how to fix it.
     """
 
     def __init__(self, master: str, reason: str) -> None:

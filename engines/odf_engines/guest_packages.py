@@ -27,7 +27,7 @@ _MODULE = "typing_extensions"  # one file, which the package imports
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runtime(runtime.Runtime):
+class PackagesRuntime(runtime.Runtime):
     """Folders and files of this machine that make up the engine.
 
     Attributes:
@@ -42,7 +42,7 @@ class Runtime(runtime.Runtime):
 
 
 @cache
-def find_runtime() -> Runtime:
+def find_runtime() -> PackagesRuntime:
     """Locate everything; nothing is imported.
 
     Raises:
@@ -51,7 +51,7 @@ def find_runtime() -> Runtime:
     packages = runtime.find_packages(_PACKAGES)
     # The package asks the installation for its own version when it is imported.
     named = f"datafusion-{version('datafusion')}.dist-info/METADATA"
-    return Runtime(
+    return PackagesRuntime(
         files=(
             (named, dict(packages)["datafusion"].parent / named),
             (f"{_MODULE}.py", runtime.find_module_file(_MODULE)),
@@ -60,7 +60,7 @@ def find_runtime() -> Runtime:
     )
 
 
-def iter_engine_files(found: Runtime, program: str, cache: Path | None = None) -> Iterator[tuple[str, Path]]:
+def iter_engine_files(found: PackagesRuntime, program: str, cache: Path | None = None) -> Iterator[tuple[str, Path]]:
     """Yield place and path of every file that counts for the digest, in no order."""
     yield from iter_runtime_files(found, program, cache, left_out={})
     for place, path in found.files:

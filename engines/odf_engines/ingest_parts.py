@@ -1,4 +1,4 @@
-"""Parts of the contract of ingests: calls of plug-ins, what is told of refused rows, and rows between two engines.
+"""Parts of the contract of ingests: calls of plug-ins, what is told of rejected rows, and rows between two engines.
 
 Source: READ-1 in ``spec/readers.md``; CONV-1, CONV-6 and CONV-8 in ``spec/conversion.md``; VALID-1 in
 ``spec/validation.md``; ING-6, ING-7 and ING-15 in ``spec/ingest.md``.
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odf_engines.records.referenced_rows import ReferencedRows
-from odf_engines.stage_figures import StageFigures
+from odf_engines.stage_metrics import StageMetrics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,5 +112,5 @@ class PreparedRows:
     quarantine: Path | None
     records: int
     left_out: int = 0
-    stages: tuple[StageFigures, ...] = ()
+    stages: tuple[StageMetrics, ...] = ()
     samples: "Mapping[str, pa.Table]" = field(default_factory=dict)

@@ -16,12 +16,12 @@ from typing import Final
 PROGRESS_EACH_S: Final = 1.0
 """How often a guest reports its progress at most."""
 
-_TOLD: Final[ContextVar[Callable[[int], None]]] = ContextVar("told")
+_REPORTED: Final[ContextVar[Callable[[int], None]]] = ContextVar("told")
 
 
 @contextmanager
 def telling(report: Callable[[int], None]) -> Iterator[None]:
-    """Let ``tell_count`` report while the block runs: at first, then once in ``PROGRESS_EACH_S``."""
+    """Let ``report_count`` report while the block runs: at first, then once in ``PROGRESS_EACH_S``."""
     last_s = -math.inf
 
     def tell(count: int) -> None:
@@ -30,14 +30,14 @@ def telling(report: Callable[[int], None]) -> Iterator[None]:
             last_s = now_s
             report(count)
 
-    token = _TOLD.set(tell)
+    token = _REPORTED.set(tell)
     try:
         yield
     finally:
-        _TOLD.reset(token)
+        _REPORTED.reset(token)
 
 
-def tell_count(count: int) -> None:
+def report_count(count: int) -> None:
     """Report how many records were read so far; cheap, and nothing outside of a guest."""
-    if (tell := _TOLD.get(None)) is not None:
+    if (tell := _REPORTED.get(None)) is not None:
         tell(count)

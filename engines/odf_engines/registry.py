@@ -13,7 +13,7 @@ from functools import cache
 from importlib import metadata
 from importlib.metadata import EntryPoint, entry_points
 
-from odf_engines.engine import Engine, IngestEngine, Offer
+from odf_engines.engine import Capability, Engine, IngestEngine
 from odf_engines.errors import EngineMissingError
 
 ENTRY_POINT_GROUP = "odf_engines"
@@ -24,17 +24,17 @@ def installed_engines() -> tuple[str, ...]:
     return tuple(sorted({point.name for point in _points()}))
 
 
-def engines_offering(offer: Offer) -> tuple[str, ...]:
+def engines_offering(capability: Capability) -> tuple[str, ...]:
     """Return the names of the installed engines that offer this, sorted."""
-    return tuple(name for name in installed_engines() if offer in get_engine(name).offers)
+    return tuple(name for name in installed_engines() if capability in get_engine(name).capabilities)
 
 
-def get_engine(name: str, offer: Offer | None = None) -> Engine:
+def get_engine(name: str, capability: Capability | None = None) -> Engine:
     """Load an engine.
 
     Args:
         name: As a transform names it; case does not matter (ODF engine ids).
-        offer: What it has to offer, None for anything.
+        capability: What it has to offer, None for anything.
 
     Raises:
         EngineMissingError: Not installed, or it does not offer this.
@@ -44,8 +44,8 @@ def get_engine(name: str, offer: Offer | None = None) -> Engine:
         raise EngineMissingError(name, installed_engines(), remedy=find_remedy(name))
     factory = point.load()
     engine: Engine = factory()
-    if offer is not None and offer not in engine.offers:
-        raise EngineMissingError(name, engines_offering(offer), offer=offer.value)
+    if capability is not None and capability not in engine.capabilities:
+        raise EngineMissingError(name, engines_offering(capability), capability=capability.value)
     return engine
 
 
@@ -55,7 +55,7 @@ def get_ingest_engine(name: str) -> IngestEngine:
     Raises:
         EngineMissingError: As ``get_engine``.
     """
-    engine: IngestEngine = get_engine(name, Offer.INGEST)  # type: ignore[assignment]  # it says that it is one
+    engine: IngestEngine = get_engine(name, Capability.INGEST)  # type: ignore[assignment]  # it says that it is one
     return engine
 
 
@@ -99,7 +99,7 @@ def find_preprocess_engine(name: str) -> str:
     Raises:
         EngineMissingError: It is none of those that are here.
     """
-    here = engines_offering(Offer.PREPROCESS)
+    here = engines_offering(Capability.PREPROCESS)
     for each in here:
         if each.lower() == name.lower():
             return each

@@ -4,7 +4,7 @@ Source: clause STAGE-1 in ``spec/observing.md``.
 """
 
 from odf_engines.contract import IngestRequest
-from odf_engines.stage_figures import IngestStage
+from odf_engines.stage_metrics import IngestStage
 
 
 def name_format(request: IngestRequest) -> str:

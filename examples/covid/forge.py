@@ -2,7 +2,7 @@
 
 usage: forge.py --home FORGER [--country C --day D --deaths-minus N] (--own-key | --stolen-key HOME)
 
-The forger holds an honest copy of the dataset. The slice, its hashes, the block, its signature, the replay record and
+The forger holds an honest copy of the dataset. The slice, its hashes, the block, its signature, the step record and
 the signed head are made anew, with a key of the forger's own or with the one stolen from the home of the publisher.
 Without a figure to change, what was forged before is signed anew. No check of this program stands in the way: it writes
 straight into the forger's own home.
@@ -32,8 +32,8 @@ from odf_protocol.head import Head
 from odf_protocol.heads import sign_head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
-from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
 from odf_protocol.signatures import sign_block
+from odf_protocol.step_record_codec import decode_step_record, sign_step_record
 
 DATASET = "countries.severity"
 
@@ -60,7 +60,7 @@ def forge(node: Node, country: str, day: str, fewer: int, key: bytes) -> None:
     records = {
         block.hash: found.raw
         for block in stored
-        if (found := node.store.find_replay_record(record.id, block.hash)) is not None
+        if (found := node.store.find_step_record(record.id, block.hash)) is not None
     }
     last = decode_block(stored[-1].raw, expected_hash=None)
     event = last.event
@@ -86,7 +86,7 @@ def forge(node: Node, country: str, day: str, fewer: int, key: bytes) -> None:
         NewBlock.of(decode_block(item.raw, expected_hash=item.hash), item.signature, records.get(item.hash))
         for item in stored[:-1]
     ]
-    replay = sign_replay_record(key, decode_replay_record(records[last.hash]).record)
+    replay = sign_step_record(key, decode_step_record(records[last.hash]).record)
     signature = sign_block(key, record.id, forged.sequence_number, forged.hash)
     blocks.append(NewBlock.of(forged, signature, replay))
     node.store.delete_dataset(record.id)

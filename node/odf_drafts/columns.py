@@ -25,7 +25,7 @@ _GAPS: Final = frozenset(
 
 _BOOLS: Final = frozenset({"true", "false"})
 _PRECISION: Final = 18  # of decimals; what 64 bits hold
-_MOST_SCALE: Final = 4  # guess: more decimals are measured or computed, not counted or paid
+_MAX_SCALE: Final = 4  # guess: more decimals are measured or computed, not counted or paid
 _ODD_SHARE: Final = 0.3  # guess: where more texts are no numbers, the others are so by chance
 _FIGURE: Final = re.compile(r"[+-]?[0-9][0-9.,:/ 'TZz+-]*", re.ASCII)
 _RESERVED: Final = ("offset", "op", "system_time")
@@ -40,7 +40,7 @@ class TimeFormats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class DraftColumn:
     """A column, as guessed.
 
     Attributes:
@@ -73,7 +73,7 @@ class Column:
         return self.type in {"Date", "Timestamp"}
 
 
-def guess_columns(records: Records) -> tuple[tuple[Column, ...], TimeFormats]:
+def guess_columns(records: Records) -> tuple[tuple[DraftColumn, ...], TimeFormats]:
     """Guess all columns of some records, and the formats of their days and times."""
     texts = [[text for text in column if text is not None] for column in records.columns]
     forms = [find_number_forms(_without_gaps(each)) for each in texts]
@@ -81,7 +81,7 @@ def guess_columns(records: Records) -> tuple[tuple[Column, ...], TimeFormats]:
     shared = _share_group(forms, hint)
     is_comma_free = records.options.get("separator", ",") != ","
     columns = [
-        Column(source=name, name=name, read_type=records.types[name], type=records.types[name])
+        DraftColumn(source=name, name=name, read_type=records.types[name], type=records.types[name])
         if name in records.types
         else _guess(name, present, form, hint=hint, is_whole=records.is_whole, is_comma_free=is_comma_free)
         for name, present, form in zip(records.names, texts, shared, strict=True)
@@ -100,7 +100,7 @@ def guess_columns(records: Records) -> tuple[tuple[Column, ...], TimeFormats]:
     ), formats
 
 
-def _free_name(column: Column, *, has_time: bool) -> str:
+def _free_name(column: DraftColumn, *, has_time: bool) -> str:
     """Give a column another name where its own is one of a system column (ING-3)."""
     is_taken = column.name in _RESERVED or (column.name == "event_time" and not column.is_time and not has_time)
     return f"_{column.name}" if is_taken else column.name
@@ -137,9 +137,9 @@ def _guess(
     hint: str | None,
     is_whole: bool,
     is_comma_free: bool,
-) -> Column:
+) -> DraftColumn:
     """Guess one column from its texts, in the order of records."""
-    text = Column(source=name, name=name, read_type="String", type="String")
+    text = DraftColumn(source=name, name=name, read_type="String", type="String")
     values = _without_gaps(texts)
     if not values:
         return replace(text, doubts=("no record looked at has a value here",)) if not texts else text
@@ -160,16 +160,16 @@ def _guess(
     kind, type_doubt = _number_type(form, is_whole=is_whole)
     if kind == "String":
         return replace(text, nothing=None, doubts=(type_doubt,) if type_doubt else ())
-    told = tuple(each for each in (doubt, type_doubt) if each)
-    return _made(text, kind, (*doubts, *told), has_nulls=bool(gaps), marks={} if form.is_plain else _marks_of(form))
+    reported = tuple(each for each in (doubt, type_doubt) if each)
+    return _made(text, kind, (*doubts, *reported), has_nulls=bool(gaps), marks={} if form.is_plain else _marks_of(form))
 
 
 _NO_MARKS: Final[Mapping[str, str]] = {}
 
 
 def _made(
-    text: Column, kind: str, doubts: Sequence[str], *, has_nulls: bool, marks: Mapping[str, str] = _NO_MARKS
-) -> Column:
+    text: DraftColumn, kind: str, doubts: Sequence[str], *, has_nulls: bool, marks: Mapping[str, str] = _NO_MARKS
+) -> DraftColumn:
     """Make a column of a type: by the read step where its texts are as that wants them, else by converters."""
     made = replace(text, type=kind, doubts=tuple(doubts), has_nulls=has_nulls)
     if text.nothing is None and not marks:
@@ -206,7 +206,7 @@ def _number_type(form: NumberForm, *, is_whole: bool) -> tuple[str, str | None]:
         if form.whole_digits > _PRECISION:
             return "String", f"numbers of {form.whole_digits} digits are kept as text"
         return "Int64", None
-    is_exact = form.scale <= _MOST_SCALE and form.whole_digits + form.scale <= _PRECISION
+    is_exact = form.scale <= _MAX_SCALE and form.whole_digits + form.scale <= _PRECISION
     if form.is_scientific or not is_exact or not (is_whole or form.is_fixed):
         return "Float64", None
     kind = f"Decimal({form.scale})"
@@ -264,14 +264,14 @@ def _doubt_time(time: TimeForm, texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(doubts)
 
 
-def _choose_format(columns: Sequence[Column], kind: str) -> str | None:
+def _choose_format(columns: Sequence[DraftColumn], kind: str) -> str | None:
     """Choose the format that most columns of a type have; None where it is the usual one."""
     patterns = [each.time.pattern for each in columns if each.time and not each.time.further and each.read_type == kind]
     chosen = max(patterns, key=patterns.count, default=RFC_3339)
     return None if chosen == RFC_3339 else chosen
 
 
-def _with_formats(column: Column, formats: TimeFormats, *, is_text: bool) -> Column:
+def _with_formats(column: DraftColumn, formats: TimeFormats, *, is_text: bool) -> DraftColumn:
     """Let a converter read a column of days or times that are not written as the read step says.
 
     So it does with a column that has to be read as text, as it says of a record that it is a total.
@@ -280,8 +280,8 @@ def _with_formats(column: Column, formats: TimeFormats, *, is_text: bool) -> Col
         if not is_text or column.read_type == "String":
             return column
         return replace(column, read_type="String", cast={"type": _ddl_type(column.type)})
-    said = (formats.date if column.type == "Date" else formats.timestamp) or RFC_3339
-    if not is_text and column.cast is None and column.time.pattern == said and not column.time.further:
+    stated = (formats.date if column.type == "Date" else formats.timestamp) or RFC_3339
+    if not is_text and column.cast is None and column.time.pattern == stated and not column.time.further:
         return column
     patterns = [column.time.pattern, *column.time.further]
     cast = {"type": _ddl_type(column.type), **({} if patterns == [RFC_3339] else {"formats": patterns})}

@@ -7,7 +7,7 @@ from typing import Final
 
 from odf_drafts.drafting import Draft, Drafting
 from odf_drafts.samples import SampleReader
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.errors import UsageError
 from odf_node.sources import limit_sources
 from odf_node.wording import count_of
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Write it; nothing in the node changes."""
     if arguments.encoding and not arguments.source:
         raise UsageError("--encoding is of the data that --from names")
@@ -52,11 +52,11 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     else:
         with arguments.output.open("x", encoding="utf-8") as file:
             file.write(draft.text)
-    _tell_next(context, arguments, draft)
+    _report_next(context, arguments, draft)
     return 0
 
 
-def _tell_next(context: Context, arguments: argparse.Namespace, draft: Draft) -> None:
+def _report_next(context: CommandContext, arguments: argparse.Namespace, draft: Draft) -> None:
     if draft.doubts:
         context.console.note(f"{count_of(draft.doubts, 'line')} marked '# ?': guesses that the data could not settle")
     manifest = quote(str(arguments.output or f"{arguments.name}.yaml"))

@@ -40,7 +40,7 @@ _PLAIN_TIME: Final = re.compile(
 _YEARS: Final = range(1900, 2101)  # guess: eight digits of other years are numbers
 _FEW: Final = 3
 _DIGITS: Final = "%Y%m%d"
-_MOST_WAYS: Final = 4  # guess: files that people and programs fill in have two or three
+_MAX_WAYS: Final = 4  # guess: files that people and programs fill in have two or three
 _LOOKED_AT: Final = 20  # guess: texts that may show a further pattern
 _ODD_SHARE: Final = 0.3  # guess: as of numbers
 _SWAPPED: Final = str.maketrans("dm", "md")
@@ -97,7 +97,7 @@ def find_time_form(texts: Sequence[str]) -> TimeForm | None:
 def _find_mixed_form(distinct: Sequence[str]) -> TimeForm | None:
     """Find the patterns that together read texts that none reads alone; a text in the form of one may be no day."""
     left, chosen = list(distinct), list[str]()
-    while left and len(chosen) < _MOST_WAYS:
+    while left and len(chosen) < _MAX_WAYS:
         fitting = [pattern for text in left[:_LOOKED_AT] for pattern in _iter_patterns(text) if pattern != _DIGITS]
         if not fitting:
             break

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from odf_drafts.columns import Column, guess_columns
+from odf_drafts.columns import DraftColumn, guess_columns
 from odf_drafts.keys import Key, find_key
 from odf_drafts.manifest_text import draft_lines, template_text
 from odf_drafts.records import Records, find_records, records_of
@@ -85,7 +85,7 @@ SAMPLE_BYTES: Final = 4 * 1024**2
 
 _XML_ENCODING: Final = re.compile(rb"""<\?xml[^>]{1,100}encoding=["']([A-Za-z0-9._-]{1,40})["']""")
 _MARKUP: Final = re.compile(r"\s*<(?:(?P<page>!doctype html|html[\s>])|[\w?!])", re.IGNORECASE)
-_MOST_COLUMNS: Final = 2_000  # guess: more are another format than it looks
+_MAX_COLUMNS: Final = 2_000  # guess: more are another format than it looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,18 +185,18 @@ class Drafting:
 
 def _xml_encoding(content: bytes) -> str | None:
     """Return the encoding that an XML document says it has, where it is known here."""
-    said = _XML_ENCODING.match(content)
-    return said[1].decode() if said and find_codec(said[1].decode()) else None
+    stated = _XML_ENCODING.match(content)
+    return stated[1].decode() if stated and find_codec(stated[1].decode()) else None
 
 
 def _check_names(names: Sequence[str], shown_as: str) -> None:
-    """Refuse columns that no manifest can name.
+    """Reject columns that no manifest can name.
 
     Raises:
         MalformedError: There are none or too many, or one is called as another, or has no name.
     """
-    if not 0 < len(names) <= _MOST_COLUMNS:
-        raise MalformedError("data", where=shown_as, expected=f"1 to {_MOST_COLUMNS} columns", found=str(len(names)))
+    if not 0 < len(names) <= _MAX_COLUMNS:
+        raise MalformedError("data", where=shown_as, expected=f"1 to {_MAX_COLUMNS} columns", found=str(len(names)))
     for place, name in enumerate(names, 1):
         if not name:
             raise MalformedError(
@@ -208,7 +208,7 @@ def _check_names(names: Sequence[str], shown_as: str) -> None:
             )
 
 
-def _choose_event_time(columns: Sequence[Column], key: Key | None) -> Column | None:
+def _choose_event_time(columns: Sequence[DraftColumn], key: Key | None) -> DraftColumn | None:
     """Choose what says when a row happened: what is called so, or is of the key, or stands first."""
     times = [column for column in columns if column.is_time]
     in_key = key.names if key else ()

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Final
 
-from odf_drafts.columns import Column
+from odf_drafts.columns import DraftColumn
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
-_MOST_COLUMNS: Final = 4
-_MOST_CANDIDATES: Final = 10  # guess: 375 combinations of up to four; keys stand on the left
+_MAX_COLUMNS: Final = 4
+_MAX_CANDIDATES: Final = 10  # guess: 375 combinations of up to four; keys stand on the left
 _IDENTIFYING: Final = (
     "id",
     "key",
@@ -32,7 +32,7 @@ _IDENTIFYING: Final = (
 _SIGNS: Final = ("n°", "nº", "№", "#")
 """First letters of such names."""
 
-_LEAST_COUNTED: Final = 10  # guess: so many measurements are in an order by chance once in millions of files
+_MIN_COUNTED: Final = 10  # guess: so many measurements are in an order by chance once in millions of files
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Key:
     identifies: bool = False
 
 
-def find_key(columns: Sequence[Column], texts: Sequence[Sequence[str | None]]) -> Key | None:
+def find_key(columns: Sequence[DraftColumn], texts: Sequence[Sequence[str | None]]) -> Key | None:
     """Find the columns that tell all rows apart; None where none do, or there is no row.
 
     Measurements are no candidates, as they tell the rows of a small file apart by chance; nor is what some rows lack.
@@ -67,10 +67,10 @@ def find_key(columns: Sequence[Column], texts: Sequence[Sequence[str | None]]) -
         is_id.add(0)  # whatever it is called, and in whatever language
     places = [place for place, column in enumerate(columns) if _can_identify(column, is_id=place in is_id)]
     places.sort(key=lambda place: place not in is_id)  # an id is tried before other columns
-    codes = {place: _number(texts[place]) for place in places[:_MOST_CANDIDATES]}
-    for size in range(1, _MOST_COLUMNS + 1):
+    codes = {place: _number(texts[place]) for place in places[:_MAX_CANDIDATES]}
+    for size in range(1, _MAX_COLUMNS + 1):
         found = [
-            chosen for chosen in combinations(codes, size) if _tells_apart([codes[each] for each in chosen], count)
+            chosen for chosen in combinations(codes, size) if _distinguishes([codes[each] for each in chosen], count)
         ]
         if found:
             # A time alone tells rows apart only until two things happen at once.
@@ -81,7 +81,7 @@ def find_key(columns: Sequence[Column], texts: Sequence[Sequence[str | None]]) -
     return None
 
 
-def _can_identify(column: Column, *, is_id: bool) -> bool:
+def _can_identify(column: DraftColumn, *, is_id: bool) -> bool:
     if column.has_nulls or column.is_mixed:
         return False
     return column.is_time or column.type == "String" or (column.type == "Int64" and is_id)
@@ -89,7 +89,7 @@ def _can_identify(column: Column, *, is_id: bool) -> bool:
 
 def _counts(texts: Sequence[str | None]) -> bool:
     """Say whether texts are whole numbers, each larger than the one before, or each smaller."""
-    if len(texts) < _LEAST_COUNTED or not all(text is not None and _WHOLE.fullmatch(text) for text in texts):
+    if len(texts) < _MIN_COUNTED or not all(text is not None and _WHOLE.fullmatch(text) for text in texts):
         return False
     numbers = [int(text) for text in texts if text is not None]
     steps = {(later > earlier) - (later < earlier) for earlier, later in pairwise(numbers)}
@@ -109,7 +109,7 @@ def _number(texts: Sequence[str | None]) -> tuple[list[int], int]:
     return [numbers.setdefault(text, len(numbers)) for text in texts], len(numbers)
 
 
-def _tells_apart(codes: Sequence[tuple[list[int], int]], count: int) -> bool:
+def _distinguishes(codes: Sequence[tuple[list[int], int]], count: int) -> bool:
     most = 1
     for _, size in codes:
         most *= size

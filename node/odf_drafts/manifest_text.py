@@ -9,11 +9,11 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from odf_drafts.columns import Column, TimeFormats
+from odf_drafts.columns import DraftColumn, TimeFormats
 from odf_drafts.keys import Key
 from odf_drafts.records import Records
 from odf_drafts.samples import Sample
-from odf_drafts.strategies import LARGEST_RETRACTED_SHARE, Strategy, choose_strategy
+from odf_drafts.strategies import LARGEST_RETRACTED_SHARE, DraftStrategy, choose_strategy
 from odf_node.ingest.declared_plug_ins import RULES_PATH
 from odf_node.ingest.encodings import UTF_8
 from odf_node.wording import UNSEEN, count_of
@@ -53,12 +53,12 @@ def draft_lines(
     name: str,
     sample: Sample,
     records: Records,
-    columns: Sequence[Column],
+    columns: Sequence[DraftColumn],
     *,
     encoding: str,
     formats: TimeFormats,
     key: Key | None,
-    event_time: Column | None,
+    event_time: DraftColumn | None,
     doubts: Sequence[str],
 ) -> Iterator[str]:
     """Yield the lines of a manifest; see ``Drafting``."""
@@ -119,7 +119,7 @@ def _fetch_lines(sample: Sample) -> Iterator[str]:
             yield f"          subPath: {scalar(sample.entry)}"
 
 
-def _read_lines(records: Records, columns: Sequence[Column], encoding: str, formats: TimeFormats) -> Iterator[str]:
+def _read_lines(records: Records, columns: Sequence[DraftColumn], encoding: str, formats: TimeFormats) -> Iterator[str]:
     yield "      read:"
     yield f"        kind: {records.kind}"
     for option, value in records.options.items():
@@ -143,10 +143,10 @@ def _read_lines(records: Records, columns: Sequence[Column], encoding: str, form
         yield f"            - {{name: {scalar(column.source)}, type: {kind}}}"
 
 
-def _rules_lines(records: Records, columns: Sequence[Column], strategy: Strategy) -> Iterator[str]:
+def _rules_lines(records: Records, columns: Sequence[DraftColumn], strategy: DraftStrategy) -> Iterator[str]:
     """Yield the attachment: what takes the file apart, what is made of columns, what a snapshot may retract."""
     converters = list(_iter_converters(columns, records.total))
-    if not converters and records.reader is None and strategy is not Strategy.SNAPSHOT:
+    if not converters and records.reader is None and strategy is not DraftStrategy.SNAPSHOT:
         return
     if converters:
         yield from _comment(
@@ -156,20 +156,20 @@ def _rules_lines(records: Records, columns: Sequence[Column], strategy: Strategy
     yield from ("    - kind: SetAttachments", "      attachments:", "        kind: Embedded", "        items:")
     yield f"          - path: {RULES_PATH}"
     yield "            content: |"
-    if strategy is Strategy.SNAPSHOT:
+    if strategy is DraftStrategy.SNAPSHOT:
         yield from _comment(
             "A file that lacks a larger share of the current rows than this is held, and asked about.", " " * 14
         )
         yield f"              largestRetractedShare: {LARGEST_RETRACTED_SHARE}"
     if records.reader is not None:
-        said = ", ".join(f"{name}: {_parameter(value)}" for name, value in records.reader.items())
-        yield f"              reader: {{{said}}}"
+        stated = ", ".join(f"{name}: {_parameter(value)}" for name, value in records.reader.items())
+        yield f"              reader: {{{stated}}}"
     if converters:
         yield "              converters:"
         yield from (f"                - {{{line}}}" for line in converters)
 
 
-def _iter_converters(columns: Sequence[Column], total: tuple[int, str] | None) -> Iterator[str]:
+def _iter_converters(columns: Sequence[DraftColumn], total: tuple[int, str] | None) -> Iterator[str]:
     if total is not None:
         yield f"kind: LeaveOut, column: {scalar(columns[total[0]].source)}, values: [{scalar(total[1])}]"
     renamed = [f"{scalar(each.source)}: {scalar(each.name)}" for each in columns if each.name != each.source]
@@ -181,8 +181,8 @@ def _iter_converters(columns: Sequence[Column], total: tuple[int, str] | None) -
         yield f"kind: Trim, columns: [{names}]{words}"
     for column in columns:
         if column.cast is not None:
-            said = ", ".join(f"{name}: {_parameter(value)}" for name, value in column.cast.items())
-            yield f"kind: Cast, column: {scalar(column.name)}, {said}"
+            stated = ", ".join(f"{name}: {_parameter(value)}" for name, value in column.cast.items())
+            yield f"kind: Cast, column: {scalar(column.name)}, {stated}"
 
 
 def _parameter(value: str | int | Sequence[str] | Mapping[str, str]) -> str:
@@ -196,7 +196,9 @@ def _parameter(value: str | int | Sequence[str] | Mapping[str, str]) -> str:
     return f"[{', '.join(map(scalar, value))}]"
 
 
-def _merge_lines(strategy: Strategy, key: Key | None, event_time: Column | None, records: Records) -> Iterator[str]:
+def _merge_lines(
+    strategy: DraftStrategy, key: Key | None, event_time: DraftColumn | None, records: Records
+) -> Iterator[str]:
     yield "      # Snapshot: each file is all that is true now; what is missing in it is retracted."
     yield "      # Ledger: rows never change, and may be handed in again. UpsertStream: new and changed rows alone."
     yield "      # Append: new rows alone, each wanted."
@@ -206,7 +208,7 @@ def _merge_lines(strategy: Strategy, key: Key | None, event_time: Column | None,
         yield "      merge: {kind: Append}"
         return
     when = "" if event_time is None else event_time.name
-    if strategy is Strategy.APPEND:
+    if strategy is DraftStrategy.APPEND:
         names = ", ".join(key.names)
         reason = f"rows have a time of day ({when!a}), so they are events, and {names!a} may come again with other ones"
         yield from _comment(
@@ -217,7 +219,7 @@ def _merge_lines(strategy: Strategy, key: Key | None, event_time: Column | None,
     if not key.is_only_one:
         yield from _comment("? other columns would tell these rows apart as well", "      ")
     yield "      merge:"
-    if strategy is Strategy.LEDGER:
+    if strategy is DraftStrategy.LEDGER:
         yield from _comment(
             f"? rows have a time of day ({when!a}), so they are events: each file brings new ones. If they are "
             "corrected later: UpsertStream; if each file is whole: Snapshot",

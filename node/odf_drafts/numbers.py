@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-_MOST_DIGITS: Final = 18
+_MAX_DIGITS: Final = 18
 """That fit 64 bits whatever they are."""
 
 _SCIENTIFIC: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
@@ -53,7 +53,7 @@ class NumberForm:
     @property
     def fits(self) -> bool:
         """Whether 64 bits hold every number, or 18 digits of a decimal."""
-        return self.whole_digits + self.scale <= _MOST_DIGITS
+        return self.whole_digits + self.scale <= _MAX_DIGITS
 
 
 def find_number_forms(texts: Collection[str]) -> list[NumberForm]:

@@ -136,8 +136,8 @@ _SEPARATORS: Final = (",", ";", "\t", "|")
 _TRIED_RECORDS: Final = 200
 _TOTALS: Final = ("total", "sum", "summe", "gesamt", "insgesamt", "somme", "totale", "subtotal", "grand total")
 """First words of what stands below a table.  # guess: what spreadsheets in a few languages call it"""
-_LEAST_RECORDS: Final = 3  # above a total
-MOST_RECORDS: Final = 100_000
+_MIN_RECORDS: Final = 3  # above a total
+MAX_RECORDS: Final = 100_000
 """That are looked at.  # guess: a second or two, however short they are"""
 
 
@@ -238,7 +238,7 @@ def _find_csv(text: str, *, is_whole: bool, name: str) -> Records:
     separator = _choose_separator(data)
     escape, doubts = _choose_escape(data, separator)
     found = iter_records(data, CsvDialect(separator.encode(), b'"', escape))
-    rows = [_texts(record.fields) for record in islice(found, MOST_RECORDS)]
+    rows = [_texts(record.fields) for record in islice(found, MAX_RECORDS)]
     is_end = next(found, None) is None
     if is_end and not is_whole:
         rows.pop()  # it may be cut off
@@ -281,11 +281,11 @@ def _find_csv(text: str, *, is_whole: bool, name: str) -> Records:
 def _doubt_of_one_column(rows: Sequence[_Row]) -> str:
     """Say what else lines without a separator may be."""
     lengths = {len(row[0] or "") for row in rows}
-    said = "no separator was found (, ; | or a tab), so each line is one column"
+    stated = "no separator was found (, ; | or a tab), so each line is one column"
     if len(lengths) > 1 or len(rows) <= 1 or not any(" " in (row[0] or "").strip() for row in rows):
-        return said
+        return stated
     return (
-        f"{said}. All have {lengths.pop()} characters: if values stand at fixed places, "
+        f"{stated}. All have {lengths.pop()} characters: if values stand at fixed places, "
         "'read: {kind: NdJson, ...}' names the columns, and the reader FixedWidth their places: spec/readers.md begins "
         "with an example"
     )
@@ -293,7 +293,7 @@ def _doubt_of_one_column(rows: Sequence[_Row]) -> str:
 
 def _without_total(rows: Sequence[_Row], *, is_whole: bool) -> tuple[Sequence[_Row], tuple[int, str] | None]:
     """Leave out the last row if it is a total; say where it says so, and how."""
-    if not is_whole or len(rows) <= _LEAST_RECORDS or (total := _find_total(rows[-1])) is None:
+    if not is_whole or len(rows) <= _MIN_RECORDS or (total := _find_total(rows[-1])) is None:
         return rows, None
     return rows[:-1], total
 

@@ -19,13 +19,13 @@ from odf_node.engine_workspace import EngineWorkspace
 from odf_node.records.errors import mapped_os_errors
 
 KEPT_S: Final = 60.0  # guess: clients fetch at once
-MOST_OF_ONE: Final = 8  # guess
-MOST_BYTES: Final = 8 << 30  # guess: on the disk, of all
+MAX_OF_ONE: Final = 8  # guess
+MAX_BYTES: Final = 8 << 30  # guess: on the disk, of all
 _TICKET_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class KeptResult:
     """An answer on the disk.
 
     Attributes:
@@ -51,11 +51,11 @@ class Answers:
     def __init__(self, workspace: EngineWorkspace, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._workspace = workspace
         self._clock_s = clock_s
-        self._kept: dict[bytes, KeptAnswer] = {}
+        self._kept: dict[bytes, KeptResult] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def put(self, owner: str, found: Path) -> tuple[bytes, KeptAnswer]:
+    def put(self, owner: str, found: Path) -> tuple[bytes, KeptResult]:
         """Take a file and keep it; the oldest of whoever has most goes where there is no room.
 
         Args:
@@ -72,7 +72,7 @@ class Answers:
         with mapped_os_errors(found):
             path = found.replace(self._workspace.path / f"answer-{secrets.token_hex(8)}.arrows")
             size_bytes = path.stat().st_size
-        kept = KeptAnswer(owner, path, schema, rows, size_bytes, self._clock_s() + KEPT_S)
+        kept = KeptResult(owner, path, schema, rows, size_bytes, self._clock_s() + KEPT_S)
         with self._lock:
             self._kept[ticket] = kept
             self._make_room(owner)
@@ -80,7 +80,7 @@ class Answers:
                 self._forget(ticket)
         return ticket, kept
 
-    def find(self, ticket: bytes, owner: str) -> KeptAnswer | None:
+    def find(self, ticket: bytes, owner: str) -> KeptResult | None:
         """Return the answer for a ticket; None: it is another's, or gone, or never was."""
         self.sweep()
         with self._lock:
@@ -104,9 +104,9 @@ class Answers:
 
     def _make_room(self, owner: str) -> None:
         own = [ticket for ticket, kept in self._kept.items() if kept.owner == owner]
-        for ticket in own[:-MOST_OF_ONE]:
+        for ticket in own[:-MAX_OF_ONE]:
             self._forget(ticket)
-        while sum(kept.size_bytes for kept in self._kept.values()) > MOST_BYTES and len(self._kept) > 1:
+        while sum(kept.size_bytes for kept in self._kept.values()) > MAX_BYTES and len(self._kept) > 1:
             sizes: Counter[str] = Counter()
             for kept in self._kept.values():
                 sizes[kept.owner] += kept.size_bytes
@@ -117,14 +117,14 @@ class Answers:
         self._kept.pop(ticket).path.unlink(missing_ok=True)
 
 
-MOST_STATEMENTS_OF_ONE: Final = 64  # guess
-MOST_STATEMENTS: Final = 1_000  # guess
-MOST_BYTES_OF_ONE: Final = 4 << 20  # guess: one text has 800 kB at most (GATE-15), and mostly one
-MOST_STATEMENT_BYTES: Final = 64 << 20  # guess: in memory, of all
+MAX_STATEMENTS_OF_ONE: Final = 64  # guess
+MAX_STATEMENTS: Final = 1_000  # guess
+MAX_BYTES_OF_ONE: Final = 4 << 20  # guess: one text has 800 kB at most (GATE-15), and mostly one
+MAX_STATEMENT_BYTES: Final = 64 << 20  # guess: in memory, of all
 _HANDLE_BYTES: Final = 32
 
 
-class Statements:
+class PreparedStatements:
     """Keeps texts by handles that nobody else can know; who was not asked for longest goes first."""
 
     def __init__(self) -> None:
@@ -137,9 +137,9 @@ class Statements:
         with self._lock:
             self._kept[handle] = (owner, sql.encode("utf-8", "surrogatepass"))
             own = [each for each, (other, _) in self._kept.items() if other == owner]
-            while len(own) > MOST_STATEMENTS_OF_ONE or self._count_bytes(own) > MOST_BYTES_OF_ONE:
+            while len(own) > MAX_STATEMENTS_OF_ONE or self._count_bytes(own) > MAX_BYTES_OF_ONE:
                 del self._kept[own.pop(0)]
-            while len(self._kept) > MOST_STATEMENTS or self._count_bytes(self._kept) > MOST_STATEMENT_BYTES:
+            while len(self._kept) > MAX_STATEMENTS or self._count_bytes(self._kept) > MAX_STATEMENT_BYTES:
                 self._kept.popitem(last=False)
         return handle
 

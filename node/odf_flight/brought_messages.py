@@ -11,7 +11,7 @@ HTTP/2, "Length-Prefixed-Message".
 from dataclasses import dataclass, field
 from typing import Final
 
-MOST_STREAMS: Final = 1_000  # guess: of one connection, with a message that is not whole; fewer calls are let in
+MAX_STREAMS: Final = 1_000  # guess: of one connection, with a message that is not whole; fewer calls are let in
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FRAME_HEAD_BYTES: Final = 9
 MESSAGE_HEAD_BYTES: Final = 5
@@ -38,7 +38,7 @@ class _Frame:
     stream: int
     left_bytes: int
     data_left_bytes: int
-    is_padding_told: bool
+    is_padding_reported: bool
 
 
 class BroughtMessages:
@@ -50,9 +50,9 @@ class BroughtMessages:
         self._frame: _Frame | None = None
         self._messages: dict[int, _Message] = {}
 
-    def find_fault(self, piece: bytes) -> str | None:
+    def find_fault(self, chunk: bytes) -> str | None:
         """Say why a connection should end at these bytes, which come after those before; None: it may go on."""
-        rest = memoryview(piece)
+        rest = memoryview(chunk)
         while rest:
             if self._preface_left:
                 count = min(len(rest), len(self._preface_left))
@@ -78,7 +78,7 @@ class BroughtMessages:
         size, kind, flags = int.from_bytes(self._head[:3]), self._head[3], self._head[4]
         stream = int.from_bytes(self._head[5:]) & 0x7FFFFFFF
         self._head.clear()
-        self._frame = _Frame(kind, flags, stream, size, size, is_padding_told=not flags & PADDED)
+        self._frame = _Frame(kind, flags, stream, size, size, is_padding_reported=not flags & PADDED)
 
     def _end_frame(self, frame: _Frame) -> None:
         if frame.kind == RST_STREAM or (frame.kind == DATA and frame.flags & END_STREAM):
@@ -88,8 +88,8 @@ class BroughtMessages:
     def _find_fault_in(self, frame: _Frame, part: memoryview) -> str | None:
         if frame.kind != DATA:
             return None
-        if not frame.is_padding_told:
-            frame.is_padding_told = True
+        if not frame.is_padding_reported:
+            frame.is_padding_reported = True
             frame.data_left_bytes -= 1 + part[0]
             part = part[1:]
         data = part[: max(0, frame.data_left_bytes)]
@@ -113,4 +113,4 @@ class BroughtMessages:
             data = data[count:]
         if not (message.left_bytes or message.head):
             del self._messages[stream]
-        return "streams" if len(self._messages) > MOST_STREAMS else None
+        return "streams" if len(self._messages) > MAX_STREAMS else None

@@ -24,7 +24,7 @@ MIDDLEWARE: Final = "caller"
 """Under this name the server finds what ``Gate`` found out of a call."""
 ENGINE_HEADER: Final = "x-odf-engine"
 """Names the engine that answers, in its own SQL (FLIGHT-7)."""
-_MOST_ENGINE_CHARACTERS: Final = 200  # guess: a name, and the digest of a build
+_MAX_ENGINE_CHARACTERS: Final = 200  # guess: a name, and the digest of a build
 
 
 class Call(flight.ServerMiddleware):  # type: ignore[misc]
@@ -86,7 +86,7 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         engine = _find_engine(headers.get(ENGINE_HEADER, ()))
         with self._lock:
             if self._running >= self._live.configuration.limits.requests:
-                self._count_refusal("requests")
+                self._count_rejection("requests")
                 raise flight.FlightUnavailableError("as many requests run as this node answers at once; come later")
             self._running += 1
         return Call(token, engine, info.method.name.lower(), self)
@@ -114,7 +114,7 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         with self._lock:
             # Only here: what begins a call is not told where it comes from.
             if self._running_of[share] >= limits.address_requests:
-                self._count_refusal("requests")
+                self._count_rejection("requests")
                 text = "as many requests of your address run as this node answers at once; come later"
                 raise flight.FlightUnavailableError(text)
             self._requests = with_rate(self._requests, limits.peer_requests_per_minute / MINUTE_S, MINUTE_S)
@@ -122,7 +122,7 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             for buckets, what in ((self._requests, "requests a minute"), (self._bytes, "bytes a day")):
                 wait_s = buckets.find_wait_s(caller.peer, now_s=now_s)
                 if wait_s > 0:
-                    self._count_refusal(what.partition(" ")[0])
+                    self._count_rejection(what.partition(" ")[0])
                     text = f"you have had your share of {what}; come back in {ceil(wait_s)} s"
                     raise flight.FlightUnavailableError(text)
             self._requests.take(caller.peer, 1, now_s=now_s)
@@ -135,7 +135,7 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         with self._lock:
             self._bytes.take(caller.peer, size_bytes, now_s=time.monotonic())
 
-    def _count_refusal(self, reason: str) -> None:
+    def _count_rejection(self, reason: str) -> None:
         self._live.metrics.turned_away.labels(reason=reason).inc()
 
     def _make_caller(self, token: AccessToken | None, share: str) -> Caller:
@@ -159,6 +159,6 @@ def _find_engine(named: Sequence[str | bytes]) -> str | None:
     if not named:
         return None
     (name, *others) = named
-    if others or not isinstance(name, str) or not 0 < len(name) <= _MOST_ENGINE_CHARACTERS:
+    if others or not isinstance(name, str) or not 0 < len(name) <= _MAX_ENGINE_CHARACTERS:
         raise flight.FlightServerError(f"{ENGINE_HEADER}: expected the name of one engine")
     return name

@@ -25,10 +25,10 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.schema_arrow import rows_schema_of
 
 STATE_SUFFIX: Final = "__state"
-"""Behind the name of a dataset: its rows in force (QUERY-3)."""
+"""Behind the name of a dataset: its current rows (QUERY-3)."""
 TABLE, VIEW = "TABLE", "VIEW"
 SCHEMA: Final = ""
-_MOST_PATTERN_CHARACTERS: Final = 1_000  # guess: several times the longest name of a dataset
+_MAX_PATTERN_CHARACTERS: Final = 1_000  # guess: several times the longest name of a dataset
 _AS_SHELL_PATTERN: Final = str.maketrans({"%": "*", "_": "?", "*": "[*]", "?": "[?]", "[": "[[]"})
 
 
@@ -38,7 +38,7 @@ class ListedTable:
 
     Attributes:
         name: As SQL writes it, in quotes.
-        kind: ``TABLE`` for a dataset, ``VIEW`` for its rows in force.
+        kind: ``TABLE`` for a dataset, ``VIEW`` for its current rows.
         columns: As the question's answer has them.
         keys: Columns by which rows differ; none where rows may repeat.
     """
@@ -267,8 +267,8 @@ def _fits(asked: Any, which: str, text: str) -> bool:
     if not asked.HasField(which):
         return True
     pattern = getattr(asked, which)
-    if len(pattern) > _MOST_PATTERN_CHARACTERS:
-        expected = f"a pattern of at most {_MOST_PATTERN_CHARACTERS} characters"
+    if len(pattern) > _MAX_PATTERN_CHARACTERS:
+        expected = f"a pattern of at most {_MAX_PATTERN_CHARACTERS} characters"
         raise MalformedError(which, expected=expected, found=f"{len(pattern)} characters")
     # The library's own expression takes time that is linear in both, however many signs stand for any text.
     return re.fullmatch(translate(pattern.translate(_AS_SHELL_PATTERN)), text) is not None

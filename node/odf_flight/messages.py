@@ -1,7 +1,7 @@
 """The messages of Flight SQL: commands, tickets and actions, packed in ``google.protobuf.Any``.
 
 Numbers and types of fields are those of Apache Arrow's ``FlightSql.proto``; only what this node reads or writes is
-declared, and what it refuses is known by its name. Messages are made from a table and not by a compiler, so that nobody
+declared, and what it rejects is known by its name. Messages are made from a table and not by a compiler, so that nobody
 needs one.
 
 Source: https://arrow.apache.org/docs/format/FlightSql.html; clauses FLIGHT-1 and FLIGHT-9 in
@@ -67,7 +67,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
 }
 """What is read or written, by name; fields in the order of their numbers, which begin with 1 and have no gap."""
 
-REFUSED: Final = {
+REJECTED: Final = {
     "CommandStatementUpdate": "datasets are not written with SQL",
     "CommandPreparedStatementUpdate": "datasets are not written with SQL",
     "CommandStatementIngest": "datasets are not written with SQL",
@@ -104,8 +104,8 @@ def decode_message(raw: bytes) -> Decoded:
     package, _, name = full.rpartition(".")
     if package != PACKAGE or not place:
         raise MalformedError("Flight SQL message", expected=f"one of {PACKAGE}", found="another")
-    if name in REFUSED:
-        raise UnsupportedError(f"{name}: {REFUSED[name]}")
+    if name in REJECTED:
+        raise UnsupportedError(f"{name}: {REJECTED[name]}")
     if name not in READ:
         raise UnsupportedError("this message of Flight SQL is not known here")
     fields = _classes()[name]()

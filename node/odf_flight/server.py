@@ -17,11 +17,11 @@ import pyarrow.flight as flight
 
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
 from odf_engines.host.tables import read_rows
-from odf_flight.answers import Answers, KeptAnswer, Statements
+from odf_flight.answers import Answers, KeptResult, PreparedStatements
 from odf_flight.callers import MIDDLEWARE, Gate, Handshake
 from odf_flight.catalog import LISTS, schema_of_list
 from odf_flight.messages import Decoded, decode_message, encode_message
-from odf_flight.questions import AskerGoneError, Questions
+from odf_flight.query_service import AskerGoneError, FlightQueries
 from odf_node.composition import Node
 from odf_node.http.access_log import write_line
 from odf_node.http.callers import Caller
@@ -29,7 +29,7 @@ from odf_node.http.problems import problem_of
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 
 MESSAGE_BYTES: Final = 4 << 20  # guess: clients take messages of 16 MiB, and others of 4
-_MOST_CHARACTERS: Final = 2_000  # guess: of an error
+_MAX_CHARACTERS: Final = 2_000  # guess: of an error
 _CLOSED: Final = b"\x08\x01"
 """Flight's CloseSessionResult that says CLOSED. Source: Flight.proto."""
 
@@ -76,7 +76,7 @@ def _explain(error: Exception) -> Exception:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(text.split())[:_MOST_CHARACTERS]
+    line = " ".join(text.split())[:_MAX_CHARACTERS]
     # It may quote rows of others, and clients show it on terminals.
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
 
@@ -84,7 +84,7 @@ def _one_line(text: str) -> str:
 class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
     """Answers Flight SQL over the datasets of a node; its methods run on the library's threads.
 
-    ``get_schema`` is the library's, which refuses: of an error of that call it would send a traceback with our paths.
+    ``get_schema`` is the library's, which rejects: of an error of that call it would send a traceback with our paths.
     """
 
     def __init__(
@@ -92,15 +92,15 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
         location: str,
         node: Node,
         gate: Gate,
-        questions: Questions,
+        query_service: FlightQueries,
         answers: Answers,
     ) -> None:
         # Before the library's, which takes calls from then on.
         self._node = node
         self._gate = gate
-        self._questions = questions
+        self._query_service = query_service
         self._answers = answers
-        self._statements = Statements()
+        self._statements = PreparedStatements()
         super().__init__(location, auth_handler=Handshake(), middleware={MIDDLEWARE: gate})
 
     @_explained
@@ -162,7 +162,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
 
     @_explained
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> NoReturn:  # noqa: ARG002
-        """Refuse: nothing is written, and questions have no parameters."""
+        """Reject: nothing is written, and questions have no parameters."""
         self._gate.admit(context)
         asked = _command_of(descriptor)
         if asked.name == "CommandPreparedStatementQuery":
@@ -192,9 +192,9 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
         except Exception as error:  # noqa: BLE001 - the edge
             raise _explain(error) from None
 
-    def _ask(self, context: Any, caller: Caller, sql: str, max_rows: int | None = None) -> tuple[bytes, KeptAnswer]:
+    def _ask(self, context: Any, caller: Caller, sql: str, max_rows: int | None = None) -> tuple[bytes, KeptResult]:
         engine = context.get_middleware(MIDDLEWARE).engine
-        return self._questions.answer(caller, sql, engine=engine, is_gone=context.is_cancelled, max_rows=max_rows)
+        return self._query_service.answer(caller, sql, engine=engine, is_gone=context.is_cancelled, max_rows=max_rows)
 
     def _plan(self, context: Any, caller: Caller, sql: str) -> pa.Schema:
         """Return the columns that the answer to a question has."""

@@ -11,11 +11,11 @@ from typing import Final
 
 from odf_flight.answers import Answers
 from odf_flight.callers import Gate
-from odf_flight.door import Door
-from odf_flight.questions import Questions
+from odf_flight.listener import Listener
+from odf_flight.query_service import FlightQueries
 from odf_flight.server import FlightSqlServer
 from odf_node.composition import Node
-from odf_node.daemon.background_work import RunningDaemon, Service, Start
+from odf_node.daemon.background_work import BackgroundService, RunningDaemon, Start
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.http.access_log import write_line
 from odf_node.http.listening import open_sockets
@@ -46,19 +46,19 @@ async def flight_beside(
         yield None
         return
     answers = Answers(EngineWorkspace(node.home.folder.engines))
-    questions = Questions(node, answers, asyncio.get_running_loop())
+    query_service = FlightQueries(node, answers, asyncio.get_running_loop())
     try:
         sockets = await open_sockets(listen.address, listen.flight_port)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise AddressInUseError(listen.address, listen.flight_port, reason) from error
     folder = TemporaryDirectory(prefix="odf-flight-")  # for this user alone
-    door = Door(live, Path(folder.name), tls)
-    gate = Gate(node.store, node.clock, live, door.find_share)
-    server = await asyncio.to_thread(FlightSqlServer, door.location, node, gate, questions, answers)
-    door.open(sockets)
-    sweeping = asyncio.create_task(_sweep(answers, questions))
-    ending = asyncio.create_task(_end(server, door, questions, stop, live.configuration.shutdown.grace_seconds))
+    listener = Listener(live, Path(folder.name), tls)
+    gate = Gate(node.store, node.clock, live, listener.find_share)
+    server = await asyncio.to_thread(FlightSqlServer, listener.location, node, gate, query_service, answers)
+    listener.open(sockets)
+    sweeping = asyncio.create_task(_sweep(answers, query_service))
+    ending = asyncio.create_task(_end(server, listener, query_service, stop, live.configuration.shutdown.grace_seconds))
     host = f"[{listen.address}]" if ":" in listen.address else listen.address
     try:
         yield f"{'grpc+tls' if tls else 'grpc'}://{host}:{sockets[0].getsockname()[1]}"
@@ -66,7 +66,7 @@ async def flight_beside(
         stop.set()
         sweeping.cancel()
         await ending
-        await questions.close()
+        await query_service.close()
         await asyncio.to_thread(answers.close)
         folder.cleanup()
 
@@ -79,21 +79,23 @@ async def _serve_beside(daemon: RunningDaemon) -> AsyncIterator[Start]:
         yield lambda _listening, _app: write_line("flight", url=url) if url is not None else None
 
 
-SERVICE: Final = Service(_serve_beside)
+SERVICE: Final = BackgroundService(_serve_beside)
 """Found by its entry point in the group ``odf_node.background``."""
 
 
-async def _sweep(answers: Answers, questions: Questions) -> None:
+async def _sweep(answers: Answers, query_service: FlightQueries) -> None:
     while True:
         await asyncio.sleep(_SWEEP_S)
         await asyncio.to_thread(answers.sweep)
-        await questions.sweep()
+        await query_service.sweep()
 
 
-async def _end(server: FlightSqlServer, door: Door, questions: Questions, stop: asyncio.Event, grace_s: float) -> None:
+async def _end(
+    server: FlightSqlServer, listener: Listener, query_service: FlightQueries, stop: asyncio.Event, grace_s: float
+) -> None:
     """Take no call any more, and give those that run some time; questions are ended when half of it is over."""
     await stop.wait()
-    door.shut()
+    listener.shut()
     ended = threading.Event()
 
     def shut() -> None:
@@ -103,8 +105,8 @@ async def _end(server: FlightSqlServer, door: Door, questions: Questions, stop: 
     # The library waits for calls without end, so it does on a thread that nobody waits for.
     threading.Thread(target=shut, name="flight end", daemon=True).start()
     await asyncio.to_thread(ended.wait, grace_s / 2)
-    questions.stop()
+    query_service.stop()
     await asyncio.to_thread(ended.wait, grace_s / 2 + _LEAVE_S)
     # Also a client that reads nothing, for which the library would wait without end.
-    await door.empty()
+    await listener.empty()
     await asyncio.to_thread(ended.wait)

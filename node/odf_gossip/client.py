@@ -1,4 +1,4 @@
-"""Carries gossip over HTTP to addresses that strangers name: no redirects, nothing private, little time, few bytes.
+"""Carries gossip over HTTP to addresses that other nodes name: no redirects, nothing private, little time, few bytes.
 
 The host of an address is judged before anything is resolved, and every address that a name resolves to is judged
 before it is connected to, in the resolver of the very connection: what was judged is what is used.
@@ -30,16 +30,16 @@ class GossipClient:
         self._allow_private = allow_private
         self._answer_s = answer_s
         self._named: aiohttp.ClientSession | None = None
-        self._strangers: aiohttp.ClientSession | None = None
+        self._unknown: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._named = _open_session(None)
-        self._strangers = _open_session(None if self._allow_private else PublicResolver())
+        self._unknown = _open_session(None if self._allow_private else PublicResolver())
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         """Close all connections."""
-        for session in (self._named, self._strangers):
+        for session in (self._named, self._unknown):
             if session is not None:
                 await session.close()
 
@@ -47,7 +47,7 @@ class GossipClient:
         """See ``GossipTransport``."""
         if not (is_named or self._allow_private or address.is_public):
             raise RejectedError("GOSSIP-9 address-is-public", found=address)
-        session = self._named if is_named else self._strangers
+        session = self._named if is_named else self._unknown
         assert session is not None
         url = f"{address}/{gossip_path()}"
         with mapped_failures(url):

@@ -30,6 +30,7 @@ from odf_protocol.gossip import (
     Interests,
     Item,
     ItemKind,
+    Notify,
     PeerAddress,
     Publish,
     Received,
@@ -40,7 +41,6 @@ from odf_protocol.gossip import (
     SetInterests,
     SetPinned,
     SetRecord,
-    Tell,
     Tick,
     decode_peer_record,
     decode_request,
@@ -175,7 +175,7 @@ class Gossip:
                 case Accept(item=item):
                     self._accepted.append(item)
                     self._kept.append(item)
-                case Tell(item=item):
+                case Notify(item=item):
                     self._accepted.append(item)
                 case Forget(ids=ids):
                     self._forgotten += ids
@@ -208,7 +208,7 @@ class Gossip:
         await self._look_home()
         self._handle(Restore(read))
         if self._last_view is not None:
-            self._tell_again(self._last_view[0].datasets)  # the node may have been killed before everybody had heard
+            self._notify_again(self._last_view[0].datasets)  # the node may have been killed before everybody had heard
         for raw in records:
             with suppress(OdfError):
                 self.machine.peers.learn(decode_peer_record(raw), "restored", self._clock.now().unix_ms)
@@ -225,11 +225,11 @@ class Gossip:
             self._last_view = (view.interests, view.pinned)
             self._handle(SetInterests(view.interests))
             self._handle(SetPinned(view.pinned))
-            self._tell_again(view.interests.datasets - before)
+            self._notify_again(view.interests.datasets - before)
         if view.news:
             self._handle(Publish(view.news))
 
-    def _tell_again(self, datasets: frozenset[DatasetId]) -> None:
+    def _notify_again(self, datasets: frozenset[DatasetId]) -> None:
         """Tell what was heard before about datasets that have begun to matter here (GOSSIP-55)."""
         if datasets:
             store = self.machine.store
@@ -258,7 +258,7 @@ class Gossip:
             if kept or forgotten:
                 rows = [KeptItem(item.id, item.kind.value, item.raw) for item in kept]
                 self._store.change_gossip_items(rows, forgotten)
-            return [item for item in accepted if not self._tell_sinks(item)]
+            return [item for item in accepted if not self._notify_sinks(item)]
 
         try:
             self._accepted = await asyncio.to_thread(write) + self._accepted
@@ -266,7 +266,7 @@ class Gossip:
             self._log("gossip-store", text=str(error))
             self._kept, self._forgotten, self._accepted = kept, forgotten, accepted + self._accepted
 
-    def _tell_sinks(self, item: Item) -> bool:
+    def _notify_sinks(self, item: Item) -> bool:
         """Tell all; whether none of them has to be told again, since it could not hear just now (GOSSIP-55)."""
         is_heard = True
         for sink in self._sinks:

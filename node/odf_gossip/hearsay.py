@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from odf_node.keys.disputes import Disputes
-from odf_node.keys.freshness import Freshness
+from odf_node.keys.freshness import HeadsFreshness
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.clock import Clock
 from odf_node.records.audit import AuditEntry, Outcome
 from odf_node.records.datasets import Origin
-from odf_node.records.evidence import Attestation
+from odf_node.records.evidence import HeldAttestation
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
@@ -38,11 +38,11 @@ class Hearsay:
         now = self.clock.now()
         match item.kind:
             case ItemKind.ATTESTATION:
-                self.store.put_attestation(Attestation.of(decode_statement(item.raw), now))
+                self.store.put_attestation(HeldAttestation.of(decode_statement(item.raw), now))
             case ItemKind.EQUIVOCATION | ItemKind.SETTLEMENT:
                 Disputes(self.store).learn([item.raw], item.dataset_id, now=now)
             case ItemKind.HEAD:
-                Freshness(self.store).learn(item.raw, item.dataset_id, source=SOURCE, now=now)
+                HeadsFreshness(self.store).learn(item.raw, item.dataset_id, source=SOURCE, now=now)
             case ItemKind.KEY_EVENT:
                 self._learn_key_event(item)
 
@@ -65,7 +65,7 @@ class Hearsay:
                 actor=SOURCE,
                 command="key event of somebody else",
                 subject=record.name,
-                outcome=Outcome.REFUSED,
+                outcome=Outcome.REJECTED,
                 detail=f"{event.signer} {event.explain()}: if that was not you, this key is stolen",
             )
         )

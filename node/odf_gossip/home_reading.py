@@ -48,7 +48,7 @@ class HomeReader:
     read_signers: Callable[[], frozenset[DidKey]] = frozenset
     tells: Callable[[], bool] = lambda: True
     read_change: Callable[[], object] = object
-    _told: dict[DatasetId, int] = field(default_factory=dict)
+    _reported: dict[DatasetId, int] = field(default_factory=dict)
     _published: frozenset[DatasetId] = frozenset()
     _arrival: int = 0
     _reads: int = 0
@@ -71,19 +71,19 @@ class HomeReader:
     def _read(self) -> HomeView:
         records = self.store.list_datasets()
         news: list[Item] = []
-        told = [record for record in records if record.published] if self.tells() else []
+        reported = [record for record in records if record.published] if self.tells() else []
         documents = self.store.list_head_documents()
-        for record in told:
+        for record in reported:
             place = documents.get(record.id)
-            if place is None or self._told.get(record.id) == place:
+            if place is None or self._reported.get(record.id) == place:
                 continue
-            self._told[record.id] = place
+            self._reported[record.id] = place
             # A key speaks for a head once others know the events that name it.
             news += read_items(ItemKind.KEY_EVENT, KeyLogs(self.store).documents_about(record.id))
             signed = self.store.find_signed_head(record.id)
             if signed is not None:
                 news += read_items(ItemKind.HEAD, [signed.raw])
-        published = frozenset(record.id for record in told)
+        published = frozenset(record.id for record in reported)
         if published - self._published:
             self._arrival = 0  # what was said about a dataset before it was published is told now
         self._published = published
@@ -91,11 +91,11 @@ class HomeReader:
         self._has_more = len(attestations) == PAGE_ATTESTATIONS
         if attestations:
             self._arrival = attestations[-1][0]
-            said = read_items(ItemKind.ATTESTATION, [raw for _, raw in attestations])
-            news += [item for item in said if item.dataset_id in published]
+            stated = read_items(ItemKind.ATTESTATION, [raw for _, raw in attestations])
+            news += [item for item in stated if item.dataset_id in published]
         self._reads += 1
         if self._reads % PROOF_ROUNDS == 1:
-            for record in told:
+            for record in reported:
                 # A recovery key is named without a new head.
                 news += read_items(ItemKind.KEY_EVENT, KeyLogs(self.store).documents_about(record.id))
                 for kind, item_kind in _DISPUTES:

@@ -16,13 +16,13 @@ from odf_gossip.home_reading import HomeReader
 from odf_gossip.route import ANSWERING
 from odf_node.adapters.policy_file import WatchedPolicies
 from odf_node.composition import Node
-from odf_node.configuration.declaration import Gossip as Section
-from odf_node.daemon.background_work import RunningDaemon, Service, Start
+from odf_node.configuration.declaration import GossipSection as Section
+from odf_node.daemon.background_work import BackgroundService, RunningDaemon, Start
 from odf_node.errors import UsageError
 from odf_node.exchange.following import Follower
 from odf_node.http.access_log import write_line
 from odf_node.http.server import ListeningAddress
-from odf_node.turns import FairTurns
+from odf_node.semaphore import FairSemaphore
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip import GossipSettings, PeerAddress
@@ -37,17 +37,17 @@ class _Auditors:
 
     policies: WatchedPolicies
     _keys: frozenset[DidKey] = frozenset()
-    _said: str = ""
+    _stated: str = ""
 
     def list_keys(self) -> frozenset[DidKey]:
         """Return the keys; while the policies cannot be read, those of before, and the log says so once."""
         try:
             self._keys = frozenset(auditor.key for auditor in self.policies.read().auditors)
-            self._said = ""
+            self._stated = ""
         except OdfError as error:
-            if str(error) != self._said:  # who pulls will be told; the node is served all the same
-                self._said = str(error)
-                write_line("gossip-policies", text=self._said)
+            if str(error) != self._stated:  # who pulls will be told; the node is served all the same
+                self._stated = str(error)
+                write_line("gossip-policies", text=self._stated)
         return self._keys
 
 
@@ -62,7 +62,7 @@ class GossipTasks:
     stop: asyncio.Event
     tasks: list[asyncio.Task[None]]
 
-    def start(self, listening: ListeningAddress, verifications: FairTurns) -> None:
+    def start(self, listening: ListeningAddress, verifications: FairSemaphore) -> None:
         """Begin; called on the event loop once requests are answered. What is brought is verified in its turn."""
         own = find_own_addresses(self.section, listening, self.public_url)
         loop = asyncio.get_running_loop()
@@ -175,7 +175,7 @@ async def _gossip_beside(daemon: RunningDaemon) -> AsyncIterator[Start]:
         yield start
 
 
-SERVICE: Final = Service(_gossip_beside)
+SERVICE: Final = BackgroundService(_gossip_beside)
 """Found by its entry point in the group ``odf_node.background``."""
 
 

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from odf_locate.tree_questions import locate_difference
-from odf_node.cli.context import Context
+from odf_locate.tree_queries import locate_difference
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
 from odf_node.cli.run import EXIT_CODES
 from odf_node.rows.slice_process import SliceProcess
@@ -30,16 +30,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="slice_hash",
         required=True,
         metavar="HASH",
-        help="physical hash of its slice, which a refusal and 'odf-node log' name",
+        help="physical hash of its slice, which a rejection and 'odf-node log' name",
     )
     add_output_format(parser, "text", "json")
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
-    """Ask, and say which rows of which columns differ; the exit code is that of a refusal where any do."""
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
+    """Ask, and say which rows of which columns differ; the exit code is that of a rejection where any do."""
     path = Path(arguments.file)
     with context.console.progress(f"hashing {path.name}"), SliceProcess() as reader:
-        mine = reader.summarise(path, most_leaves=MAX_TREE_LEAVES, most_schema_bytes=MAX_TREE_SCHEMA_BYTES)
+        mine = reader.summarise(path, max_leaves=MAX_TREE_LEAVES, max_schema_bytes=MAX_TREE_SCHEMA_BYTES)
     found = await locate_difference(arguments.url, Multihash.parse(arguments.slice_hash), mine)
     rows = [{"column": each.column, "from": each.start, "to": each.stop - 1} for each in found.differences]
     if arguments.output_format == "json":

@@ -8,15 +8,15 @@ from typing import Any, BinaryIO, Final, cast
 from weakref import WeakKeyDictionary
 
 from odf_node.token_buckets import TokenBuckets
-from odf_protocol.exchange.limits import KIB, LEAST_SET_RATE_BYTES_PER_S
+from odf_protocol.exchange.limits import KIB, MIN_SET_RATE_BYTES_PER_S
 
 _WINDOW_S: Final = 0.5
 _ALL: Final = "all"
-MOST_DEBT_S: Final = 1.0
+MAX_DEBT_S: Final = 1.0
 """What moved in one piece may make everybody wait for so long; whoever moved more pays for the rest alone.
 Guess: several ordinary pieces, and a stall that no other side takes for an end."""
-_PIECES_PER_S: Final = 8  # guess: smooth enough for progress and for peers that wait for the next bytes
-_UNLIMITED_PIECE_BYTES: Final = 256 * KIB
+_CHUNKS_PER_S: Final = 8  # guess: smooth enough for progress and for peers that wait for the next bytes
+_UNLIMITED_CHUNK_BYTES: Final = 256 * KIB
 
 
 class ByteRate:
@@ -24,7 +24,7 @@ class ByteRate:
 
     May be used by the tasks of a loop and by threads at the same time. All share one bucket. Something large that moved
     in one piece would keep everybody waiting, for hours at a low rate: so the task or thread that moved it owes what is
-    beyond ``MOST_DEBT_S``, and pays bit by bit before it moves anything else, while the others go on.
+    beyond ``MAX_DEBT_S``, and pays bit by bit before it moves anything else, while the others go on.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ByteRate:
 
     def set(self, bytes_per_s: int) -> None:
         """Change it for everything that begins from now on."""
-        bytes_per_s = max(bytes_per_s, LEAST_SET_RATE_BYTES_PER_S) if bytes_per_s else 0
+        bytes_per_s = max(bytes_per_s, MIN_SET_RATE_BYTES_PER_S) if bytes_per_s else 0
         if self._buckets.rate_per_s != bytes_per_s:
             with self._lock:
                 self._buckets = TokenBuckets(bytes_per_s, _WINDOW_S)
@@ -58,9 +58,9 @@ class ByteRate:
         return bool(self._buckets.rate_per_s)
 
     @property
-    def piece_bytes(self) -> int:
+    def chunk_bytes(self) -> int:
         """How much to move at once, so that nothing stands still for long."""
-        return int(self._buckets.rate_per_s) // _PIECES_PER_S if self.is_limited else _UNLIMITED_PIECE_BYTES
+        return int(self._buckets.rate_per_s) // _CHUNKS_PER_S if self.is_limited else _UNLIMITED_CHUNK_BYTES
 
     def find_wait_s(self) -> float:
         """Return how long nothing may be moved by anybody; 0: something may be now, by whoever owes nothing."""
@@ -80,36 +80,36 @@ class ByteRate:
     def take(self, size_bytes: int) -> None:
         """Say that the caller moved so many bytes, or does now; what is moved next waits for them."""
         with self._lock:
-            most_debt = self._buckets.rate_per_s * MOST_DEBT_S
-            left = self._buckets.take_some(_ALL, size_bytes, most_debt=most_debt, now_s=self._now_s())
+            max_debt = self._buckets.rate_per_s * MAX_DEBT_S
+            left = self._buckets.take_some(_ALL, size_bytes, max_debt=max_debt, now_s=self._now_s())
             if left:
                 self._owe(left)
 
-    async def spend(self, size_bytes: int, *, most_s: float) -> None:
+    async def spend(self, size_bytes: int, *, max_s: float) -> None:
         """Wait as ``pay`` does, for what the caller owes too; what is left then it owes."""
         with self._lock:
             owed = self._owed.pop(_find_mover(), 0.0)
-        left = await self.pay(size_bytes + int(owed), most_s=most_s)
+        left = await self.pay(size_bytes + int(owed), max_s=max_s)
         if left:
             with self._lock:
                 self._owe(left)
 
-    async def pay(self, size_bytes: int, *, most_s: float) -> int:
+    async def pay(self, size_bytes: int, *, max_s: float) -> int:
         """Wait for bytes that can only move in one piece, bit by bit: whatever shares the rate goes on meanwhile.
 
-        After ``most_s`` others would not wait any longer.
+        After ``max_s`` others would not wait any longer.
 
         Returns:
             How many bytes are left, which nobody waited for.
         """
-        give_up_s = self._now_s() + most_s
+        give_up_s = self._now_s() + max_s
         while size_bytes > 0 and self.is_limited and (now_s := self._now_s()) < give_up_s:
             if wait_s := self._find_own_wait_s():
                 await self._sleep(min(wait_s, give_up_s - now_s))
                 continue
-            piece = min(size_bytes, self.piece_bytes)
-            self.take(piece)
-            size_bytes -= piece
+            chunk = min(size_bytes, self.chunk_bytes)
+            self.take(chunk)
+            size_bytes -= chunk
         return max(0, size_bytes) if self.is_limited else 0
 
     def _find_own_wait_s(self) -> float:
@@ -123,10 +123,10 @@ class ByteRate:
                 owed = self._owed.pop(mover, 0.0)
                 if not owed:
                     return 0.0
-                piece = min(owed, self.piece_bytes)
-                self._buckets.take(_ALL, piece, now_s=now_s)
-                if owed > piece:
-                    self._owed[mover] = owed - piece
+                chunk = min(owed, self.chunk_bytes)
+                self._buckets.take(_ALL, chunk, now_s=now_s)
+                if owed > chunk:
+                    self._owed[mover] = owed - chunk
 
     def _owe(self, size_bytes: float) -> None:
         mover = _find_mover()
@@ -162,18 +162,18 @@ class Pacing:
 
     def read(self, file: BinaryIO, size_bytes: int) -> bytes:
         """Read up to so many bytes; fewer only at the end of the file."""
-        pieces: list[bytes] = []
+        chunks: list[bytes] = []
         while size_bytes > 0:
             self._rate.hold(self._stopped)
             if self._stopped.is_set():
                 raise StoppedError
-            piece = file.read(min(size_bytes, self._rate.piece_bytes) if self._rate.is_limited else size_bytes)
-            if not piece:
+            chunk = file.read(min(size_bytes, self._rate.chunk_bytes) if self._rate.is_limited else size_bytes)
+            if not chunk:
                 break
-            self._rate.take(len(piece))
-            size_bytes -= len(piece)
-            pieces.append(piece)
-        return b"".join(pieces) if len(pieces) != 1 else pieces[0]
+            self._rate.take(len(chunk))
+            size_bytes -= len(chunk)
+            chunks.append(chunk)
+        return b"".join(chunks) if len(chunks) != 1 else chunks[0]
 
 
 class _PacedFile:

@@ -5,7 +5,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.refusals import Rejections
 from odf_node.adapters.block_stage import FileStage
 from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
@@ -54,16 +54,16 @@ if TYPE_CHECKING:
     from odf_node.exchange.taking import Taking
     from odf_node.ingest.ingestion import Ingestor
     from odf_node.ingest.sinking import BadRowSinks
-    from odf_node.ports.engines import EngineShelf
-    from odf_node.ports.progress import Say
+    from odf_node.ports.engines import EngineFiles
+    from odf_node.ports.progress import OnProgress
     from odf_node.trust.trusting import TrustReport
     from odf_node.trust.verifying import Verifier
     from odf_node.upkeep.derived_cache import DerivedCache
     from odf_node.upkeep.repairing import Repairing
     from odf_protocol.accept_policies import PolicySet
 
-REFUSED_BYTES: Final = 1_000_000_000
-"""Evidence of refusals that is kept where no setting says otherwise; ``storage.refused_bytes`` of the daemon."""
+REJECTED_BYTES: Final = 1_000_000_000
+"""Evidence of rejections that is kept where no setting says otherwise; ``storage.refused_bytes`` of the daemon."""
 
 
 class Node(KeepsToSettings):
@@ -80,7 +80,7 @@ class Node(KeepsToSettings):
             clock,
         )
         super().__init__(Home(folder, self.store, self.objects, self.keys, clock, AuditTrail(self.store, clock)))
-        self.refused_bytes, self.commands = REFUSED_BYTES, Commands.NOBODY
+        self.refused_bytes, self.commands = REJECTED_BYTES, Commands.NONE
 
     def keep_to_settings(self) -> "Configuration":
         """Keep to the settings of the home, as whatever opens a node for a while does; the daemon has its own way.
@@ -101,7 +101,7 @@ class Node(KeepsToSettings):
         return self.clock.now()
 
     def record(self, command: str, subject: str, detail: str = "") -> None:
-        """Add a line about a command that changed something to the audit log (a refusal changes nothing: ACCEPT-6)."""
+        """Add a line about a command that changed something to the audit log (a rejection changes none: ACCEPT-6)."""
         self.home.audit.note(command, subject, detail)
 
     def stop_engines(self) -> None:
@@ -122,13 +122,13 @@ class Node(KeepsToSettings):
         from odf_node.adapters.kept_session import find_warm_engine
         from odf_node.engines.sessions import EngineHost
 
-        parts = EngineWorkspace(self.home.folder.engines), self.objects.rows, self.engine_shelf
+        parts = EngineWorkspace(self.home.folder.engines), self.objects.rows, self.engine_files
         host = EngineHost(*parts, roles=self.engine_roles, observer=self.observer)
         host.find_warm = lambda name: find_warm_engine(self.home.folder.engines, name, os.environ)
         return host
 
     @cached_property
-    def engine_shelf(self) -> "EngineShelf":
+    def engine_files(self) -> "EngineFiles":
         """Engines that the operator added."""
         from odf_node.adapters.engine_folder import EngineFolder
 
@@ -152,9 +152,9 @@ class Node(KeepsToSettings):
         return Outgoing(self.home, self.rate, lambda url: self.logins.find_token(url))
 
     @property
-    def refusals(self) -> Refusals:
-        """Evidence of refusals; as much is kept as ``refused_bytes`` says now."""
-        return Refusals(self.home.folder.refused, limit_bytes=self.refused_bytes)
+    def refusals(self) -> Rejections:
+        """Evidence of rejections; as much is kept as ``refused_bytes`` says now."""
+        return Rejections(self.home.folder.refused, limit_bytes=self.refused_bytes)
 
     @property
     def sweeper(self) -> Sweeper:
@@ -228,7 +228,7 @@ class Node(KeepsToSettings):
     @cached_property
     def read_models(self) -> ReadModels:
         """Behind commands that show something."""
-        return ReadModels(self.home, lambda: self.engine_shelf)
+        return ReadModels(self.home, lambda: self.engine_files)
 
     @property
     def trust(self) -> "TrustReport":
@@ -363,13 +363,13 @@ class Node(KeepsToSettings):
         """Read what the operator accepts on what proof."""
         return read_policies(self.home.folder.policies)
 
-    def make_acceptor(self, say: "Say", now: Timestamp) -> "Acceptor":
+    def make_acceptor(self, on_progress: "OnProgress", now: Timestamp) -> "Acceptor":
         """Make the gate for blocks of others as the policies are now; ``say`` hears about each long step."""
         from odf_node.acceptance.acceptor import Acceptor
-        from odf_node.acceptance.refusing import Refuser
+        from odf_node.acceptance.rejecting import Rejecter
 
-        refuser = Refuser(self.home, self.engines, self.refusals, now)
-        return Acceptor(self.home, self.engines, refuser, say, self.read_policies())
+        rejecter = Rejecter(self.home, self.engines, self.refusals, now)
+        return Acceptor(self.home, self.engines, rejecter, on_progress, self.read_policies())
 
 
 def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Node:

@@ -1,4 +1,4 @@
-"""Errors of the node's use cases: what the user asked cannot be done, or what a peer offered is refused."""
+"""Errors of the node's use cases: what the user asked cannot be done, or what a peer offered is rejected."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,9 +23,9 @@ class ObjectsAbsentError(NotFoundError):
         count: How many of its files are not here.
     """
 
-    def __init__(self, dataset: str, count: int, mend: str) -> None:
+    def __init__(self, dataset: str, count: int, fix: str) -> None:
         files = "1 file" if count == 1 else f"{count:,} files"
-        super().__init__(f"'{dataset}' lacks {files} in this node; {mend}")
+        super().__init__(f"'{dataset}' lacks {files} in this node; {fix}")
         self.dataset = dataset
         self.count = count
 
@@ -34,8 +34,8 @@ class NodeBusyError(UnavailableError):
     """Others are at work on this node, and what was asked has to be done alone."""
 
 
-class RefusedError(RejectedError):
-    """What a peer offered was checked and refused; nothing of this node's records changed.
+class ProposalRejectedError(RejectedError):
+    """What a peer offered was checked and rejected; nothing of this node's records changed.
 
     Attributes:
         reason: One sentence for people.
@@ -66,8 +66,8 @@ class UnsoundResultError(OdfError):
         dataset: The dataset's name.
     """
 
-    def __init__(self, dataset: str, found: object, mend: str) -> None:
-        super().__init__(f"'{dataset}': nothing was written, as a row is taken back that is not there: {found}; {mend}")
+    def __init__(self, dataset: str, found: object, fix: str) -> None:
+        super().__init__(f"'{dataset}': nothing was written, as a row is taken back that is not there: {found}; {fix}")
         self.dataset = dataset
 
 

@@ -103,7 +103,7 @@ class HomeFolder:
 
     @property
     def refused(self) -> Path:
-        """Evidence of refusals: ``staging/refused/<id>/``. In staging because it is no part of what the node holds."""
+        """Evidence of rejections: ``staging/refused/<id>/``. In staging: it is no part of what the node holds."""
         return self.staging / "refused"
 
     @property
@@ -132,7 +132,7 @@ class HomeFolder:
         return self.path / "logins.json"
 
     @property
-    def question_history(self) -> Path:
+    def query_history(self) -> Path:
         """What was typed into the shell of ``sql`` (HOME-54)."""
         return self.path / "questions"
 
@@ -173,7 +173,7 @@ class HomeFolder:
             HomeFullError, HomeReadOnlyError: It cannot be made.
         """
         with mapped_os_errors(self.path):
-            self._refuse_other_use()
+            self._reject_other_use()
             self.path.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
             for folder in (self.objects, self.keys, self.staging, self.cache, self.downloads):
                 if not folder.is_dir():
@@ -207,7 +207,7 @@ class HomeFolder:
             return None
         return f"expected a home of odf-node or an empty folder, found {foreign[0]!r}; name another --home"
 
-    def _refuse_other_use(self) -> None:
+    def _reject_other_use(self) -> None:
         other_use = self.find_other_use()
         if other_use is not None:
             raise HomeCorruptError(self.path, other_use)

@@ -35,7 +35,7 @@ from odf_protocol.errors import OdfError
 OLDEST_PYTHON: Final = (3, 11)
 LOW_SPACE_BYTES: Final = 2_000_000_000  # guess: an engine's scratch and a few large slices
 PACKAGE: Final = "odf-node"
-MENDING: Final = {
+FIXING: Final = {
     "namespaces": "install the package bubblewrap, or allow unprivileged user namespaces; in a container, with "
     "'podman run --security-opt unmask=/proc/* --security-opt seccomp=unconfined'",
     "cgroup-namespace": "use a kernel with cgroup namespaces",
@@ -46,12 +46,12 @@ MENDING: Final = {
 
 @dataclass(frozen=True, slots=True)
 class MachineFinding:
-    """One thing: whether it is there, what was found, and how to mend it where it is not."""
+    """One thing: whether it is there, what was found, and how to fix it where it is not."""
 
     what: str
     ok: bool
     found: str
-    mend: str = ""
+    fix: str = ""
 
 
 def examine_machine(home: Path | None) -> list[MachineFinding]:
@@ -73,11 +73,11 @@ def examine_machine(home: Path | None) -> list[MachineFinding]:
     ]
 
 
-def _try(what: str, probe: Callable[[], str], mend: str) -> MachineFinding:
+def _try(what: str, probe: Callable[[], str], fix: str) -> MachineFinding:
     try:
         return MachineFinding(what, True, probe())
     except (EngineError, OSError, subprocess.SubprocessError) as error:
-        return MachineFinding(what, False, str(error), mend)
+        return MachineFinding(what, False, str(error), fix)
 
 
 def _python() -> MachineFinding:
@@ -99,8 +99,8 @@ def _sandbox() -> list[MachineFinding]:
         is_waived = not finding.is_there and finding.layer in accepted
         found = f"missing, which {WITHOUT_VARIABLE} allows: {finding.found}" if is_waived else finding.found
         variable = f"{WITHOUT_VARIABLE} names {finding.layer}"
-        mend = f"{MENDING[finding.layer]}; until then no engine starts, unless {variable}"
-        findings.append(MachineFinding(f"sandbox: {finding.layer}", finding.is_there or is_waived, found, mend))
+        fix = f"{FIXING[finding.layer]}; until then no engine starts, unless {variable}"
+        findings.append(MachineFinding(f"sandbox: {finding.layer}", finding.is_there or is_waived, found, fix))
     limits = "kernel limits of each process, and the watch for all of them together; no control groups"
     return [*findings, MachineFinding("sandbox: limits", True, limits)]
 
@@ -112,7 +112,7 @@ def _engine() -> str:
 def _needs() -> list[MachineFinding]:
     """Return what each engine needs beside the sandbox."""
     found = [need for name in installed_engines() for need in get_engine(name).examine()]
-    return [MachineFinding(need.what, need.is_there, need.found, need.mend) for need in found]
+    return [MachineFinding(need.what, need.is_there, need.found, need.fix) for need in found]
 
 
 def examine_extras(distribution: str = PACKAGE) -> list[MachineFinding]:
@@ -124,10 +124,10 @@ def examine_extras(distribution: str = PACKAGE) -> list[MachineFinding]:
     findings = []
     for extra in extras:
         brought = [f"{name} {find_version(name)}" for name in list_brought(distribution, extra)]
-        told = ", ".join(brought) or f"part of {distribution}"
+        reported = ", ".join(brought) or f"part of {distribution}"
         if list_lacking(distribution, extra):
-            told = f"not installed: {describe_extra(distribution, extra)}"
-        findings.append(MachineFinding(f"extra {extra}", True, told))
+            reported = f"not installed: {describe_extra(distribution, extra)}"
+        findings.append(MachineFinding(f"extra {extra}", True, reported))
     return findings
 
 
@@ -154,10 +154,10 @@ def _added_engines(folder: Path) -> list[MachineFinding]:
     findings = []
     for each in EngineFolder(HomeFolder(folder)).list():
         if isinstance(each, DamagedEngine):
-            mend = f"odf-node engine remove {each.build}, and add it again"
-            findings.append(MachineFinding(f"engine {each.name}", False, each.found, mend))
+            fix = f"odf-node engine remove {each.build}, and add it again"
+            findings.append(MachineFinding(f"engine {each.name}", False, each.found, fix))
             continue
-        findings += [MachineFinding(need.what, need.is_there, need.found, need.mend) for need in each.engine.examine()]
+        findings += [MachineFinding(need.what, need.is_there, need.found, need.fix) for need in each.engine.examine()]
     return findings
 
 
@@ -170,7 +170,7 @@ def _cluster(folder: Path) -> list[MachineFinding]:
     cluster = find_cluster(engines)
     if cluster is None:
         return []
-    what, mend = f"cluster {cluster.master}", "correct the settings engines.spark_… or the cluster"
+    what, fix = f"cluster {cluster.master}", "correct the settings engines.spark_… or the cluster"
     engine = next((each for each in map(get_engine, installed_engines()) if isinstance(each, ClusterEngine)), None)
     if engine is None:
         return [MachineFinding(what, False, "no engine that is installed uses one", "pip install 'odf-node[spark]'")]
@@ -178,7 +178,7 @@ def _cluster(folder: Path) -> list[MachineFinding]:
         with opened_on_cluster(engine, cluster, Limits()) as session:
             session.start()
     except OdfError as error:
-        return [MachineFinding(what, False, str(error), mend)]
+        return [MachineFinding(what, False, str(error), fix)]
     return [MachineFinding(what, True, f"takes this node; its executors write to {cluster.shared_folder}")]
 
 
@@ -186,14 +186,14 @@ def _images(folder: Path) -> list[MachineFinding]:
     """Return the images that fetch rows, their files as they were added (ING-41)."""
     images, findings = ImageFolder(HomeFolder(folder)), []
     for image in images.list():
-        what, mend = f"image {image.name}", f"odf-node image remove {image.name}, and add it again"
+        what, fix = f"image {image.name}", f"odf-node image remove {image.name}, and add it again"
         try:
             if isinstance(image, DamagedImage):
-                findings.append(MachineFinding(what, False, image.found, mend))
+                findings.append(MachineFinding(what, False, image.found, fix))
                 continue
             images.open_root(image)
         except OdfError as error:
-            findings.append(MachineFinding(what, False, str(error), mend))
+            findings.append(MachineFinding(what, False, str(error), fix))
             continue
         reach = "with this machine's network" if image.has_network else "without a network"
         findings.append(MachineFinding(what, True, f"{reach}, added {image.added_at}"))
@@ -216,14 +216,14 @@ def _home(folder: Path) -> MachineFinding:
             count = len(store.list_datasets())
             store.close()
     except OdfError as error:
-        mend = "restore the folder from a backup, or name another --home"
+        fix = "restore the folder from a backup, or name another --home"
         if isinstance(error, HomeVersionError):
-            mend = "start the odf-node that made it, or name another --home"
-        return MachineFinding("home", False, str(error), mend)
+            fix = "start the odf-node that made it, or name another --home"
+        return MachineFinding("home", False, str(error), fix)
     found = f"{folder} with {count_of(count, 'dataset')}"
     if not os.access(folder, os.W_OK):
-        mend = "let this user write there; until then it can be looked at, and answers no SQL"
-        return MachineFinding("home", False, f"{found}, which cannot be written", mend)
+        fix = "let this user write there; until then it can be looked at, and answers no SQL"
+        return MachineFinding("home", False, f"{found}, which cannot be written", fix)
     return MachineFinding("home", True, found)
 
 

@@ -63,7 +63,7 @@ class Metrics:
         )
         self.sent_bytes = self._count("http_sent_bytes_total", "Bytes of bodies that were sent.")
         self.turned_away = self._count(
-            "http_turned_away_total", "Requests and connections refused for a limit, by reason.", "reason"
+            "http_turned_away_total", "Requests and connections rejected for a limit, by reason.", "reason"
         )
         self.pushes = self._count("pushes_total", "Pushes that were judged, by outcome.", "outcome")
         self.scheduled_pulls = self._count(

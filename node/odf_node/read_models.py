@@ -7,9 +7,9 @@ from odf_node.home import Home
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odf_node.acceptance.refusals import Refusals
+    from odf_node.acceptance.refusals import Rejections
     from odf_node.derive.chain_log import ChainLog
-    from odf_node.ports.engines import EngineShelf
+    from odf_node.ports.engines import EngineFiles
     from odf_node.schedules.overview import ScheduleOverview
     from odf_node.trust.grounds import GroundsReader
     from odf_node.upkeep.listing import Listing
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class ReadModels:
     """Makes them over one home; each is loaded when it is asked for."""
 
-    def __init__(self, home: Home, open_shelf: "Callable[[], EngineShelf]") -> None:
+    def __init__(self, home: Home, open_engine_files: "Callable[[], EngineFiles]") -> None:
         self._home = home
-        self._open_shelf = open_shelf
+        self._open_engine_files = open_engine_files
 
     @property
     def listing(self) -> "Listing":
@@ -42,7 +42,7 @@ class ReadModels:
         """Behind ``inspect trust``."""
         from odf_node.trust.grounds import GroundsReader
 
-        return GroundsReader(self._home, self._open_shelf())
+        return GroundsReader(self._home, self._open_engine_files())
 
     @property
     def schedule_overview(self) -> "ScheduleOverview":
@@ -53,10 +53,10 @@ class ReadModels:
         notes = read_notes(self._home.folder.cache)
         return ScheduleOverview(self._home.store, notes)
 
-    def make_status(self, refusals: "Refusals") -> "NodeStatus":
+    def make_status(self, refusals: "Rejections") -> "NodeStatus":
         """Behind ``status``."""
         from odf_node.derive.engine_usage import EngineUsage
         from odf_node.upkeep.status import NodeStatus
 
-        usage = EngineUsage(self._home.store, self._open_shelf())
+        usage = EngineUsage(self._home.store, self._open_engine_files())
         return NodeStatus(self._home, refusals, usage, self.schedule_overview)

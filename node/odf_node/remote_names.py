@@ -30,7 +30,7 @@ class RemoteName:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteQuestion:
+class RemoteQuery:
     """A question whose tables are all here: its text, the tables that it got, and a line about each for people."""
 
     sql: str

@@ -12,23 +12,23 @@ from tempfile import TemporaryDirectory
 from typing import Final, Self
 
 from odf_engines.contract import QueryTable
-from odf_node.acceptance.offers import Portion
+from odf_node.acceptance.offers import Subset
 from odf_node.composition import Node
 from odf_node.configuration.declaration import QUERY_ENGINE
 from odf_node.datasets.chains import iter_slices
-from odf_node.errors import RefusedError, UsageError
+from odf_node.errors import ProposalRejectedError, UsageError
 from odf_node.exchange.pull_planning import PullTarget
-from odf_node.exchange.pulling import PullWishes
+from odf_node.exchange.pulling import PullOptions
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import ProgressLine
 from odf_node.records.datasets import DatasetRecord
-from odf_node.remote_names import STATE_SUFFIX, RemoteQuestion, find_remote_names, quote_name, require_undefined
+from odf_node.remote_names import STATE_SUFFIX, RemoteQuery, find_remote_names, quote_name, require_undefined
 from odf_node.threads import finish_in_thread
 from odf_node.wording import count_of
 from odf_protocol.enums import DatasetKind
 from odf_protocol.timestamp import Timestamp
 
-MOST_BYTES: Final = 1 << 30
+MAX_BYTES: Final = 1 << 30
 """Of the slices that a question brings of one dataset.  # guess: who reads more than that wants to keep it"""
 _SCHEMES: Final = ("http://", "https://")
 
@@ -38,13 +38,13 @@ class RemoteTables:
     """Brings them for one question after the other; what was brought is gone with ``close``."""
 
     node: Node
-    most_bytes: int = MOST_BYTES
+    max_bytes: int = MAX_BYTES
     _asked: dict[str, Node] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
     async def bring(
         self, sql: str, *, engine: str | None, as_of: Timestamp | None, progress: ProgressLine
-    ) -> RemoteQuestion:
+    ) -> RemoteQuery:
         """Take what a question names elsewhere, and name it in the question as it is called here.
 
         Args:
@@ -56,7 +56,7 @@ class RemoteTables:
         Raises:
             InvalidQueryError: A quote does not end.
             UsageError: An address is none that a question takes, or there is too much.
-            RefusedError, RejectedError: What is there is not accepted, or is not what its blocks say.
+            ProposalRejectedError, RejectedError: What is there is not accepted, or is not what its blocks say.
             UnavailableError, NotFoundError: It is not to be had.
         """
         engine = engine or QUERY_ENGINE
@@ -75,7 +75,7 @@ class RemoteTables:
         for each in reversed(names):
             sql = sql[: each.start] + called[each.text] + sql[each.end :]
         tables = tuple(table for _, table, _ in found.values() if table is not None)
-        return RemoteQuestion(sql, tables, tuple(note for _, _, note in found.values()))
+        return RemoteQuery(sql, tables, tuple(note for _, _, note in found.values()))
 
     def close(self) -> None:
         """Forget what was brought."""
@@ -120,24 +120,24 @@ class RemoteTables:
         """Take its blocks through the gate, under the policies of this node's operator (PART-1)."""
         if url not in self._asked:
             self._asked[url] = self._open()  # one for each, as two places may have two datasets of one name
-        asked, wishes = self._asked[url], PullWishes(portion=Portion.METADATA_ONLY, command="sql")
+        asked, pull_options = self._asked[url], PullOptions(subset=Subset.METADATA_ONLY, command="sql")
         try:
-            return (await asked.pulling.pull(PullTarget(url, None, url), wishes, progress)).record
-        except RefusedError as refusal:
+            return (await asked.pulling.pull(PullTarget(url, None, url), pull_options, progress)).record
+        except ProposalRejectedError as rejection:
             # Its evidence ends with the question; a pull would keep it.
-            report = {**{key: found for key, found in refusal.report.items() if key != "id"}, "dataset": url}
-            raise RefusedError(
-                refusal.rule, refusal.reason, sequence_number=refusal.sequence_number, report=report
-            ) from refusal
+            report = {**{key: found for key, found in rejection.report.items() if key != "id"}, "dataset": url}
+            raise ProposalRejectedError(
+                rejection.rule, rejection.reason, sequence_number=rejection.sequence_number, report=report
+            ) from rejection
 
     async def _bring_slices(
         self, record: DatasetRecord, url: str, as_of: Timestamp | None, progress: ProgressLine
     ) -> str:
         node = self._asked[url]
         sizes = {each.physical_hash: each.size for each in iter_slices(node.store, record.id, as_of=as_of)}
-        if (total := sum(sizes.values())) > self.most_bytes:
+        if (total := sum(sizes.values())) > self.max_bytes:
             raise UsageError(
-                f"{url} has {total:,} bytes of slices, more than the {self.most_bytes:,} that a question brings; "
+                f"{url} has {total:,} bytes of slices, more than the {self.max_bytes:,} that a question brings; "
                 f"'odf-node pull {url}' brings and keeps them"
             )
         absent = node.store.list_absent_objects(record.id) & sizes.keys()

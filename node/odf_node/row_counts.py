@@ -51,15 +51,15 @@ class RowCounts:
             operations = (written, 0, 0, 0)
         added, retracted, corrected = operations[_APPEND], operations[_RETRACT], operations[_CORRECT_TO]
         # What the source itself takes back is a row of it; what a snapshot lacks is none.
-        said = retracted if isinstance(merge, MergeStrategyUpsertStream | MergeStrategyChangelogStream) else 0
+        stated = retracted if isinstance(merge, MergeStrategyUpsertStream | MergeStrategyChangelogStream) else 0
         # Of a changelog both rows of a correction are rows of the source.
-        said += operations[2] if isinstance(merge, MergeStrategyChangelogStream) else 0
+        stated += operations[2] if isinstance(merge, MergeStrategyChangelogStream) else 0
         rest = response.statistics.rows_in - response.quarantined_rows - response.left_out_rows
         return cls(
             added=added,
             corrected=corrected,
             retracted=retracted,
-            unchanged=None if has_query else max(rest - added - corrected - said, 0),
+            unchanged=None if has_query else max(rest - added - corrected - stated, 0),
             quarantined=response.quarantined_rows,
             left_out=response.left_out_rows,
             kept=response.kept_rows,
@@ -107,9 +107,9 @@ class RowCounts:
     def describe_ignored(self) -> str:
         """Say which fields no column names, and how many records have each; empty where all have a column."""
         shown = list(self.ignored.items())[:_SHOWN_FIELDS]
-        told = ", ".join(f"{name!r} of {count_of(rows, 'record')}" for name, rows in shown if name)
+        reported = ", ".join(f"{name!r} of {count_of(rows, 'record')}" for name, rows in shown if name)
         more = len(self.ignored) - len(shown)
-        return f"{told}{f' and {more} more' if more > 0 else ''}"
+        return f"{reported}{f' and {more} more' if more > 0 else ''}"
 
     def describe_unread(self) -> str:
         """Name the files that nobody read; empty where there are none."""
@@ -135,11 +135,11 @@ class RowCounts:
             "leftOutRows": self.left_out,
             "keptRows": self.kept,
             "ignoredFields": dict(self.ignored),
-            "unreadFiles": [name[:_SHOWN_CHARACTERS] for name in self.unread[:_MOST_UNREAD]],
+            "unreadFiles": [name[:_SHOWN_CHARACTERS] for name in self.unread[:_MAX_UNREAD]],
         }
 
 
 CHANGES: Final = ("added", "corrected", "retracted", "unchanged")
 _SHOWN_CHARACTERS: Final = 80  # guess: of a name that somebody else chose
-_MOST_UNREAD: Final = 100  # guess: as many names as of fields that are ignored
+_MAX_UNREAD: Final = 100  # guess: as many names as of fields that are ignored
 _SHOWN_FIELDS: Final = 10  # guess: as many as a line of a terminal or two have room for

@@ -107,16 +107,16 @@ def find_next_ms(timing: Timing, after_ms: int) -> int | None:
     return None
 
 
-def spread_ms(key: bytes, after_ms: int, next_ms: int, most_ms: int) -> int:
+def spread_ms(key: bytes, after_ms: int, next_ms: int, max_ms: int) -> int:
     """Return how much later than ``next_ms`` one dataset is pulled, so that not all ask at the same moment (SCHED-4).
 
     Args:
         key: At least two bytes by which datasets differ; one dataset always gets the same share.
         after_ms: Since when ``next_ms`` is waited for; a tenth of that time is spread at most.
         next_ms: The time of the schedule.
-        most_ms: At most so much.
+        max_ms: At most so much.
     """
-    return min(most_ms, (next_ms - after_ms) // 10) * int.from_bytes(key[:2]) // 0xFFFF
+    return min(max_ms, (next_ms - after_ms) // 10) * int.from_bytes(key[:2]) // 0xFFFF
 
 
 def _cut(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 NOTES_FILE: Final = "sinks.json"
 _LOCK_FILE: Final = ".sinks.lock"
-_MOST_NOTES_BYTES: Final = 64 * 1024**2  # as those of notices
+_MAX_NOTES_BYTES: Final = 64 * 1024**2  # as those of notices
 
 Notes = dict[str, dict[str, int]]
 """By the identity of a dataset and the declaration of a sink."""
@@ -44,7 +44,7 @@ def read_notes(cache: Path) -> Notes:
     """Return who had which entry last; a file that cannot be read is none, and entries come twice."""
     path = cache / NOTES_FILE
     try:
-        if path.stat().st_size > _MOST_NOTES_BYTES:
+        if path.stat().st_size > _MAX_NOTES_BYTES:
             return {}
         found = json.loads(path.read_bytes())
         return {str(key): {str(sink): int(last) for sink, last in each.items()} for key, each in found.items()}

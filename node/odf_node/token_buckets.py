@@ -43,8 +43,8 @@ class TokenBuckets:
         if self.rate_per_s:
             self._fill(key, now_s).level -= amount
 
-    def take_some(self, key: str, amount: float, *, most_debt: float, now_s: float) -> float:
-        """Take, but draw the bucket no further below zero than ``most_debt``.
+    def take_some(self, key: str, amount: float, *, max_debt: float, now_s: float) -> float:
+        """Take, but draw the bucket no further below zero than ``max_debt``.
 
         Returns:
             How much of the amount is left then.
@@ -52,7 +52,7 @@ class TokenBuckets:
         if not self.rate_per_s:
             return 0.0
         bucket = self._fill(key, now_s)
-        taken = min(amount, max(0.0, bucket.level + most_debt))
+        taken = min(amount, max(0.0, bucket.level + max_debt))
         bucket.level -= taken
         return amount - taken
 

@@ -11,10 +11,10 @@ from odf_node.derive.chain_log import describe_event
 from odf_node.errors import UsageError
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.records.errors import BlockNotFoundError, DatasetNotFoundError
-from odf_node.upkeep.listing import DatasetSummary
+from odf_node.upkeep.listing import ListedDataset
 from odf_pages.rendering import Page
+from odf_pages.requests import PageRequest
 from odf_pages.texts import without_hidden
-from odf_pages.visits import Visit
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.enums import DatasetKind
 from odf_protocol.manifest import iter_log_yaml
@@ -24,9 +24,9 @@ from odf_protocol.schema_compat import describe_type
 PAGE_DATASETS: Final = 100  # guess: some screens
 PAGE_BLOCKS: Final = 50  # guess
 PAGE_COLUMNS: Final = 200  # guess
-MOST_ATTACHMENTS: Final = 20  # guess
-MOST_STATEMENTS: Final = 200  # guess
-MOST_YAML: Final = 100_000
+MAX_ATTACHMENTS: Final = 20  # guess
+MAX_STATEMENTS: Final = 200  # guess
+MAX_YAML: Final = 100_000
 """Characters of a block that are shown.  # guess: a schema of a thousand columns"""
 
 _BADGES: Final = {
@@ -39,7 +39,7 @@ _BADGES: Final = {
 }
 
 
-def badge_of(summary: DatasetSummary) -> str:
+def badge_of(summary: ListedDataset) -> str:
     """Name the look of what a dataset rests on; the words beside it say the same."""
     if summary.ground == "FROZEN":
         return "frozen"
@@ -48,7 +48,7 @@ def badge_of(summary: DatasetSummary) -> str:
     return _BADGES[summary.record.trust]
 
 
-def frame_of(visit: Visit, record: DatasetRecord, tab: str) -> dict[str, Any]:
+def frame_of(visit: PageRequest, record: DatasetRecord, tab: str) -> dict[str, Any]:
     """Give what stands at the top of every page about a dataset."""
     summary = next(iter(visit.node.read_models.listing.summarize([record])), None)
     if summary is None:  # deleted meanwhile
@@ -59,7 +59,7 @@ def frame_of(visit: Visit, record: DatasetRecord, tab: str) -> dict[str, Any]:
     return {"record": record, "summary": summary, "badge": badge, "tab": tab, "has_quarantine": has_quarantine}
 
 
-def show_list(visit: Visit) -> Page:
+def show_list(visit: PageRequest) -> Page:
     """List the datasets, a page at a time, those alone whose names have the words that were asked for."""
     after, words = (without_hidden(visit.get_text(name)[:200]) for name in ("after", "find"))
     wanted = words.casefold().split()
@@ -75,14 +75,14 @@ def show_list(visit: Visit) -> Page:
     return Page("datasets.html", {"rows": rows, "find": words, "after": after, "next_after": next_after})
 
 
-def show_overview(visit: Visit) -> Page:
+def show_overview(visit: PageRequest) -> Page:
     """Show what a dataset says of itself: description, licence, columns, where its rows come from."""
     record = visit.get_dataset()
     view = load_view(visit.node.store, record.id)
     columns = [] if view.schema is None else view.schema.fields
     first = visit.find_number("columns") or 0
     fields = [(field.name, describe_type(field.type)) for field in columns[first : first + PAGE_COLUMNS]]
-    attachments = () if view.attachments is None else view.attachments.attachments.items[:MOST_ATTACHMENTS]
+    attachments = () if view.attachments is None else view.attachments.attachments.items[:MAX_ATTACHMENTS]
     return Page(
         "overview.html",
         {
@@ -106,7 +106,7 @@ def _describe_source(view: DatasetView) -> str:
     return ", ".join(sources) or "no source is declared"
 
 
-def show_versions(visit: Visit) -> Page:
+def show_versions(visit: PageRequest) -> Page:
     """List the blocks of a dataset, newest first."""
     record, node = visit.get_dataset(), visit.node
     newest = visit.find_number("newest")
@@ -120,7 +120,7 @@ def show_versions(visit: Visit) -> Page:
     return Page("versions.html", {**frame_of(visit, record, "versions"), **values})
 
 
-def show_version(visit: Visit) -> Page:
+def show_version(visit: PageRequest) -> Page:
     """Show one block whole."""
     record, node = visit.get_dataset(), visit.node
     number = visit.get_number_of_path("number")
@@ -129,28 +129,28 @@ def show_version(visit: Visit) -> Page:
     logged = next(node.read_models.chain_log.read(record, limit=1, newest=number), None)
     if logged is None:
         raise BlockNotFoundError(record.id, number)
-    text = "".join(islice(_cut(iter_log_yaml([logged.block])), MOST_YAML))
-    values = {"logged": logged, "yaml": text, "most_yaml": MOST_YAML, "what": describe_event(logged.block.event)}
+    text = "".join(islice(_cut(iter_log_yaml([logged.block])), MAX_YAML))
+    values = {"logged": logged, "yaml": text, "max_yaml": MAX_YAML, "what": describe_event(logged.block.event)}
     return Page("version.html", {**frame_of(visit, record, "versions"), **values})
 
 
-def _cut(pieces: Any) -> Any:
-    left = MOST_YAML
-    for piece in pieces:
-        yield piece[:left]
-        left -= len(piece)
+def _cut(chunks: Any) -> Any:
+    left = MAX_YAML
+    for chunk in chunks:
+        yield chunk[:left]
+        left -= len(chunk)
         if left <= 0:
             return
 
 
-def show_trust(visit: Visit) -> Page:
+def show_trust(visit: PageRequest) -> Page:
     """Show what a dataset rests on: what was found at each acceptance, who attests it, what to worry about."""
     record = visit.get_dataset()
     grounds = visit.node.read_models.grounds.read(record)
     values = {
         "grounds": grounds,
-        "acceptances": [*reversed(grounds.acceptances)][:MOST_STATEMENTS],
-        "statements": grounds.statements[:MOST_STATEMENTS],
-        "more": max(0, len(grounds.statements) - MOST_STATEMENTS),
+        "acceptances": [*reversed(grounds.acceptances)][:MAX_STATEMENTS],
+        "statements": grounds.statements[:MAX_STATEMENTS],
+        "more": max(0, len(grounds.statements) - MAX_STATEMENTS),
     }
     return Page("trust.html", {**frame_of(visit, record, "trust"), **values})

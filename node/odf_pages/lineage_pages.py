@@ -16,8 +16,8 @@ from odf_node.derive.lineage import LineageDataset, list_readers, read_lineage
 from odf_node.derive.query_history import QuerySpan, list_queries
 from odf_pages.dataset_pages import frame_of
 from odf_pages.rendering import Page
+from odf_pages.requests import PageRequest
 from odf_pages.texts import without_hidden
-from odf_pages.visits import Visit
 from odf_protocol.did import DatasetId
 
 WIDTH: Final = 220
@@ -116,32 +116,32 @@ def cut(text: str) -> str:
     return text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…"
 
 
-MOST_DATASETS: Final = 60  # guess: more boxes are no drawing that anybody reads
-MOST_LOOKED_AT: Final = 2_000  # guess: datasets that are asked whether they read this one
-MOST_QUERIES: Final = 10  # guess
+MAX_DATASETS: Final = 60  # guess: more boxes are no drawing that anybody reads
+MAX_LOOKED_AT: Final = 2_000  # guess: datasets that are asked whether they read this one
+MAX_QUERIES: Final = 10  # guess
 
 
-def show_lineage(visit: Visit) -> Page:
+def show_lineage(visit: PageRequest) -> Page:
     """Draw the lineage of a dataset, list it, and show the query in force and those before."""
     record, chains = visit.get_dataset(), visit.node.store
-    above = read_lineage(chains, record, find=visit.find_dataset, most=MOST_DATASETS)
+    above = read_lineage(chains, record, find=visit.find_dataset, most=MAX_DATASETS)
     others = (each for each in visit.list_datasets() if each.id not in {known.dataset_id for known in above})
-    readers = list_readers(chains, islice(others, MOST_LOOKED_AT), record.id, find=visit.find_dataset)
-    lineage = [*above, *readers][:MOST_DATASETS]
+    readers = list_readers(chains, islice(others, MAX_LOOKED_AT), record.id, find=visit.find_dataset)
+    lineage = [*above, *readers][:MAX_DATASETS]
     is_derived = load_view(chains, record.id).transform is not None
-    queries = [*reversed(list_queries(chains, record.id, most=MOST_QUERIES))] if is_derived else []
+    queries = [*reversed(list_queries(chains, record.id, most=MAX_QUERIES))] if is_derived else []
     values = {
         "drawing": draw(lineage, record.id),
         "box": (WIDTH, HEIGHT),
         "above": above,
-        "below": readers[:MOST_DATASETS],
+        "below": readers[:MAX_DATASETS],
         "names": {each.dataset_id: each.name for each in lineage},
         "queries": [(span, _inputs_of(visit, span)) for span in queries],
     }
     return Page("lineage.html", {**frame_of(visit, record, "lineage"), **values})
 
 
-def _inputs_of(visit: Visit, span: QuerySpan) -> list[tuple[str, DatasetId, str, str]]:
+def _inputs_of(visit: PageRequest, span: QuerySpan) -> list[tuple[str, DatasetId, str, str]]:
     """Give alias, identity, name and rows of what a query reads; an input that is not for the viewer has no name."""
     found = []
     for item, (dataset_id, rows) in zip(span.declared.inputs, span.read, strict=True):

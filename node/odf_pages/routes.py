@@ -23,9 +23,9 @@ from odf_node.http.route_tables import Route, RouteTable
 from odf_node.http.served_node import LIVE, NODE
 from odf_node.records.access import Pages as Setting
 from odf_pages import dataset_pages, lineage_pages, node_pages, row_pages, signing_in
-from odf_pages.questions import QUESTIONS, Questions, answer_question
+from odf_pages.query_service import QUERY_SERVICE, PageQueries, answer_query
 from odf_pages.rendering import Page, dress, read_asset, render
-from odf_pages.visits import PAGES, Pages, Viewer, Visit, find_viewer
+from odf_pages.requests import PAGES, PageAccess, PageRequest, Viewer, find_viewer
 from odf_protocol.errors import OdfError
 
 _READING: Final = ("GET", "HEAD")
@@ -33,7 +33,7 @@ _ASSETS: Final = {"pages.css": "text/css", "pages.js": "text/javascript"}
 
 _NOWHERE: Final = Page("failure.html", {"title": "Not Found", "detail": "there is no such page"}, HTTPStatus.NOT_FOUND)
 
-Show = Callable[[Visit], Page]
+Show = Callable[[PageRequest], Page]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ _SHOWN: Final = {
     "/-/datasets/{dataset}/lineage": _Shown(lineage_pages.show_lineage),
     "/-/datasets/{dataset}/quarantine": _Shown(node_pages.show_quarantine, is_long=True, is_inner=True),
     "/-/status": _Shown(node_pages.show_status, is_long=True, is_inner=True),
-    "/-/refusals": _Shown(node_pages.show_refusals, is_long=True, is_inner=True),
-    "/-/refusals/{refusal}": _Shown(node_pages.show_refusal, is_inner=True),
+    "/-/refusals": _Shown(node_pages.show_rejections, is_long=True, is_inner=True),
+    "/-/refusals/{refusal}": _Shown(node_pages.show_rejection, is_inner=True),
     "/-/peers": _Shown(node_pages.show_peers, is_long=True, is_inner=True),
     "/-/datasets/{dataset}/rows": _Shown(row_pages.show_rows, is_long=True),
     "/-/datasets/{dataset}/rows/{offset}": _Shown(row_pages.show_history, is_long=True),
@@ -64,16 +64,16 @@ _SHOWN: Final = {
 
 def prepare(app: web.Application, node: Node) -> None:
     """Put sessions and queries of the pages into the application; pages are shown as settings say at each request."""
-    app[PAGES] = Pages(node)
-    app[QUESTIONS] = Questions(node)
+    app[PAGES] = PageAccess(node)
+    app[QUERY_SERVICE] = PageQueries(node)
     app.on_cleanup.append(_close)
 
 
 async def _close(app: web.Application) -> None:
     pages = app[PAGES]
-    pages.turns.close()
+    pages.semaphore.close()
     pages.threads.shutdown(wait=False, cancel_futures=True)
-    app[QUESTIONS].close()
+    app[QUERY_SERVICE].close()
 
 
 async def _answer(request: web.Request, *, shown: _Shown) -> web.StreamResponse:
@@ -82,7 +82,7 @@ async def _answer(request: web.Request, *, shown: _Shown) -> web.StreamResponse:
         raise web.HTTPMethodNotAllowed(request.method, _READING)
     pages = request.app[PAGES]
     query = {name: request.query.getall(name) for name in request.query}
-    visit = Visit(pages.node, viewer, dict(request.match_info), query, _list_running(request))
+    visit = PageRequest(pages.node, viewer, dict(request.match_info), query, _list_running(request))
     if shown.is_inner and not viewer.inspects:
         return await _render(request, viewer, _NOWHERE)
     try:
@@ -94,7 +94,7 @@ async def _answer(request: web.Request, *, shown: _Shown) -> web.StreamResponse:
         return answer
 
 
-async def _answer_question(request: web.Request) -> web.StreamResponse:
+async def _answer_query(request: web.Request) -> web.StreamResponse:
     """Show the form for a question, and the answer to one (PAGES-13); strangers may ask none."""
     viewer = await get_admitted(request)
     if viewer.token is None:
@@ -105,7 +105,7 @@ async def _answer_question(request: web.Request) -> web.StreamResponse:
     try:
         if request.method == "POST":
             form = await signing_in.read_form(request, viewer.cookie)
-        page = await answer_question(request.app[QUESTIONS], viewer, form)
+        page = await answer_query(request.app[QUERY_SERVICE], viewer, form)
     except ProblemError as error:
         page = _explain(request, error)
     return await _render(request, viewer, page)
@@ -122,7 +122,7 @@ async def _run(
 
     if not is_long:
         return await run()
-    async with pages.turns.ask(viewer.peer):
+    async with pages.semaphore.ask(viewer.peer):
         return await run()
 
 
@@ -157,11 +157,11 @@ async def _answer_asset(request: web.Request) -> web.Response:
 def _list_running(request: web.Request) -> tuple[tuple[str, int, int], ...]:
     queues = {
         "verifications of what others offer": request.app[NODE].verifications,
-        "pages that read rows": request.app[PAGES].turns,
-        "short queries of pages": request.app[QUESTIONS].turns.short_turns,
-        "long queries of pages": request.app[QUESTIONS].turns.long_turns,
+        "pages that read rows": request.app[PAGES].semaphore,
+        "short queries of pages": request.app[QUERY_SERVICE].semaphore.short_semaphore,
+        "long queries of pages": request.app[QUERY_SERVICE].semaphore.long_semaphore,
     }
-    return tuple((name, turns.running, turns.waiting) for name, turns in queues.items())
+    return tuple((name, semaphore.running, semaphore.waiting) for name, semaphore in queues.items())
 
 
 def _frame(request: web.Request, viewer: Viewer) -> dict[str, Any]:
@@ -192,7 +192,7 @@ ROUTES: Final = RouteTable(
         *(Route("*", f"/-/{name}", _answer_asset) for name in _ASSETS),
         Route("*", "/-/sign-in", signing_in.answer_sign_in(_render)),
         Route("*", "/-/sign-out", signing_in.answer_sign_out),
-        Route("*", "/-/sql", _answer_question),
+        Route("*", "/-/sql", _answer_query),
     ),
     prepare,
 )

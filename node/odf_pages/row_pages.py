@@ -12,7 +12,7 @@ from odf_node.errors import UsageError
 from odf_node.records.datasets import DatasetRecord
 from odf_pages.dataset_pages import frame_of
 from odf_pages.rendering import Page
-from odf_pages.visits import Visit, to_number
+from odf_pages.requests import PageRequest, to_number
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.schema_compat import describe_type
 
@@ -21,17 +21,17 @@ PAGE_COLUMNS: Final = 30  # guess: with as many rows and cells of this length, a
 CELL_CHARACTERS: Final = 200  # guess
 ROW_CHARACTERS: Final = 2_000
 """Of a cell, where one row is looked at.  # guess"""
-MOST_VERSIONS: Final = 200  # guess: steps that a slider can show
+MAX_VERSIONS: Final = 200  # guess: steps that a slider can show
 
 OPERATIONS: Final = ("append", "retract", "correct from", "correct to")
 """By their numbers. Source: ODF OperationType."""
 
 
-def show_rows(visit: Visit) -> Page:
+def show_rows(visit: PageRequest) -> Page:
     """Show rows of a dataset, the newest unless others are asked for, as of a version."""
     record = visit.get_dataset()
     windows = windows_of(visit)
-    versions = windows.list_versions(record, MOST_VERSIONS)
+    versions = windows.list_versions(record, MAX_VERSIONS)
     place = visit.find_number("version")
     block = visit.find_number("block")
     if place is not None:
@@ -47,7 +47,7 @@ def show_rows(visit: Visit) -> Page:
         count=PAGE_ROWS,
         columns=slice(first_column, first_column + PAGE_COLUMNS),
         upto=block,
-        most_characters=CELL_CHARACTERS,
+        max_characters=CELL_CHARACTERS,
     )
     view = load_view(visit.node.store, record.id, upto=block)
     is_newest = block is None or block == record.head.sequence_number
@@ -66,7 +66,7 @@ def show_rows(visit: Visit) -> Page:
     return Page("rows.html", {**frame_of(visit, record, "rows"), **values})
 
 
-def windows_of(visit: Visit) -> RowWindows:
+def windows_of(visit: PageRequest) -> RowWindows:
     """Make what reads rows."""
     node = visit.node
     return RowWindows(node.store, node.objects)
@@ -112,7 +112,7 @@ def _in_words(cell: Cell) -> Cell:
     return text, len(text)
 
 
-def show_history(visit: Visit) -> Page:
+def show_history(visit: PageRequest) -> Page:
     """Show one row, and every row of its key in both times: when it was so, and since when this was known."""
     record = visit.get_dataset()
     offset = visit.get_number_of_path("offset")
@@ -120,7 +120,7 @@ def show_history(visit: Visit) -> Page:
     names = [] if view.schema is None else [field.name for field in view.schema.fields]
     keys = _choose_keys(visit, view, names, record)
     history = windows_of(visit).read_history(
-        record, offset, keys, columns=slice(0, PAGE_COLUMNS), most_characters=ROW_CHARACTERS
+        record, offset, keys, columns=slice(0, PAGE_COLUMNS), max_characters=ROW_CHARACTERS
     )
     system = view.vocabulary.columns
     values = {
@@ -138,7 +138,7 @@ def show_history(visit: Visit) -> Page:
     return Page("history.html", {**frame_of(visit, record, "rows"), **values})
 
 
-def _choose_keys(visit: Visit, view: DatasetView, names: Sequence[str], record: DatasetRecord) -> tuple[str, ...]:
+def _choose_keys(visit: PageRequest, view: DatasetView, names: Sequence[str], record: DatasetRecord) -> tuple[str, ...]:
     """Return the columns that were chosen by their places, as names may hold anything; else those of the source."""
     places = dict.fromkeys(to_number(text, "key") for text in visit.query.get("key", []))
     if beyond := [place for place in places if place >= len(names)]:

@@ -19,7 +19,7 @@ from odf_node.http.served_node import LIVE, NODE
 from odf_node.records.access import Pages as Setting
 from odf_node.records.access import TokenState
 from odf_pages.rendering import Page, dress
-from odf_pages.visits import (
+from odf_pages.requests import (
     LASTS_S,
     PAGES,
     Viewer,
@@ -37,7 +37,7 @@ WORD_FIELD: Final = "form_word"
 
 _OUR_PAGES: Final = re.compile(r"/(?:-/(?![^?]*(?://|\.\.))[A-Za-z0-9/_.:%?=&-]{0,1000})?", re.ASCII)
 """In the path neither dots that lead up nor two slashes, which others might read as a host.  # guess: the length"""
-_MOST_TOKEN_CHARACTERS: Final = 512  # as in headers
+_MAX_TOKEN_CHARACTERS: Final = 512  # as in headers
 
 RenderPage = Callable[[web.Request, Viewer, Page], Awaitable[web.Response]]
 
@@ -137,7 +137,7 @@ async def _show_form(
 
 async def _find_valid(request: web.Request, secret: str) -> bytes | None:
     """Return what is kept of a token that opens something."""
-    if not 0 < len(secret) <= _MOST_TOKEN_CHARACTERS or "\0" in secret:
+    if not 0 < len(secret) <= _MAX_TOKEN_CHARACTERS or "\0" in secret:
         return None
     node, secret_hash = request.app[NODE], secret_hash_of(secret)
     token = await asyncio.to_thread(node.store.find_token, secret_hash)

@@ -9,8 +9,8 @@ from typing import Final
 from markupsafe import Markup, escape
 from yarl import URL
 
-MOST_CHARACTERS: Final = 4_000  # guess: some screens
-MOST_LINK_CHARACTERS: Final = 2_048  # guess: longer ones break elsewhere
+MAX_CHARACTERS: Final = 4_000  # guess: some screens
+MAX_LINK_CHARACTERS: Final = 2_048  # guess: longer ones break elsewhere
 
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -22,7 +22,7 @@ Source: Unicode "General_Category" Cc, Cf and Cs; Unicode Technical Report 36, s
 """
 
 
-def show_text(text: object, most: int = MOST_CHARACTERS) -> Markup:
+def show_text(text: object, most: int = MAX_CHARACTERS) -> Markup:
     """Give words of others as HTML: in a box of their own direction, cut, nothing hidden."""
     whole = "" if text is None else str(text)
     return Markup("<bdi>{}{}</bdi>").format(_visible(whole[:most]), _rest(len(whole) - most))
@@ -44,8 +44,8 @@ def without_hidden(text: str) -> str:
 def show_link(address: object) -> Markup:
     """Give an address of others as a link where it is one of the web, else as text."""
     text = "" if address is None else str(address)
-    if len(text) > MOST_LINK_CHARACTERS or _HIDDEN.search(text) or not _is_of_the_web(text):
-        return show_text(text, MOST_LINK_CHARACTERS)
+    if len(text) > MAX_LINK_CHARACTERS or _HIDDEN.search(text) or not _is_of_the_web(text):
+        return show_text(text, MAX_LINK_CHARACTERS)
     return Markup('<a href="{}" rel="noopener noreferrer nofollow external">{}</a>').format(text, show_text(text))
 
 

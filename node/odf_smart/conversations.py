@@ -20,7 +20,7 @@ from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnavailableError
 from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.limits import message_limit_s
-from odf_protocol.smart_transfer.conversation import Close, Closed, Received, Send, TimePassed
+from odf_protocol.smart_transfer.conversation import Close, Closed, ReceivedMessage, SendMessage, TimePassed
 from odf_protocol.smart_transfer.limits import ANSWER_S, MAX_MESSAGE_BYTES
 from odf_protocol.smart_transfer.messages import ObjectFile, ObjectType
 
@@ -58,7 +58,7 @@ class Socket(Protocol):
         ...
 
     async def send_frame(self, message: bytes, opcode: aiohttp.WSMsgType) -> None:
-        """Send a message in one frame."""
+        """SendMessage a message in one frame."""
         ...
 
     async def close(self, *, code: int, message: bytes) -> bool:
@@ -91,18 +91,18 @@ class Conversation:
     async def tell(self, event: Any) -> list[Any]:
         """Hand an event in; give the effects that are not about the socket."""
         async with self._telling:
-            return await self._tell(event)
+            return await self._report(event)
 
-    async def _tell(self, event: Any) -> list[Any]:
+    async def _report(self, event: Any) -> list[Any]:
         now_s = asyncio.get_running_loop().time()
         # Messages with blocks take a while to read and write.
         effects = await finish_in_thread(lambda: self._role.handle(event, now_s))
         left = []
         for effect in effects:
             match effect:
-                case Send(text):
+                case SendMessage(text):
                     # A message is one frame, which cannot be sent bit by bit.
-                    await self._send_rate.spend(len(text), most_s=PATIENCE_S)
+                    await self._send_rate.spend(len(text), max_s=PATIENCE_S)
                     # What we hold back is not the other side's slowness.
                     self._held_s = asyncio.get_running_loop().time() - now_s
                     async with asyncio.timeout(self._send_s(len(text))):
@@ -134,7 +134,7 @@ class Conversation:
             self._receiving = asyncio.create_task(self._socket.receive())
         return self._receiving
 
-    async def _next_event(self, receiving: "asyncio.Task[aiohttp.WSMessage]") -> Received | Closed | TimePassed:
+    async def _next_event(self, receiving: "asyncio.Task[aiohttp.WSMessage]") -> ReceivedMessage | Closed | TimePassed:
         try:
             deadline_s = self._role.deadline_s
             async with asyncio.timeout_at(None if deadline_s is None else deadline_s + self._held_s):
@@ -147,8 +147,8 @@ class Conversation:
         if message.type is aiohttp.WSMsgType.TEXT:
             text = message.data.encode()
             # It is here already, and paid for before it is answered.
-            await self._receive_rate.spend(len(text), most_s=PATIENCE_S)
-            return Received(text)
+            await self._receive_rate.spend(len(text), max_s=PATIENCE_S)
+            return ReceivedMessage(text)
         if message.type in _CLOSING:
             is_close = message.type is aiohttp.WSMsgType.CLOSE
             reason = message.extra if is_close and isinstance(message.extra, str) else ""

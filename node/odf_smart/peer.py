@@ -25,10 +25,10 @@ from odf_protocol.exchange.routes import block_path
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.batches import decode_batch
-from odf_protocol.smart_transfer.conversation import Failed, Opened, Refused
+from odf_protocol.smart_transfer.conversation import ConversationFailed, Opened, Rejected
 from odf_protocol.smart_transfer.limits import MAX_OBJECTS_PER_MESSAGE
 from odf_protocol.smart_transfer.messages import BlocksBatch, TransferPlan
-from odf_protocol.smart_transfer.problems import Problem
+from odf_protocol.smart_transfer.problems import TransferProblem
 from odf_protocol.smart_transfer.pull_client import (
     BlocksArrived,
     FetchBlocks,
@@ -76,11 +76,11 @@ class SmartPeer(SilentPeer):
         left_bytes = MAX_PULL_BYTES
         while last is None or last.sequence_number < upto.sequence_number:
             plan = await self._begin(None if last is None else last.hash)
-            if isinstance(plan, Problem) and last is after and after is not None and plan.invalid_interval:
+            if isinstance(plan, TransferProblem) and last is after and after is not None and plan.invalid_interval:
                 # It knows nothing of the block that we have: histories differ. The caller wants to see where.
                 last, skipped = None, after.sequence_number
                 plan = await self._begin(None)
-            if isinstance(plan, Problem):
+            if isinstance(plan, TransferProblem):
                 raise PeerUnavailableError(str(self._url), f"it gives no blocks: {plan.explain()}")
             if plan.num_blocks > MAX_PULL_BLOCKS or plan.bytes_in_raw_blocks > MAX_PULL_BYTES:
                 raise UnsupportedError(
@@ -138,8 +138,8 @@ class SmartPeer(SilentPeer):
         except (PeerNotFoundError, MalformedError, UnsupportedError):
             return None
 
-    async def _begin(self, begin_after: Multihash | None) -> TransferPlan | Problem:
-        async def attempt() -> TransferPlan | Problem:
+    async def _begin(self, begin_after: Multihash | None) -> TransferPlan | TransferProblem:
+        async def attempt() -> TransferPlan | TransferProblem:
             await self._end_pull()
             self._pull = await _Pull.open(self._client, self._url, begin_after)
             self._begun_after = begin_after
@@ -186,11 +186,11 @@ class _Pull:
             conversation = await open_conversation(stack, client, url / "pull", PullClient(begin_after=begin_after))
             return cls(url, conversation, stack.pop_all())
 
-    async def plan(self) -> TransferPlan | Problem:
+    async def plan(self) -> TransferPlan | TransferProblem:
         match await self._ask(Opened()):
             case Planned(plan):
                 return plan
-            case Refused(problem):
+            case Rejected(problem):
                 self.is_over = True
                 return problem
         raise AssertionError("a plan or none")
@@ -220,7 +220,7 @@ class _Pull:
         except BaseException:
             self.is_over = True
             raise
-        if isinstance(effects[0], Failed):
+        if isinstance(effects[0], ConversationFailed):
             self.is_over = True
             raise name_peer(self._url, effects[0].error)
         return effects[0]

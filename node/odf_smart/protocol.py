@@ -16,12 +16,12 @@ from odf_smart.pushing import SmartPush
 async def _push(
     client: HttpClient,
     url: URL,
-    offered: PushedHead,
+    proposed: PushedHead,
     store: MetadataStore,
     objects: SentObjects,
     on_bytes: OnBytes | None,
 ) -> PushOutcome:
-    return await SmartPush(client, url, offered, store, objects, on_bytes).run()
+    return await SmartPush(client, url, proposed, store, objects, on_bytes).run()
 
 
 PROTOCOL: Final = PeerProtocol({"odf+http": "http", "odf+https": "https"}, SmartPeer, _push)

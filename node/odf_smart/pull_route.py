@@ -22,17 +22,17 @@ from odf_protocol.smart_transfer.limits import MAX_ASKING_MESSAGE_BYTES
 from odf_protocol.smart_transfer.messages import (
     Header,
     ObjectFile,
-    PullRequest,
     PullStrategy,
+    SmartPullRequest,
     TransferUrl,
 )
-from odf_protocol.smart_transfer.problems import InvalidInterval, Problem
+from odf_protocol.smart_transfer.problems import InvalidInterval, TransferProblem
 from odf_protocol.smart_transfer.pull_server import (
     LocateObjects,
     NotPrepared,
     ObjectsLocated,
     Prepare,
-    Prepared,
+    PreparedTransfer,
     PullServer,
 )
 from odf_smart.batches import EMPTY_PLAN, plan_batch
@@ -83,7 +83,7 @@ async def _pull(request: web.Request) -> web.StreamResponse:
     return socket
 
 
-def prepare(store: MetadataStore, dataset_id: DatasetId, asked: PullRequest) -> Prepared | NotPrepared:
+def prepare(store: MetadataStore, dataset_id: DatasetId, asked: SmartPullRequest) -> PreparedTransfer | NotPrepared:
     """Make the batch that is asked for, and the plan of exactly this batch.
 
     Raises:
@@ -100,13 +100,13 @@ def prepare(store: MetadataStore, dataset_id: DatasetId, asked: PullRequest) -> 
         if (found is None or begin > stop) and not asked.force_update_if_diverged:
             tail = asked.begin_after
             return NotPrepared(
-                Problem(invalid_interval=InvalidInterval(head=asked.stop_at or str(head.hash), tail=tail))
+                TransferProblem(invalid_interval=InvalidInterval(head=asked.stop_at or str(head.hash), tail=tail))
             )
         begin = min(begin, stop)
     if begin == stop:
-        return Prepared(EMPTY_PLAN, None)
+        return PreparedTransfer(EMPTY_PLAN, None)
     planned = plan_batch(store, dataset_id, after=begin, upto=stop)
-    return Prepared(planned.plan, planned.batch)
+    return PreparedTransfer(planned.plan, planned.batch)
 
 
 def _get_number(store: MetadataStore, dataset_id: DatasetId, text: str) -> int:

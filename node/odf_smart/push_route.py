@@ -26,17 +26,17 @@ from odf_protocol.exchange.routes import PREFIX
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
 from odf_protocol.smart_transfer.limits import MAX_MESSAGE_BYTES
-from odf_protocol.smart_transfer.messages import ObjectFile, PushRequest, PushStrategy, TransferUrl
+from odf_protocol.smart_transfer.messages import ObjectFile, PushStrategy, SmartPushRequest, TransferUrl
 from odf_protocol.smart_transfer.problems import (
     Empty,
     InvalidHead,
     NameCollision,
-    Problem,
     RefCollision,
+    TransferProblem,
 )
 from odf_protocol.smart_transfer.push_server import (
     Agreed,
-    Commit,
+    CommitTransfer,
     Declined,
     Judge,
     PlanUploads,
@@ -99,7 +99,9 @@ async def _push(request: web.Request) -> web.StreamResponse:
     return socket
 
 
-async def _carry_out(request: web.Request, push: _Push, effect: Judge | TakeBlocks | PlanUploads | Commit) -> Any:
+async def _carry_out(
+    request: web.Request, push: _Push, effect: Judge | TakeBlocks | PlanUploads | CommitTransfer
+) -> Any:
     match effect:
         case Judge(asked):
             return _judge(push, asked)
@@ -121,17 +123,17 @@ async def _carry_out(request: web.Request, push: _Push, effect: Judge | TakeBloc
             return await _consider(request, push, upload)
         case PlanUploads(objects):
             return await finish_in_thread(lambda: _plan_uploads(request, push, objects))
-        case Commit():
+        case CommitTransfer():
             return await _commit(request, push)
 
 
-def _judge(push: _Push, asked: PushRequest) -> Agreed | Declined:
+def _judge(push: _Push, asked: SmartPushRequest) -> Agreed | Declined:
     push.is_forced = asked.force_update_if_diverged
     push.is_public = asked.visibility_for_created_dataset == "Public"
     head = None if push.record is None else str(push.record.head.hash)
-    said = None if asked.current_head is None else str(Multihash.parse(asked.current_head))
-    if said != head:
-        return Declined(Problem(invalid_head=InvalidHead(actual_head=said, expected_head=head)))
+    stated = None if asked.current_head is None else str(Multihash.parse(asked.current_head))
+    if stated != head:
+        return Declined(TransferProblem(invalid_head=InvalidHead(actual_head=stated, expected_head=head)))
     if not asked.transfer_plan.num_blocks:
         raise RejectedError("SMART-10 a-push-has-blocks", expected="at least 1", found=0)
     return Agreed()
@@ -144,18 +146,18 @@ async def _consider(request: web.Request, push: _Push, upload: SmartUpload) -> A
     assert upload.dataset_id is not None
     assert upload.last is not None
     if push.record is not None and upload.dataset_id != push.record.id:
-        return Declined(Problem(seed_block_overwrite_restricted=Empty()))
+        return Declined(TransferProblem(seed_block_overwrite_restricted=Empty()))
     if f"push:{upload.dataset_id}" not in push.token.scopes and "push" not in push.token.scopes:
         raise RejectedError("EX-17 token", expected=f"one that allows {upload.dataset_id}", found="another")
     if push.record is None:
         if await asyncio.to_thread(node.store.find_dataset, upload.dataset_id) is not None:
-            return Declined(Problem(ref_collision=RefCollision(dataset_id=str(upload.dataset_id))))
+            return Declined(TransferProblem(ref_collision=RefCollision(dataset_id=str(upload.dataset_id))))
         if await find_readable(request) is not None:
-            return Declined(Problem(name_collision=NameCollision(dataset_alias=push.name)))
+            return Declined(TransferProblem(name_collision=NameCollision(dataset_alias=push.name)))
     await finish_in_thread(lambda: upload.open_arrivals(node.store, node.objects))
     await _require_room(request, upload)
-    offered = PeerHead(head=upload.last, name=push.name, dataset_id=upload.dataset_id)
-    await node.pushes.consider(offered, actor=push.token.id, reads=push.reads)
+    proposed = PeerHead(head=upload.last, name=push.name, dataset_id=upload.dataset_id)
+    await node.pushes.consider(proposed, actor=push.token.id, reads=push.reads)
     return Agreed()
 
 

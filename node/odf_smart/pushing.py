@@ -11,11 +11,11 @@ from yarl import URL
 
 from odf_node.adapters.http_client import HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status, mapped_failures
-from odf_node.adapters.packing import iter_pieces
+from odf_node.adapters.packing import iter_chunks
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.ports.peer_client import OnBytes
-from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
+from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRejectedError
 from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
 from odf_node.store import MetadataStore
 from odf_node.threads import do_all, finish_in_thread
@@ -23,8 +23,8 @@ from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.conversation import Ended, Failed, Opened, Refused
-from odf_protocol.smart_transfer.messages import PushRequest, PushStrategy
+from odf_protocol.smart_transfer.conversation import ConversationFailed, Ended, Opened, Rejected
+from odf_protocol.smart_transfer.messages import PushStrategy, SmartPushRequest
 from odf_protocol.smart_transfer.push_client import PushClient, Upload, Uploaded, UploadsDone
 from odf_smart.batches import PlannedBatch, plan_batch
 from odf_smart.conversations import Conversation, name_peer, open_conversation
@@ -39,7 +39,7 @@ class SmartPush:
 
     _client: HttpClient
     _url: URL
-    _offered: PushedHead
+    _proposed: PushedHead
     _store: MetadataStore
     _objects: SentObjects
     _on_bytes: OnBytes | None
@@ -49,17 +49,17 @@ class SmartPush:
         """Bring the other side up to the offered head.
 
         Raises:
-            PushRefusedError: It has another history, or says no.
+            PushRejectedError: It has another history, or says no.
             PeerForbidsError, PeerUnavailableError, PeerLiedError, MalformedError: As it answers.
         """
         found = await self._find_head()
         known, is_forced = await self._find_common(found)
         first, last = known, known
-        while last != self._offered.head:
+        while last != self._proposed.head:
             after = -1 if last is None else last.sequence_number
             planned = await finish_in_thread(
                 lambda after=after: plan_batch(  # type: ignore[misc]
-                    self._store, self._offered.dataset_id, after=after, upto=self._offered.head.sequence_number
+                    self._store, self._proposed.dataset_id, after=after, upto=self._proposed.head.sequence_number
                 )
             )
             await self._converse(planned, current=found, is_forced=is_forced)
@@ -72,7 +72,7 @@ class SmartPush:
         return PushOutcome(
             url=str(self._url).rstrip("/"),
             known_head=first,
-            sent_blocks=self._offered.head.sequence_number - known_number,
+            sent_blocks=self._proposed.head.sequence_number - known_number,
             sent_bytes=self._sent_bytes,
             is_verified=False,
         )
@@ -88,12 +88,12 @@ class SmartPush:
         """Give the block from which on the other side lacks ours, and whether its history is to be replaced."""
         if found is None:
             return None, False
-        block = await asyncio.to_thread(self._store.find_block, self._offered.dataset_id, found)
-        if block is not None and block.sequence_number <= self._offered.head.sequence_number:
+        block = await asyncio.to_thread(self._store.find_block, self._proposed.dataset_id, found)
+        if block is not None and block.sequence_number <= self._proposed.head.sequence_number:
             return Head(block.sequence_number, found), False
-        if self._offered.replaces_history:
+        if self._proposed.replaces_history:
             return None, True
-        raise PushRefusedError(
+        raise PushRejectedError(
             str(self._url),
             "SMART-9 common-history",
             f"its head {found.short} is not in the history here: either it is ahead (pull first), or the histories "
@@ -101,11 +101,11 @@ class SmartPush:
         )
 
     async def _converse(self, planned: PlannedBatch, *, current: Multihash | None, is_forced: bool) -> None:
-        request = PushRequest(
+        request = SmartPushRequest(
             current_head=None if current is None else str(current),
             transfer_plan=planned.plan,
             force_update_if_diverged=is_forced,
-            visibility_for_created_dataset="Public" if self._offered.is_public else "Private",
+            visibility_for_created_dataset="Public" if self._proposed.is_public else "Private",
         )
         with mapped_failures(str(self._url)):
             async with AsyncExitStack() as stack:
@@ -118,9 +118,9 @@ class SmartPush:
     async def _go_on(self, conversation: Conversation, effects: Sequence[Any]) -> list[Any]:
         for effect in effects:
             match effect:
-                case Refused(problem):
-                    raise PushRefusedError(str(self._url), "SMART-9 receiver-agrees", problem.explain())
-                case Failed(error):
+                case Rejected(problem):
+                    raise PushRejectedError(str(self._url), "SMART-9 receiver-agrees", problem.explain())
+                case ConversationFailed(error):
                     raise self._name(error)
                 case Upload(strategies):
                     return await self._upload(conversation, strategies)
@@ -128,7 +128,7 @@ class SmartPush:
 
     def _name(self, error: Any) -> Exception:
         if isinstance(error, RejectedError) and error.rule.startswith("SMART-9"):
-            return PushRefusedError(str(self._url), error.rule, str(error.found))
+            return PushRejectedError(str(self._url), error.rule, str(error.found))
         return name_peer(self._url, error)
 
     async def _upload(self, conversation: Conversation, strategies: Sequence[PushStrategy]) -> list[Any]:
@@ -166,13 +166,13 @@ class SmartPush:
             raise PeerLiedError(str(self._url), "SMART-9 object-size", expected=item.object_file.size, found=size_bytes)
         own = {"Content-Type": "application/octet-stream", "Content-Length": str(size_bytes)}
         rate = self._client.settings.rate
-        data = iter_pieces(self._objects, item.object_file.hash, rate, self._tell, end=size_bytes)
+        data = iter_chunks(self._objects, item.object_file.hash, rate, self._report, end=size_bytes)
         async with transfers.open("PUT", url, headers={**headers, **own}, data=data) as answer:
             body = await read_bounded(answer, _MAX_ANSWER_BYTES)
             if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
                 raise error_of_status(str(url), answer.status, "object", body, answer.content_type)
 
-    def _tell(self, sent_bytes: int) -> None:
+    def _report(self, sent_bytes: int) -> None:
         self._sent_bytes += sent_bytes
         if self._on_bytes is not None:
             self._on_bytes(sent_bytes)

@@ -15,7 +15,7 @@ from odf_node.http.sending import SEND_RATE
 from odf_node.http.served_node import LIVE
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.limits import message_limit_s
-from odf_protocol.smart_transfer.conversation import Ended, Failed
+from odf_protocol.smart_transfer.conversation import ConversationFailed, Ended
 from odf_smart.conversations import CLOSE_S, VERSION, VERSION_HEADER, Conversation, Role
 
 SOCKETS: Final = web.AppKey("sockets", dict[Any, str])
@@ -76,13 +76,13 @@ async def converse(
     conversation = Conversation(role, socket, send_s=message_limit_s, send_rate=send_rate, receive_rate=receive_rate)
     try:
         effects = await conversation.listen()
-        while not any(isinstance(effect, Ended | Failed) for effect in effects):
+        while not any(isinstance(effect, Ended | ConversationFailed) for effect in effects):
             answers = [answer for effect in effects if (answer := await _answer(carry_out, effect)) is not None]
             effects = [effect for answer in answers for effect in await conversation.tell(answer)]
             if not effects:
                 effects = await conversation.listen()
         for effect in effects:
-            if isinstance(effect, Failed):
+            if isinstance(effect, ConversationFailed):
                 write_line(
                     "conversation-failed",
                     request_id=request_id_of(request),
@@ -113,7 +113,7 @@ async def _answer(carry_out: Callable[[Any], Awaitable[Any]], effect: Any) -> An
     try:
         return await carry_out(effect)
     except OdfError as error:
-        return Failed(_without_our_insides(error))
+        return ConversationFailed(_without_our_insides(error))
 
 
 def _without_our_insides(error: OdfError) -> OdfError:

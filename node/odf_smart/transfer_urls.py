@@ -36,27 +36,27 @@ def read_transfer_url(found: TransferUrl, *, dataset_url: URL) -> tuple[URL, Map
         PeerLiedError: They may not.
     """
     if not _URL.fullmatch(found.url):
-        raise _refuse(dataset_url, "an address", found.url)
+        raise _reject(dataset_url, "an address", found.url)
     try:
         url = URL(found.url, encoded=True)
         _ = url.host, url.port  # read only now, and may be none
     except ValueError as error:
-        raise _refuse(dataset_url, "an address", found.url) from error
+        raise _reject(dataset_url, "an address", found.url) from error
     if url.scheme not in {"http", "https"} or not url.host or url.user is not None or url.password is not None:
-        raise _refuse(dataset_url, "an http address", found.url)
+        raise _reject(dataset_url, "an http address", found.url)
     if dataset_url.scheme == "https" and url.scheme != "https":
-        raise _refuse(dataset_url, "no way back to http", found.url)
+        raise _reject(dataset_url, "no way back to http", found.url)
     if url.host != dataset_url.host and is_public_host(url.host) is False:
-        raise _refuse(dataset_url, "an address that is not private", found.url)
+        raise _reject(dataset_url, "an address that is not private", found.url)
     for header in found.headers:
         if not (_NAME.fullmatch(header.name) and _VALUE.fullmatch(header.value)):
-            raise _refuse(dataset_url, "headers of one line", f"{header.name}: {header.value}")
+            raise _reject(dataset_url, "headers of one line", f"{header.name}: {header.value}")
     headers = {header.name: header.value for header in found.headers}
     strange = sorted(name for name in headers if name.lower() in _KEPT_BY_US)
     if strange:
-        raise _refuse(dataset_url, "headers of the request alone", strange)
+        raise _reject(dataset_url, "headers of the request alone", strange)
     return url, headers
 
 
-def _refuse(dataset_url: URL, expected: str, found: object) -> PeerLiedError:
+def _reject(dataset_url: URL, expected: str, found: object) -> PeerLiedError:
     return PeerLiedError(str(dataset_url), "SMART-11 transfer-address", expected=expected, found=found)

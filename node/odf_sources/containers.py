@@ -20,14 +20,14 @@ from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.disk import remove_tree
 from odf_engines.sandbox.profile import Mount, Profile, build_command, open_environment, show_root
 from odf_engines.sandbox.system_calls import open_filter
-from odf_node.ports.images import AddedImage, DamagedImage, ImageShelf
+from odf_node.ports.images import AddedImage, DamagedImage, ImageFiles
 from odf_node.ports.sources import (
     COMMANDS_SETTING,
     Commands,
     Fetched,
     SourceUnavailableError,
     UpToDate,
-    refuse_command,
+    reject_command,
 )
 from odf_node.records.errors import mapped_os_errors
 from odf_node.sources.checks import TEMPLATE, check_value
@@ -50,7 +50,7 @@ from odf_sources.pipe import wait_watched
 _USUAL: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp"}  # noqa: S108 - inside the sandbox
 
 
-def find_image(reference: str, images: ImageShelf | None) -> AddedImage:
+def find_image(reference: str, images: ImageFiles | None) -> AddedImage:
     """Return the added image that a manifest names: ``NAME``, or ``NAME@sha256:...`` for that one alone.
 
     Raises:
@@ -89,10 +89,10 @@ def command_of(step: FetchStepContainer, image: AddedImage) -> tuple[str, ...]:
     return words
 
 
-def environment_of(step: FetchStepContainer, image: AddedImage, told: Mapping[str, str]) -> dict[str, str]:
+def environment_of(step: FetchStepContainer, image: AddedImage, reported: Mapping[str, str]) -> dict[str, str]:
     """Return all variables of a program: those of the image, of the manifest, and what the node tells it."""
     stated = dict(each.split("=", 1) for each in image.start.environment)
-    return {**_USUAL, **stated, **{each.name: each.value or "" for each in step.env or ()}, **told}
+    return {**_USUAL, **stated, **{each.name: each.value or "" for each in step.env or ()}, **reported}
 
 
 _OUT: Final = "/opt/odf/out"  # as the reference implementation
@@ -100,7 +100,7 @@ _NEW_ETAG: Final = "new-etag"
 _NEW_LAST_MODIFIED: Final = "new-last-modified"
 _HAS_MORE: Final = "new-has-more-data"
 _BATCH_RECORDS: Final = "10000"  # a hint; the reference implementation's
-_MOST_STATE_BYTES: Final = 4096  # guess: it is in a block for ever
+_MAX_STATE_BYTES: Final = 4096  # guess: it is in a block for ever
 _READ_BYTES: Final = 64 * 1024
 _KEPT_ERROR_BYTES: Final = 64 * 1024
 _SHOWN_ERROR_CHARACTERS: Final = 300
@@ -120,7 +120,7 @@ class ContainerSource(SourceKind):
 
     def check(self, step: FetchStep, at: At, settings: SourceSettings) -> None:
         assert isinstance(step, FetchStepContainer)
-        if settings.commands is Commands.NOBODY:
+        if settings.commands is Commands.NONE:
             allow = f"{COMMANDS_SETTING} = {Commands.SANDBOXED.value!r}"
             (at / "kind").reject(
                 f"no program, as nobody may run one here (the setting {allow} allows it, in a sandbox)", "Container"
@@ -137,12 +137,12 @@ async def fetch_output(step: FetchStepContainer, context: FetchContext) -> Fetch
     """Run the step's image, and take what it writes; see ``SourceReader.fetch``."""
     name, state, folder, limits = step.image, context.state, context.folder, context.limits
     images = context.settings.images
-    if context.settings.commands is Commands.NOBODY:
-        refuse_command(name, f"image {name}")
+    if context.settings.commands is Commands.NONE:
+        reject_command(name, f"image {name}")
     image = find_image(step.image, images)
     assert images is not None, "an image was found"
     program = command_of(step, image)
-    environment = environment_of(step, image, _told(state))
+    environment = environment_of(step, image, _reported(state))
     root = await asyncio.to_thread(images.open_root, image)
     work, target = folder / f"container-{secrets.token_hex(8)}", folder / f"output-{secrets.token_hex(8)}"
     with mapped_os_errors(folder):
@@ -158,7 +158,7 @@ async def fetch_output(step: FetchStepContainer, context: FetchContext) -> Fetch
     try:
         with BoundedFile(target, name, limits) as output:
             await _run(profile, program, environment, output, work, name, limits)
-            new_state, has_more = _read_state(work / "out", name), _says_more(work / "out")
+            new_state, has_more = _read_state(work / "out", name), _states_more(work / "out")
             has_data = target.stat().st_size > 0
             if has_data and is_same_version(new_state, state):
                 expected = "another text at ODF_NEW_ETAG_PATH or ODF_NEW_LAST_MODIFIED_PATH, or no data"
@@ -171,18 +171,18 @@ async def fetch_output(step: FetchStepContainer, context: FetchContext) -> Fetch
     return Fetched(path=target, name=name, source_state=new_state, event_time=None, has_more=has_more)
 
 
-def _told(state: SourceState | None) -> dict[str, str]:
-    told = {
+def _reported(state: SourceState | None) -> dict[str, str]:
+    reported = {
         "ODF_NEW_ETAG_PATH": f"{_OUT}/{_NEW_ETAG}",
         "ODF_NEW_LAST_MODIFIED_PATH": f"{_OUT}/{_NEW_LAST_MODIFIED}",
         "ODF_NEW_HAS_MORE_DATA_PATH": f"{_OUT}/{_HAS_MORE}",
         "ODF_BATCH_SIZE": _BATCH_RECORDS,
     }
     if (etag := find_etag(state)) is not None:
-        told["ODF_ETAG"] = etag
+        reported["ODF_ETAG"] = etag
     if (time := find_last_modified(state)) is not None:
-        told["ODF_LAST_MODIFIED"] = str(time)
-    return told
+        reported["ODF_LAST_MODIFIED"] = str(time)
+    return reported
 
 
 def _shown(work: Path, *, has_network: bool) -> list[Mount]:
@@ -271,7 +271,7 @@ def _read_state(out: Path, name: str) -> SourceState | None:
     return None
 
 
-def _says_more(out: Path) -> bool:
+def _states_more(out: Path) -> bool:
     return os.path.lexists(out / _HAS_MORE)
 
 
@@ -281,7 +281,7 @@ def _read_word(out: Path, file_name: str, name: str) -> str | None:
     Raises:
         MalformedError: It is more or something else, or no file of the program's own.
     """
-    expected = f"one line of text, of at most {_MOST_STATE_BYTES} bytes, in a file"
+    expected = f"one line of text, of at most {_MAX_STATE_BYTES} bytes, in a file"
     try:
         # Not through a link, which would lead to a file of this machine, and never waiting for a pipe.
         descriptor = os.open(out / file_name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -291,13 +291,13 @@ def _read_word(out: Path, file_name: str, name: str) -> str | None:
         raise MalformedError(f"{_OUT}/{file_name}", where=name, expected=expected, found=error.strerror) from error
     try:
         is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        raw = os.read(descriptor, _MOST_STATE_BYTES + 1) if is_file else b""
+        raw = os.read(descriptor, _MAX_STATE_BYTES + 1) if is_file else b""
     finally:
         os.close(descriptor)
     if not is_file:
         raise MalformedError(f"{_OUT}/{file_name}", where=name, expected=expected, found="no file")
     text = raw.decode(errors="replace").strip()
-    if len(raw) > _MOST_STATE_BYTES or "\ufffd" in text or not text.isprintable():
+    if len(raw) > _MAX_STATE_BYTES or "\ufffd" in text or not text.isprintable():
         raise MalformedError(f"{_OUT}/{file_name}", where=name, expected=expected, found=text[:80])
     return text
 

@@ -30,7 +30,7 @@ from odf_protocol.manifest.errors import At
 from odf_protocol.timestamp import Timestamp
 
 _PORT: Final = 21
-_NOBODY: Final = "anonymous"
+_NONE: Final = "anonymous"
 _NANOSECONDS_PER_MS: Final = 1_000_000
 
 
@@ -58,7 +58,7 @@ def parse_ftp_url(url: str) -> FtpPlace:
     except ValueError:
         raise MalformedError("URL of a file", expected=expected, found="something that is no URL") from None
     path = unquote(parts.path.removeprefix("/"))
-    user, password = unquote(parts.username or _NOBODY), unquote(parts.password or "")
+    user, password = unquote(parts.username or _NONE), unquote(parts.password or "")
     if not host or not path or path.endswith("/") or parts.query or parts.fragment:
         raise MalformedError("URL of a file", expected=expected, found="no host, no file, a query or a fragment")
     # Python's own reading of URLs leaves some of them out.

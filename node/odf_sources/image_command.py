@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from odf_node.adapters.image_folder import ImageFolder
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.errors import UsageError
 from odf_node.ports.images import AddedImage, DamagedImage
@@ -42,19 +42,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         add_output_format(action, "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Do it."""
     return {"list": _list, "add": _add, "remove": _remove}[arguments.action](context, arguments)
 
 
-def _list(context: Context, arguments: argparse.Namespace) -> int:
+def _list(context: CommandContext, arguments: argparse.Namespace) -> int:
     rows = [_row_of(each) for each in ImageFolder(context.node.home.folder).list()]
     headings = {"name": "IMAGE", "network": "NETWORK", "digests": "DIGESTS", "added_at": "ADDED", "damage": "DAMAGE"}
     context.console.result(rows, headings, as_json=arguments.output_format == "json", empty="no image was added")
     return 0
 
 
-def _add(context: Context, arguments: argparse.Namespace) -> int:
+def _add(context: CommandContext, arguments: argparse.Namespace) -> int:
     node, file = context.node, Path(arguments.file).expanduser()
     if not file.exists():
         raise UsageError(f"there is no {file}; name a saved image, or the folder of an OCI layout")
@@ -74,7 +74,7 @@ def _add(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _remove(context: Context, arguments: argparse.Namespace) -> int:
+def _remove(context: CommandContext, arguments: argparse.Namespace) -> int:
     ImageFolder(context.node.home.folder).remove(arguments.image)
     context.node.record("image remove", arguments.image)
     if arguments.output_format == "json":

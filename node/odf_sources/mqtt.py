@@ -31,12 +31,12 @@ MESSAGES: Final = "odf-node/mqtt-messages"
 _EXTRA: Final = ("mqtt", "paho")
 """Its name, and the library that it brings, as it is imported."""
 
-_MOST_PORT: Final = 65_535
-_MOST_TOPIC_BYTES: Final = 65_535  # Source: MQTT 3.1.1 section 1.5.3
-_MOST_MESSAGES: Final = 10_000  # as the reference implementation
-_MOST_BYTES: Final = 64 * 1024**2  # guess: a batch as an engine likes it
-_MOST_S: Final = 60.0  # guess: of a topic that is never quiet
-_MOST_QOS: Final = 1  # the second half of the handshake of 2 would be lost with a reader that is killed
+_MAX_PORT: Final = 65_535
+_MAX_TOPIC_BYTES: Final = 65_535  # Source: MQTT 3.1.1 section 1.5.3
+_MAX_MESSAGES: Final = 10_000  # as the reference implementation
+_MAX_BYTES: Final = 64 * 1024**2  # guess: a batch as an engine likes it
+_MAX_S: Final = 60.0  # guess: of a topic that is never quiet
+_MAX_QOS: Final = 1  # the second half of the handshake of 2 would be lost with a reader that is killed
 _CHUNK_BYTES: Final = 1024**2
 _SUFFIX: Final = ".ndjson"
 
@@ -48,12 +48,12 @@ class MqttSource(SourceKind):
 
     def check(self, step: FetchStep, at: At, settings: SourceSettings) -> None:
         assert isinstance(step, FetchStepMqtt)
-        if not step.host or not 1 <= step.port <= _MOST_PORT:
+        if not step.host or not 1 <= step.port <= _MAX_PORT:
             at.reject("a host and a port", f"{step.host}:{step.port}")
         if not step.topics:
             (at / "topics").reject("a topic", "none")
         for index, topic in enumerate(step.topics):
-            if not 1 <= len(topic.path.encode()) <= _MOST_TOPIC_BYTES or "\0" in topic.path:
+            if not 1 <= len(topic.path.encode()) <= _MAX_TOPIC_BYTES or "\0" in topic.path:
                 (at / "topics" / index / "path").reject("a topic of 1 to 65535 bytes", topic.path)
         if step.password is not None and step.username is None:
             (at / "password").reject("a username beside the password", "none")
@@ -72,7 +72,7 @@ async def fetch_mqtt(step: FetchStepMqtt, context: FetchContext) -> Fetched | Up
     name = f"mqtt://{step.host}:{step.port}"
     if missing := find_missing_extra(*_EXTRA):
         raise UnsupportedError("source", found=name, supported=missing)
-    topics = {topic.path: min(topic.qos.value if topic.qos else 0, _MOST_QOS) for topic in step.topics}
+    topics = {topic.path: min(topic.qos.value if topic.qos else 0, _MAX_QOS) for topic in step.topics}
     known_topics, last = _read_state(context.state)
     with _hold(messages / session, name) as own:
         waiting = _list_waiting(own, last)
@@ -112,9 +112,9 @@ def _request_of(
         "known_topics": known_topics,
         "session": session,
         "path": str(path),
-        "messages": _MOST_MESSAGES,
-        "size_bytes": min(_MOST_BYTES, limits.size_bytes // 2),
-        "most_s": _MOST_S,
+        "messages": _MAX_MESSAGES,
+        "size_bytes": min(_MAX_BYTES, limits.size_bytes // 2),
+        "max_s": _MAX_S,
         "quiet_s": limits.quiet_s,
         "wait_s": limits.connect_s,
     }

@@ -19,9 +19,9 @@ from typing import BinaryIO, Final
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.disk import WatchedFolder
 from odf_engines.sandbox.profile import Mount, Profile, build_command
-from odf_engines.sandbox.resources import MOST_DESCRIPTORS, LastingExcess, usage_of
+from odf_engines.sandbox.resources import MAX_DESCRIPTORS, LastingExcess, usage_of
 from odf_engines.sandbox.system_calls import open_filter
-from odf_node.ports.sources import COMMANDS_SETTING, Commands, SourceTooLargeError, refuse_command
+from odf_node.ports.sources import COMMANDS_SETTING, Commands, SourceTooLargeError, reject_command
 from odf_node.records.errors import mapped_os_errors
 from odf_node.sources.contract import PrepareKind, SourceSettings
 from odf_node.sources.limits import SourceLimits
@@ -49,7 +49,7 @@ class PipeStep(PrepareKind):
         assert isinstance(step, PrepStepPipe)
         if not step.command:
             (at / "command").reject("a program and its arguments", "none")
-        if settings.commands is Commands.NOBODY:
+        if settings.commands is Commands.NONE:
             allow = f"{COMMANDS_SETTING} = {Commands.SANDBOXED.value!r}"
             (at / "kind").reject(f"no command, as nobody may run one here (the setting {allow} allows it)", "Pipe")
 
@@ -66,8 +66,8 @@ async def pipe(
     step: PrepStepPipe, *, path: Path, target: Path, name: str, limits: SourceLimits, commands: Commands
 ) -> None:
     """Run the command with ``path`` as input and its output in ``target``; see ``SourceReader.prepare``."""
-    if commands is Commands.NOBODY:
-        refuse_command(name, repr(" ".join(step.command)[:200]))
+    if commands is Commands.NONE:
+        reject_command(name, repr(" ".join(step.command)[:200]))
     if not step.command:
         raise MalformedError("prepare step Pipe", expected="a command", found="nothing")
     with mapped_os_errors(target):
@@ -187,7 +187,7 @@ class _Watch:
     def __init__(self, process_id: int, name: str, limits: SourceLimits, writable: Path | None) -> None:
         self._process_id, self._name, self._limits = process_id, name, limits
         self._memory = LastingExcess(limits.command_memory_bytes)
-        self._descriptors = LastingExcess(MOST_DESCRIPTORS)
+        self._descriptors = LastingExcess(MAX_DESCRIPTORS)
         self._folder = None if writable is None else WatchedFolder(writable, limits.command_disk_bytes)
 
     def look(self) -> None:
@@ -198,7 +198,7 @@ class _Watch:
         if usage.processes > limits.command_processes:
             raise SourceTooLargeError(self._name, "command_processes", limits.command_processes)
         if self._descriptors.is_crossed(usage.descriptors):
-            raise SourceTooLargeError(self._name, "command_descriptors", MOST_DESCRIPTORS)
+            raise SourceTooLargeError(self._name, "command_descriptors", MAX_DESCRIPTORS)
         if self._folder is None:
             return
         used = self._folder.usage(usage.process_ids)

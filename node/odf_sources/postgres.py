@@ -35,7 +35,7 @@ _LIBPQ: Final = frozenset({"host", "sslmode", "sslrootcert", "sslcert", "sslkey"
 
 _SSL_MODES: Final = frozenset({"disable", "allow", "prefer", "require", "verify-ca", "verify-full"})
 _SURE_MODES: Final = frozenset({"require", "verify-ca", "verify-full"})
-_MOST_QUERY_CHARACTERS: Final = 100_000  # guess: more is no query that somebody wrote
+_MAX_QUERY_CHARACTERS: Final = 100_000  # guess: more is no query that somebody wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def parse_postgres_url(url: str) -> PostgresPlace:
     if named.get("sslmode", "prefer") not in _SSL_MODES:
         raise _malformed(f"sslmode={named['sslmode']}, which is none of {', '.join(sorted(_SSL_MODES))}")
     rows = {str(name): named[name] for name in ("table", "schema", "query") if name in named}
-    if len(rows.get("query", "")) > _MOST_QUERY_CHARACTERS or any("\0" in text for text in named.values()):
+    if len(rows.get("query", "")) > _MAX_QUERY_CHARACTERS or any("\0" in text for text in named.values()):
         raise _malformed("a query of more than 100000 characters, or a zero byte")
     settings = _read_server(parts.netloc, parts.path, port) | {name: named[name] for name in _LIBPQ & named.keys()}
     if not settings["host"] or "," in settings["host"]:

@@ -30,8 +30,8 @@ from odf_protocol.manifest.errors import At
 
 _EXPECTED: Final = "sqlite:///absolute/path.db?table=NAME&by=COLUMN, and perhaps &limit=ROWS"
 _STEPS_A_LOOK: Final = 100_000  # guess: of SQLite's program, some milliseconds
-_MOST_VALUE_BYTES: Final = 16 * 1024 * 1024  # as a record of CSV (ING-2); SQLite bounds rows that are stored by it, too
-_MOST_COMPUTED_BYTES: Final = 64 * 1024 * 1024  # guess: a row that is computed is in no record which SQLite would bound
+_MAX_VALUE_BYTES: Final = 16 * 1024 * 1024  # as a record of CSV (ING-2); SQLite bounds rows that are stored by it, too
+_MAX_COMPUTED_BYTES: Final = 64 * 1024 * 1024  # guess: a row that is computed is in no record which SQLite would bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _open(place: TablePlace, limits: SourceLimits) -> sqlite3.Connection:
     database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=limits.connect_s)
     give_up_at = time.monotonic() + limits.total_s
     database.set_progress_handler(lambda: time.monotonic() > give_up_at, _STEPS_A_LOOK)
-    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE_BYTES)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     for setting in ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON"):
         database.execute(f"PRAGMA {setting}")
     database.execute("BEGIN")  # one state of the table, from the first question to the last
@@ -132,7 +132,7 @@ def _find_columns(database: sqlite3.Connection, place: TablePlace, url: str) -> 
         raise MalformedError("table", where=url, expected=f"a column {place.by} of {place.table}", found=has)
     by = _quoted(place.by)
     if any(hidden for _, hidden in found) or not _is_stored(database, place):
-        most = min(_MOST_VALUE_BYTES, _MOST_COMPUTED_BYTES // len(names))
+        most = min(_MAX_VALUE_BYTES, _MAX_COMPUTED_BYTES // len(names))
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
     # SQLite sorts nulls before all values, and blobs behind: two looks at an index tell, whatever the table's size.
     table = _quoted(place.table)

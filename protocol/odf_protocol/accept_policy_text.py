@@ -10,7 +10,7 @@ from odf_protocol.accept_policies import PolicyRule, PolicySet
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import OdfError
 from odf_protocol.manifest.errors import ManifestError, Path, Place, find_nearest, list_words
-from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
+from odf_protocol.manifest.nodes import ListNode, MapNode, Node, ScalarNode, describe
 from odf_protocol.manifest.yaml_text import parse_yaml
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import AcceptRule, Auditor, Policy
@@ -97,7 +97,7 @@ class _Reader:
         patterns, identities = self._read_datasets(fields, path)
         contact = self._text(fields["firstContact"], (path, "firstContact")) if "firstContact" in fields else "allow"
         if contact not in {"allow", "refuse"}:
-            self._place.fail(fields["firstContact"], (path, "firstContact"), "allow or refuse", repr(contact))
+            self._place.fail(fields["firstContact"], (path, "firstContact"), "allow or reject", repr(contact))
         rule = AcceptRule(
             name=f"{number} of {self._place.source_name} (line {node.line})",
             policy=policy,
@@ -209,7 +209,7 @@ class _Reader:
         return node.items
 
     def _text(self, node: Node, path: Path) -> str:
-        if not isinstance(node, Scalar) or node.is_null:
+        if not isinstance(node, ScalarNode) or node.is_null:
             self._place.fail(node, path, "a word", describe(node))
         return node.text
 

@@ -18,7 +18,7 @@ from odf_protocol.in_toto import (
     BlockRef,
     InTotoStatement,
     NodeStatement,
-    Predicate,
+    StatementPredicate,
     begin_predicate,
     read_statement,
     sign_statement,
@@ -37,7 +37,7 @@ DEFAULT_POLICY: Final = "default"
 Word = TypeVar("Word", Policy, Trust)
 
 
-class _Predicate(Predicate, frozen=True, kw_only=True):
+class _Predicate(StatementPredicate, frozen=True, kw_only=True):
     policy: Text
     trust: Text
     replayed_steps: Count
@@ -108,17 +108,17 @@ def decode_acceptance(raw: bytes) -> AcceptanceStatement:
         MalformedError: Not an acceptance statement.
         RejectedError: A signature is not good, or the statement contradicts itself.
     """
-    document, told = read_statement(
+    document, reported = read_statement(
         raw, _Statement, what="acceptance", max_bytes=MAX_STATEMENT_BYTES, clause="ATTEST-10"
     )
-    said = document.predicate
+    stated = document.predicate
     statement = AcceptanceStatement(
-        **told,
-        policy=None if said.policy == DEFAULT_POLICY else _member(Policy, said.policy),
-        trust=_member(Trust, said.trust),
-        replayed_steps=said.replayed_steps,
-        grounds=said.grounds,
-        partial=said.partial,
+        **reported,
+        policy=None if stated.policy == DEFAULT_POLICY else _member(Policy, stated.policy),
+        trust=_member(Trust, stated.trust),
+        replayed_steps=stated.replayed_steps,
+        grounds=stated.grounds,
+        partial=stated.partial,
     )
     if statement.first.sequence_number > statement.last.sequence_number:
         raise RejectedError(

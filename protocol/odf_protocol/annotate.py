@@ -2,7 +2,7 @@
 
 The walk follows the same offsets as decoding, by the same declarations, but keeps where it has been. It never fails:
 where bytes do not follow the format, the dump says so at that place, shows what was reached before, and calls the rest
-unvisited. It judges nothing; a block that dumps well may still be refused by the decoder.
+unvisited. It judges nothing; a block that dumps well may still be rejected by the decoder.
 
     20  0a000000                          Manifest: its vtable is 10 bytes before
     24  14000000                          Manifest.content → bytes at 44

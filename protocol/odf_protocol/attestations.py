@@ -20,14 +20,14 @@ from odf_protocol.in_toto import (
     BlockRef,
     InTotoStatement,
     NodeStatement,
-    Predicate,
+    StatementPredicate,
     begin_predicate,
     parse_block_ref,
     read_statement,
     sign_statement,
 )
 from odf_protocol.multihash import Multihash
-from odf_protocol.replay import EngineDocument, EngineIdentity
+from odf_protocol.step_record import EngineDocument, EngineIdentity
 from odf_protocol.timestamp import Timestamp
 
 PREDICATE_TYPE: Final = "https://w3id.org/odf-node/replay-attestation/v1"
@@ -47,11 +47,12 @@ class _Step(Document, frozen=True, kw_only=True):
     block_hash: Text
     agrees: bool
     logical_hash: Text | None = None
-    replay_record: Text | None = None
+    # The payload's name for the hash of the step record; the form has been signed since its first version.
+    step_record: Text | None = msgspec.field(default=None, name="replayRecord")
     difference: ShortText | None = None
 
 
-class _Predicate(Predicate, frozen=True, kw_only=True):
+class _Predicate(StatementPredicate, frozen=True, kw_only=True):
     engine: EngineDocument
     steps: Annotated[tuple[_Step, ...], msgspec.Meta(min_length=1, max_length=_MAX_STEPS)]
     verdict: Literal["success", "divergence"]
@@ -63,14 +64,14 @@ class _Statement(InTotoStatement, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepResult:
+class AttestedStep:
     """What re-executing one block gave.
 
     Attributes:
         block: The block that records the step.
         agrees: Whether all that the block says about its result was found again.
         logical_hash: Of the rows that were found; None when there were none.
-        replay_record: Hash of the record that was followed, if there was one.
+        step_record: Hash of the record that was followed, if there was one.
         difference: Kind of the first difference (``schema``, ``row-count``, ``row-order``, ``cells``, ``watermark``,
             ``presence``, ``checkpoint``); given exactly when the step does not agree.
     """
@@ -78,7 +79,7 @@ class StepResult:
     block: BlockRef
     agrees: bool
     logical_hash: Multihash | None
-    replay_record: Multihash | None = None
+    step_record: Multihash | None = None
     difference: str | None = None
 
 
@@ -93,7 +94,7 @@ class Attestation(NodeStatement):
     """
 
     engine: EngineIdentity
-    steps: tuple[StepResult, ...]
+    steps: tuple[AttestedStep, ...]
     verdict: Verdict
 
 
@@ -104,7 +105,7 @@ def sign_attestation(
     first: BlockRef,
     last: BlockRef,
     engine: EngineIdentity,
-    steps: tuple[StepResult, ...],
+    steps: tuple[AttestedStep, ...],
     time: Timestamp,
 ) -> bytes:
     """Write down and sign what a node found; the arguments are the fields of ``Attestation``.
@@ -142,57 +143,57 @@ def decode_attestation(raw: bytes) -> Attestation:
         UnsupportedError: An identifier with a key of another kind.
         RejectedError: A signature is not good, or the statement contradicts itself.
     """
-    statement, told = read_statement(
+    statement, reported = read_statement(
         raw, _Statement, what="attestation", max_bytes=MAX_ENVELOPE_BYTES, clause="ATTEST-2"
     )
-    said = statement.predicate
+    stated = statement.predicate
     attestation = Attestation(
-        **told,
-        engine=said.engine.to_identity(),
-        steps=tuple(_step(step) for step in said.steps),
-        verdict=Verdict(said.verdict),
+        **reported,
+        engine=stated.engine.to_identity(),
+        steps=tuple(_step(step) for step in stated.steps),
+        verdict=Verdict(stated.verdict),
     )
     _check_consistency(attestation)
     return attestation
 
 
-def _check_consistency(said: Attestation) -> None:
-    numbers = [step.block.sequence_number for step in said.steps]
+def _check_consistency(stated: Attestation) -> None:
+    numbers = [step.block.sequence_number for step in stated.steps]
     if numbers != sorted(set(numbers)):
         raise RejectedError("ATTEST-5 steps-ascend", expected=sorted(set(numbers)), found=numbers)
-    if not said.first.sequence_number <= numbers[0] <= numbers[-1] <= said.last.sequence_number:
-        expected = f"{said.first.sequence_number} to {said.last.sequence_number}"
+    if not stated.first.sequence_number <= numbers[0] <= numbers[-1] <= stated.last.sequence_number:
+        expected = f"{stated.first.sequence_number} to {stated.last.sequence_number}"
         raise RejectedError("ATTEST-5 steps-in-range", expected=expected, found=f"{numbers[0]} to {numbers[-1]}")
-    for step in said.steps:
-        for end in (said.first, said.last):
+    for step in stated.steps:
+        for end in (stated.first, stated.last):
             if step.block.sequence_number == end.sequence_number and step.block != end:
                 raise RejectedError("ATTEST-5 one-block-one-hash", expected=end.hash, found=step.block.hash)
         if step.agrees != (step.difference is None):
             raise RejectedError("ATTEST-6 difference-exactly-where-steps-disagree", found=step.difference)
-    agrees = all(step.agrees for step in said.steps)
-    if agrees != (said.verdict is Verdict.SUCCESS):
+    agrees = all(step.agrees for step in stated.steps)
+    if agrees != (stated.verdict is Verdict.SUCCESS):
         expected = Verdict.SUCCESS if agrees else Verdict.DIVERGENCE
-        raise RejectedError("ATTEST-7 verdict-follows-from-steps", expected=expected, found=said.verdict)
+        raise RejectedError("ATTEST-7 verdict-follows-from-steps", expected=expected, found=stated.verdict)
 
 
-def _step_document(step: StepResult) -> _Step:
+def _step_document(step: AttestedStep) -> _Step:
     return _Step(
         sequence_number=step.block.sequence_number,
         block_hash=str(step.block.hash),
         agrees=step.agrees,
         logical_hash=None if step.logical_hash is None else str(step.logical_hash),
-        replay_record=None if step.replay_record is None else str(step.replay_record),
+        step_record=None if step.step_record is None else str(step.step_record),
         difference=step.difference,
     )
 
 
-def _step(said: _Step) -> StepResult:
-    return StepResult(
-        block=parse_block_ref(said.sequence_number, said.block_hash, clause="ATTEST-2"),
-        agrees=said.agrees,
-        logical_hash=None if said.logical_hash is None else parse_exact(Multihash, said.logical_hash, "logical hash"),
-        replay_record=None
-        if said.replay_record is None
-        else parse_exact(Multihash, said.replay_record, "replay record"),
-        difference=said.difference,
+def _step(stated: _Step) -> AttestedStep:
+    return AttestedStep(
+        block=parse_block_ref(stated.sequence_number, stated.block_hash, clause="ATTEST-2"),
+        agrees=stated.agrees,
+        logical_hash=None
+        if stated.logical_hash is None
+        else parse_exact(Multihash, stated.logical_hash, "logical hash"),
+        step_record=None if stated.step_record is None else parse_exact(Multihash, stated.step_record, "step record"),
+        difference=stated.difference,
     )

@@ -43,7 +43,7 @@ def encode_canonical(document: Document) -> bytes:
     """Encode a document of our own.
 
     Raises:
-        ValueError: It is not a valid document, so that decoding would refuse it.
+        ValueError: It is not a valid document, so that decoding would reject it.
     """
     raw = msgspec.json.encode(document, order="sorted")
     try:
@@ -60,7 +60,7 @@ def decode_canonical(raw: bytes, document_type: type[D], *, what: str, max_bytes
         raw: The bytes; the caller keeps them, nothing is ever encoded again for storing or sending.
         document_type: What they must be.
         what: Name of the document for messages.
-        max_bytes: Longer input is refused before it is read.
+        max_bytes: Longer input is rejected before it is read.
 
     Raises:
         MalformedError: Too large, not JSON, not such a document, or not its canonical encoding.

@@ -16,7 +16,7 @@ from odf_protocol.errors import CorruptError, OdfError
 from odf_protocol.timestamp import Timestamp
 
 MAX_LAPSES: Final = 4
-"""Lapses that are remembered, the newest ones: bounds the state of a chain, and one is enough to refuse it."""
+"""Lapses that are remembered, the newest ones: bounds the state of a chain, and one is enough to reject it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ missing-input      what the step read is not what is held here, so nothing was c
 order              the same rows stand in another order
 float              only floating-point cells differ, each by no more than another order of adding up gives
 late-data          whole rows differ, all older than the watermark that stood before the step
-engine-version     none of these, and the step's replay record names another engine
+engine-version     none of these, and the step's step record names another engine
 tampering          none of these, and the engine is the same, or nobody signed which it was
 =================  ===============================================================================================
 
@@ -56,7 +56,7 @@ class CellDifference:
     offset: int
     column: str
     published: str | None
-    recomputed: str | None
+    reexecuted: str | None
     key: str = ""
 
 
@@ -73,7 +73,7 @@ class Divergence:
     columns: tuple[str, ...]
     differing_rows: int
     published_rows: int
-    recomputed_rows: int
+    reexecuted_rows: int
     cells: tuple[CellDifference, ...]
     detail: str = ""
     cause: Cause | None = None
@@ -97,7 +97,7 @@ class Divergence:
         """Say in one line what differs."""
         if self.detail and not self.cells:
             return self.detail
-        rows = f"{self.differing_rows:,} of {max(self.published_rows, self.recomputed_rows):,} rows differ"
+        rows = f"{self.differing_rows:,} of {max(self.published_rows, self.reexecuted_rows):,} rows differ"
         columns = ", ".join(self.columns)
         return f"{rows}, in column{'s' if len(self.columns) != 1 else ''} {columns}" + (
             f" ({self.detail})" if self.detail else ""

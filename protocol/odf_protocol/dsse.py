@@ -1,7 +1,7 @@
 """DSSE envelopes: JSON that carries a payload, its type and the signatures of one or several parties.
 
 The profile here is stricter than DSSE: the envelope is canonical JSON, ``keyid`` is a ``did:key``, the signatures are
-sorted by it, and an envelope with a single bad signature is refused as a whole. So an ``Envelope`` value means that
+sorted by it, and an envelope with a single bad signature is rejected as a whole. So an ``Envelope`` value means that
 everybody it names has signed its payload.
 
 Source: clauses DSSE-1 to DSSE-6 in ``spec/extensions/attestations.md``; DSSE v1 protocol and envelope.
@@ -17,7 +17,7 @@ from odf_protocol.did import DidKey
 from odf_protocol.errors import RejectedError
 from odf_protocol.signatures import public_key_of, sign_bytes, verify_bytes
 
-MAX_ENVELOPE_BYTES: Final = 2 * 1024 * 1024  # guess: some 4,000 replayed blocks
+MAX_ENVELOPE_BYTES: Final = 2 * 1024 * 1024  # guess: some 4,000 re-executed blocks
 _MAX_SIGNATURES: Final = 16  # guess: co-signers of one statement; more say it in envelopes of their own
 
 

@@ -32,7 +32,7 @@ class DatasetVocabulary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watermark:
+class WireWatermark:
     """A watermark that a block of an input stated, and the system time of that block."""
 
     system_time: Timestamp
@@ -116,11 +116,11 @@ class TransformRequestInput:
     offset_interval: OffsetInterval | None = None
     data_paths: tuple[str, ...] = ()
     schema_file: str
-    explicit_watermarks: tuple[Watermark, ...] = ()
+    explicit_watermarks: tuple[WireWatermark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransformRequest:
+class WireTransformRequest:
     """One step of a derivative.
 
     Attributes:
@@ -187,12 +187,12 @@ TransformResponse = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformResponseRoot:
-    """One message of the answer to a ``TransformRequest``."""
+    """One message of the answer to a ``WireTransformRequest``."""
 
     value: TransformResponse
 
 
-_Request = TypeVar("_Request", RawQueryRequest, TransformRequest)
+_Request = TypeVar("_Request", RawQueryRequest, WireTransformRequest)
 
 
 def decode_request(request: type[_Request], raw: bytes) -> _Request:

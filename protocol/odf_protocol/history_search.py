@@ -27,7 +27,7 @@ class HistorySearch:
         self._first_different = min(our_head, their_head) + 1
 
     @property
-    def question(self) -> int | None:
+    def query_text(self) -> int | None:
         """The number of the block to compare next; None when ``last_common`` is the result."""
         if self._first_different - self.last_common <= 1:
             return None
@@ -35,9 +35,9 @@ class HistorySearch:
 
     def answer(self, *, is_same: bool) -> None:
         """Say whether both sides have the same block there; one that a side does not have is another."""
-        if self.question is None:
+        if self.query_text is None:
             raise ValueError("there is an answer to no question")
         if is_same:
-            self.last_common = self.question
+            self.last_common = self.query_text
         else:
-            self._first_different = self.question
+            self._first_different = self.query_text

@@ -79,7 +79,7 @@ class Subject(Document, frozen=True, kw_only=True):
     digest: Digest
 
 
-class Predicate(Document, frozen=True, kw_only=True):
+class StatementPredicate(Document, frozen=True, kw_only=True):
     """What every kind of statement says: who speaks, of which blocks, and when."""
 
     node: Text
@@ -95,7 +95,7 @@ class InTotoStatement(Document, frozen=True, kw_only=True):
     statement_type: Literal["https://in-toto.io/Statement/v1"] = msgspec.field(name="_type")
     subject: Annotated[tuple[Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
     predicate_type: str
-    predicate: Predicate
+    predicate: StatementPredicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class _Written(TypedDict):
     time: str
 
 
-class _Told(TypedDict):
+class _StatedFields(TypedDict):
     node: DidKey
     dataset_id: DatasetId
     first: BlockRef
@@ -156,7 +156,11 @@ def begin_predicate(
 
 
 def sign_statement(
-    private_key: bytes, kind: type[S], predicate_type: str, predicate: Predicate, decode: Callable[[bytes], object]
+    private_key: bytes,
+    kind: type[S],
+    predicate_type: str,
+    predicate: StatementPredicate,
+    decode: Callable[[bytes], object],
 ) -> bytes:
     """Put a statement into an envelope, signed.
 
@@ -171,7 +175,7 @@ def sign_statement(
         The envelope as stored and sent.
 
     Raises:
-        ValueError: The reader would refuse it.
+        ValueError: The reader would reject it.
     """
     statement = kind(
         statement_type=STATEMENT_TYPE,
@@ -187,14 +191,14 @@ def sign_statement(
     return raw
 
 
-def read_statement(raw: bytes, kind: type[S], *, what: str, max_bytes: int, clause: str) -> tuple[S, _Told]:
+def read_statement(raw: bytes, kind: type[S], *, what: str, max_bytes: int, clause: str) -> tuple[S, _StatedFields]:
     """Verify an envelope and read the statement in it, and of this what every kind says.
 
     Args:
         raw: The envelope.
         kind: What kind of statement it must hold.
         what: The kind's name, for messages.
-        max_bytes: Longer statements are refused.
+        max_bytes: Longer statements are rejected.
         clause: The one that is broken where a block has a hash that no block has.
 
     Raises:
@@ -205,26 +209,26 @@ def read_statement(raw: bytes, kind: type[S], *, what: str, max_bytes: int, clau
     """
     envelope = decode_envelope(raw, payload_type=PAYLOAD_TYPE)
     statement = decode_canonical(envelope.payload, kind, what=what, max_bytes=max_bytes)
-    said = statement.predicate
-    told: _Told = {
-        "node": parse_exact(DidKey, said.node, f"{what} node"),
-        "dataset_id": parse_exact(DatasetId, said.dataset, f"{what} dataset"),
-        "first": parse_block_ref(said.first_block.sequence_number, said.first_block.hash, clause=clause),
-        "last": parse_block_ref(said.last_block.sequence_number, said.last_block.hash, clause=clause),
-        "time": parse_exact(Timestamp, said.time, f"{what} time"),
+    stated = statement.predicate
+    fields: _StatedFields = {
+        "node": parse_exact(DidKey, stated.node, f"{what} node"),
+        "dataset_id": parse_exact(DatasetId, stated.dataset, f"{what} dataset"),
+        "first": parse_block_ref(stated.first_block.sequence_number, stated.first_block.hash, clause=clause),
+        "last": parse_block_ref(stated.last_block.sequence_number, stated.last_block.hash, clause=clause),
+        "time": parse_exact(Timestamp, stated.time, f"{what} time"),
         "signers": envelope.signers,
         "raw": bytes(raw),
     }
-    if statement.subject != _subject_of(said):
-        raise RejectedError("ATTEST-3 subject-is-the-last-block", expected=told["last"], found=statement.subject[0])
-    if told["node"] not in envelope.signers:
+    if statement.subject != _subject_of(stated):
+        raise RejectedError("ATTEST-3 subject-is-the-last-block", expected=fields["last"], found=statement.subject[0])
+    if fields["node"] not in envelope.signers:
         signers = list(map(str, envelope.signers))
-        raise RejectedError("ATTEST-4 signed-by-its-node", expected=told["node"], found=signers)
-    return statement, told
+        raise RejectedError("ATTEST-4 signed-by-its-node", expected=fields["node"], found=signers)
+    return statement, fields
 
 
-def _subject_of(said: Predicate) -> tuple[Subject]:
+def _subject_of(stated: StatementPredicate) -> tuple[Subject]:
     """Name the last of the blocks that a statement is about; its hash fixes all before it."""
-    last = said.last_block
+    last = stated.last_block
     digest = Digest(sha3_256=Multihash.parse(last.hash).digest.hex())
-    return (Subject(name=f"{said.dataset}/blocks/{last.sequence_number}", digest=digest),)
+    return (Subject(name=f"{stated.dataset}/blocks/{last.sequence_number}", digest=digest),)

@@ -73,7 +73,7 @@ class _Bundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class JudgedFinding:
     """One thing that a bundle shows.
 
     ``who`` is the key that signed, None where nobody's signature holds; ``says`` a sentence for people; ``documents``
@@ -91,7 +91,7 @@ class Finding:
 class Judgement:
     """What a bundle shows, the gravest first; ``guilty`` are the keys proved to have contradicted themselves."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[JudgedFinding, ...]
     guilty: tuple[tuple[DidKey, DatasetId], ...]
 
 
@@ -125,14 +125,14 @@ def judge(documents: Sequence[BundleDocument]) -> Judgement:
     Who speaks for a dataset is judged by the key log that the bundle has, as far as it has one (JUDGE-6).
     """
     histories = _fold_key_logs(documents)
-    findings: list[Finding] = []
+    findings: list[JudgedFinding] = []
     claims: _Claims = []
     proofs: dict[tuple[DidKey, DatasetId], list[int]] = {}
     for place, document in enumerate(documents):
         try:
             findings.append(_READERS[document.sort](document.content, place, claims))
         except OdfError as error:
-            findings.append(Finding(Weight.WORTHLESS, None, None, f"{document.sort.value}: {error}", (place,)))
+            findings.append(JudgedFinding(Weight.WORTHLESS, None, None, f"{document.sort.value}: {error}", (place,)))
             continue
         if document.sort is DocumentSort.EQUIVOCATION:
             proof = check_equivocation(document.content)
@@ -165,8 +165,8 @@ def _fold_key_logs(documents: Sequence[BundleDocument]) -> dict[DatasetId, KeyHi
 
 
 def _with_standing(
-    findings: Sequence[Finding], claims: _Claims, histories: Mapping[DatasetId, KeyHistory]
-) -> list[Finding]:
+    findings: Sequence[JudgedFinding], claims: _Claims, histories: Mapping[DatasetId, KeyHistory]
+) -> list[JudgedFinding]:
     """Add to what keys signed whether they might, where the bundle has a key log to say so."""
     says = {place: _standing(kind, claim, histories) for place, kind, claim in claims}
     return [
@@ -194,7 +194,7 @@ def _standing(kind: EquivocationKind, claim: Claim, histories: Mapping[DatasetId
 
 def _contradictions(
     claims: _Claims, proofs: dict[tuple[DidKey, DatasetId], list[int]], histories: Mapping[DatasetId, KeyHistory]
-) -> list[Finding]:
+) -> list[JudgedFinding]:
     """Find claims that contradict an earlier one without their sender having said so, each once (JUDGE-3)."""
     found = []
     first_two: dict[object, _Claims] = {}
@@ -221,9 +221,11 @@ def _contradictions(
     return found
 
 
-def _proved(proof: EquivocationProof, places: tuple[int, ...], histories: Mapping[DatasetId, KeyHistory]) -> Finding:
+def _proved(
+    proof: EquivocationProof, places: tuple[int, ...], histories: Mapping[DatasetId, KeyHistory]
+) -> JudgedFinding:
     whose = _whose(proof, histories.get(proof.dataset_id, KeyHistory.start(proof.dataset_id)))
-    return Finding(Weight.PROVED, proof.signer, proof.dataset_id, f"{proof.explain()} ({whose})", places)
+    return JudgedFinding(Weight.PROVED, proof.signer, proof.dataset_id, f"{proof.explain()} ({whose})", places)
 
 
 def _whose(proof: EquivocationProof, history: KeyHistory) -> str:
@@ -237,58 +239,58 @@ def _whose(proof: EquivocationProof, history: KeyHistory) -> str:
     return "a key that the dataset's key log would have to name"
 
 
-def _read_head(raw: bytes, place: int, claims: _Claims) -> Finding:
+def _read_head(raw: bytes, place: int, claims: _Claims) -> JudgedFinding:
     head = decode_signed_head(raw)
     claim = Claim(head.dataset_id, head.signer, head.sequence_number, head.block_hash, raw)
     claims.append((place, EquivocationKind.HEADS, claim))
     says = f"signed block {head.sequence_number} ({head.block_hash}) as the newest, dated {head.time}"
-    return Finding(Weight.PROVED, head.signer, head.dataset_id, says, (place,))
+    return JudgedFinding(Weight.PROVED, head.signer, head.dataset_id, says, (place,))
 
 
-def _read_block_statement(raw: bytes, place: int, claims: _Claims) -> Finding:
+def _read_block_statement(raw: bytes, place: int, claims: _Claims) -> JudgedFinding:
     claim = read_block_statement(raw)
     claims.append((place, EquivocationKind.BLOCKS, claim))
     says = f"signed block {claim.position} ({claim.hash})"
-    return Finding(Weight.PROVED, claim.signer, claim.dataset_id, says, (place,))
+    return JudgedFinding(Weight.PROVED, claim.signer, claim.dataset_id, says, (place,))
 
 
-def _read_key_event(raw: bytes, place: int, claims: _Claims) -> Finding:
+def _read_key_event(raw: bytes, place: int, claims: _Claims) -> JudgedFinding:
     event = decode_key_event(raw)
     claim = Claim(event.dataset_id, event.signer, event.index, event.hash, raw)
     claims.append((place, EquivocationKind.KEY_EVENTS, claim))
     says = f"{event.explain()}, dated {event.time}"
-    return Finding(Weight.PROVED, event.signer, event.dataset_id, says, (place,))
+    return JudgedFinding(Weight.PROVED, event.signer, event.dataset_id, says, (place,))
 
 
-def _read_equivocation(raw: bytes, place: int, claims: _Claims) -> Finding:  # noqa: ARG001 - one shape for all readers
+def _read_equivocation(raw: bytes, place: int, claims: _Claims) -> JudgedFinding:  # noqa: ARG001 - one shape for all readers
     return _proved(check_equivocation(raw), (place,), {})
 
 
-def _read_settlement(raw: bytes, place: int, claims: _Claims) -> Finding:  # noqa: ARG001 - one shape for all readers
-    said = decode_settlement(raw)
-    says = f"stands by block {said.position} {said.keeps} in the dispute {said.proof.short}: {said.reason}"
-    return Finding(Weight.PROVED, said.signer, said.dataset_id, says, (place,))
+def _read_settlement(raw: bytes, place: int, claims: _Claims) -> JudgedFinding:  # noqa: ARG001 - one shape for all readers
+    stated = decode_settlement(raw)
+    says = f"stands by block {stated.position} {stated.keeps} in the dispute {stated.proof.short}: {stated.reason}"
+    return JudgedFinding(Weight.PROVED, stated.signer, stated.dataset_id, says, (place,))
 
 
-def _read_statement(raw: bytes, place: int, claims: _Claims) -> Finding:  # noqa: ARG001 - one shape for all readers
-    said = decode_statement(raw)
-    blocks = f"blocks {said.first.sequence_number} to {said.last.sequence_number} ({said.last.hash.short})"
-    match said:
+def _read_statement(raw: bytes, place: int, claims: _Claims) -> JudgedFinding:  # noqa: ARG001 - one shape for all readers
+    stated = decode_statement(raw)
+    blocks = f"blocks {stated.first.sequence_number} to {stated.last.sequence_number} ({stated.last.hash.short})"
+    match stated:
         case Attestation(verdict=Verdict.SUCCESS):
             text = f"says that it re-executed {blocks} with an equal result"
         case Attestation():
-            wrong = [str(step.block.sequence_number) for step in said.steps if not step.agrees]
+            wrong = [str(step.block.sequence_number) for step in stated.steps if not step.agrees]
             text = f"says that re-executing {blocks} gives something else in block {', '.join(wrong)}"
         case VerificationStatement(problem=None):
             text = f"says that {blocks} hold what they say"
         case VerificationStatement(problem=problem):
             text = f"says that {blocks} are not valid: {problem.detail if problem else ''}"
         case AcceptanceStatement():
-            text = f"says that it accepted {blocks} as {said.trust.value}: {said.grounds}"
-    return Finding(Weight.CLAIMED, said.node, said.dataset_id, text, (place,))
+            text = f"says that it accepted {blocks} as {stated.trust.value}: {stated.grounds}"
+    return JudgedFinding(Weight.CLAIMED, stated.node, stated.dataset_id, text, (place,))
 
 
-_READERS: Final[dict[DocumentSort, Callable[[bytes, int, _Claims], Finding]]] = {
+_READERS: Final[dict[DocumentSort, Callable[[bytes, int, _Claims], JudgedFinding]]] = {
     DocumentSort.SIGNED_HEAD: _read_head,
     DocumentSort.BLOCK_STATEMENT: _read_block_statement,
     DocumentSort.KEY_EVENT: _read_key_event,

@@ -161,26 +161,26 @@ def decode_key_event(raw: bytes) -> KeyEvent:
         RejectedError: Its signature is not good, or its fields are not those of its change.
     """
     document = SignedDocument.decode(raw, Purpose.KEY_EVENT, max_payload_bytes=MAX_KEY_EVENT_BYTES)
-    said = decode_canonical(document.payload, _KeyEvent, what="key event", max_bytes=MAX_KEY_EVENT_BYTES)
-    change = KeyChange(said.change)
+    stated = decode_canonical(document.payload, _KeyEvent, what="key event", max_bytes=MAX_KEY_EVENT_BYTES)
+    change = KeyChange(stated.change)
     needed, possible = _FIELDS[change]
-    found = {name for name in _OPTIONAL if getattr(said, name) is not None}
+    found = {name for name in _OPTIONAL if getattr(stated, name) is not None}
     if not needed <= found <= needed | possible:
         raise RejectedError(f"KEY-1 fields-of-a-{change}", expected=sorted(needed), found=sorted(found))
-    keeps = None if said.keeps is None else parse_exact(Multihash, said.keeps, "kept block")
+    keeps = None if stated.keeps is None else parse_exact(Multihash, stated.keeps, "kept block")
     if keeps is not None and keeps.code != SHA3_256:
         raise RejectedError("KEY-1 kept-block-is-sha3-256", expected=hex(SHA3_256), found=hex(keeps.code))
     return KeyEvent(
         change=change,
-        dataset_id=parse_exact(DatasetId, said.dataset, "key event dataset"),
-        index=said.index,
-        previous=None if said.previous is None else parse_exact(Multihash, said.previous, "key event hash"),
-        new_key=_find_key(said.new_key, "new key"),
-        first_sequence_number=said.first_sequence_number,
-        recovery_key=_find_key(said.recovery_key, "recovery key"),
-        stolen_from=said.stolen_from,
+        dataset_id=parse_exact(DatasetId, stated.dataset, "key event dataset"),
+        index=stated.index,
+        previous=None if stated.previous is None else parse_exact(Multihash, stated.previous, "key event hash"),
+        new_key=_find_key(stated.new_key, "new key"),
+        first_sequence_number=stated.first_sequence_number,
+        recovery_key=_find_key(stated.recovery_key, "recovery key"),
+        stolen_from=stated.stolen_from,
         keeps=keeps,
-        time=parse_exact(Timestamp, said.time, "key event time"),
+        time=parse_exact(Timestamp, stated.time, "key event time"),
         signer=document.signer,
         hash=Multihash.of_sha3_256(document.payload),
         raw=bytes(raw),

@@ -309,4 +309,4 @@ def _with_period(history: _History, event: KeyEvent, newest: KeyPeriod) -> _Hist
 
 
 _TRIED: Final = 16
-"""Keys that a refused signature is compared with, to say whose it is.  # guess: a refusal stays cheap"""
+"""Keys that a rejected signature is compared with, to say whose it is.  # guess: a rejection stays cheap"""

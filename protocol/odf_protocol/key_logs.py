@@ -1,6 +1,6 @@
 """Logs of key events: the next event of one's own, and what is kept beside what somebody shows.
 
-What signs makes the next event of a log, and refuses to make one that nobody would take. Comparing finds what is new,
+What signs makes the next event of a log, and rejects to make one that nobody would take. Comparing finds what is new,
 older, outranked, or a contradiction:
 
 ====================================  ====================================================================
@@ -110,7 +110,7 @@ def sign_recovery(
     )
 
 
-def _sign_next(private_key: bytes, change: KeyChange, history: KeyHistory, time: Timestamp, **said: Any) -> bytes:
+def _sign_next(private_key: bytes, change: KeyChange, history: KeyHistory, time: Timestamp, **stated: Any) -> bytes:
     raw = sign_event(
         private_key,
         change,
@@ -118,7 +118,7 @@ def _sign_next(private_key: bytes, change: KeyChange, history: KeyHistory, time:
         index=len(history.events),
         previous=history.last_event,
         time=time,
-        **said,
+        **stated,
     )
     try:
         history.extend(raw)

@@ -17,7 +17,7 @@ MAX_ENCODED_CHARACTERS = 1024
 
 _LOWER_HEX = frozenset("0123456789abcdef")
 _UPPER_HEX = frozenset("0123456789ABCDEF")
-_MOST_KEYS: Final = 1_024  # guess: identities that one process meets again and again; each took 200 µs
+_MAX_KEYS: Final = 1_024  # guess: identities that one process meets again and again; each took 200 µs
 
 
 def encode_base16(data: bytes) -> str:
@@ -30,7 +30,7 @@ def encode_base64url(data: bytes) -> str:
     return "u" + base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
-@lru_cache(maxsize=_MOST_KEYS)
+@lru_cache(maxsize=_MAX_KEYS)
 def encode_base58btc(data: bytes) -> str:
     """Encode with prefix ``z``."""
     from multiformats import multibase
@@ -70,7 +70,7 @@ def _decode(prefix: str, body: str) -> bytes:
     raise MalformedError("multibase", expected="base16 (f, F), base58btc (z) or base64url (u)", found=repr(prefix))
 
 
-@lru_cache(maxsize=_MOST_KEYS)
+@lru_cache(maxsize=_MAX_KEYS)
 def _decode_base58btc(text: str) -> bytes:
     from multiformats import multibase
 

@@ -132,9 +132,9 @@ class EngineHere:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do: accept on ``trust`` (after re-execution where ``reexecute``), or refuse with ``reason``.
+    """What to do: accept on ``trust`` (after re-execution where ``reexecute``), or reject with ``reason``.
 
-    ``rule`` is the clause that a refusal is recorded under; ``rests_on`` the auditors that an acceptance counted;
+    ``rule`` is the clause that a rejection is recorded under; ``rests_on`` the auditors that an acceptance counted;
     ``partial`` is that of the proof.
     """
 
@@ -142,14 +142,14 @@ class Decision:
     trust: Trust | None
     reexecute: bool
     reason: str
-    mend: str = ""
+    fix: str = ""
     rule: str = ""
     rests_on: tuple[Auditor, ...] = ()
     partial: str = ""
 
     @property
     def ground(self) -> str | None:
-        """What the data then rest on, as it is shown; None where they are refused."""
+        """What the data then rest on, as it is shown; None where they are rejected."""
         return None if self.trust is None else self.trust.in_words(self.partial)
 
 
@@ -173,8 +173,8 @@ def decide(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
 
 def _decide(rule: AcceptRule, proof: Proof) -> Decision:
     effective = rule.policy or default_policy(proof.kind)
-    if (refusal := _find_obstacle(rule, proof)) is not None:
-        return refusal
+    if (rejection := _find_obstacle(rule, proof)) is not None:
+        return rejection
     if effective is Policy.ATTESTED:
         return _decide_on_attestations(rule, proof)
     first = ", first contact" if proof.is_new and not proof.identity_named else ""
@@ -184,16 +184,16 @@ def _decide(rule: AcceptRule, proof: Proof) -> Decision:
         return Decision(True, trust, False, reason)
     uncounted = _describe_uncounted(rule, proof)
     possible = proof.engine_available and proof.inputs_accepted and not uncounted
-    if possible and effective is Policy.REEXECUTE and (refusal := _find_part_left_out(proof)) is not None:
-        return refusal
+    if possible and effective is Policy.REEXECUTE and (rejection := _find_part_left_out(proof)) is not None:
+        return rejection
     if possible and effective is not Policy.INTEGRITY:
-        # An unsigned derivative that replays is still replayed (ACCEPT-4): proof that can be had is not left out.
+        # An unsigned derivative that re-executes is still re-executed (ACCEPT-4): no possible proof is left out.
         trust = Trust.REEXECUTED if proof.signed else Trust.UNSIGNED
         part = f" (partial: {proof.partial})" if proof.partial else ""
         reason = f"re-executed here from accepted inputs{part}, {_signed_text(proof.signed)}{first}"
         return Decision(True, trust, True, reason, partial=proof.partial)
     if effective is Policy.REEXECUTE:
-        return _refuse(
+        return _reject(
             f"its transforms cannot be re-executed here: {'; '.join(filter(None, (proof.missing, uncounted)))}",
             f"{'' if proof.inputs_accepted else 'pull the inputs first (--recursive does), or '}"
             "take it knowingly with --policy integrity; it is then shown as not re-executed",
@@ -214,7 +214,7 @@ def decide_on_order(decision: Decision, rule: AcceptRule, found: str) -> Decisio
     if not found:
         return decision
     if rule.proves_order:
-        return _refuse(
+        return _reject(
             f"{rule.name} asks for the order of rows, and {found}: the declared query fixes none",
             "ask its publisher for a query that fixes the order, or leave out rowOrder: proved",
             "POLICY-11 order-is-proved",
@@ -233,8 +233,8 @@ def decide_on_metadata(asked: AcceptRule | Policy | None, proof: Proof, *, has_f
         has_files: The hashes of the files are, too.
     """
     rule = asked if isinstance(asked, AcceptRule) else AcceptRule.of(asked)
-    if (refusal := _find_obstacle(rule, proof)) is not None:
-        return refusal
+    if (rejection := _find_obstacle(rule, proof)) is not None:
+        return rejection
     found, left = ("chain and files hold", ["rows"]) if has_files else ("the chain holds", ["files", "rows"])
     if proof.kind is DatasetKind.DERIVATIVE:
         left.append("steps")
@@ -260,15 +260,15 @@ def _describe_uncounted(rule: AcceptRule, proof: Proof) -> str:
 
 
 def _find_obstacle(rule: AcceptRule, proof: Proof) -> Decision | None:
-    """Refuse what no proof about data could mend: an unwanted first contact, blocks that nobody signed."""
+    """Reject what no proof about data could fix: an unwanted first contact, blocks that nobody signed."""
     if proof.is_new and not rule.first_contact and not proof.identity_named:
-        return _refuse(
+        return _reject(
             f"{rule.name} does not take datasets on first contact, and nobody named this identity",
             "name it with --identity, or in a rule of the policies",
             "POLICY-5 first-contact-is-allowed",
         )
     if not proof.signed and (rule.policy or default_policy(proof.kind)) is not Policy.UNSIGNED:
-        return _refuse(
+        return _reject(
             "the peer has no signatures for this dataset, so nobody vouches for its blocks",
             "take it knowingly with --policy unsigned; it is then shown as unsigned",
             "ACCEPT-3 peer-has-signatures",
@@ -277,18 +277,18 @@ def _find_obstacle(rule: AcceptRule, proof: Proof) -> Decision | None:
 
 
 def _find_part_left_out(proof: Proof) -> Decision | None:
-    """Refuse to call something re-executed that is not the declared query over the whole input (PLAN-9, PLAN-11)."""
-    mend = "or take it knowingly with --policy integrity; it is then shown as not re-executed"
+    """Reject to call something re-executed that is not the declared query over the whole input (PLAN-9, PLAN-11)."""
+    fix = "or take it knowingly with --policy integrity; it is then shown as not re-executed"
     if proof.lapses:
-        return _refuse(
+        return _reject(
             f"its steps do not take every input row once: {proof.lapses}",
-            f"ask its publisher to make it anew, {mend}",
+            f"ask its publisher to make it anew, {fix}",
             "PLAN-9 steps-take-inputs-up-where-they-ended",
         )
     if proof.is_late:
-        return _refuse(
+        return _reject(
             "its query was declared after all of its steps, so that no row is known to be of it",
-            f"pull again when the query has made a step, {mend}",
+            f"pull again when the query has made a step, {fix}",
             "PLAN-11 query-is-not-late",
         )
     return None
@@ -300,7 +300,7 @@ def _decide_on_attestations(rule: AcceptRule, proof: Proof) -> Decision:
     counted: set[Auditor] = set()
     for witness in proof.witnesses:
         if deniers := sorted(by_key[key].name for key in witness.deniers & by_key.keys()):
-            return _refuse(
+            return _reject(
                 f"block {witness.sequence_number} is contradicted by {', '.join(deniers)}, an auditor of {rule.name}",
                 "look at its attestation, or re-execute here with --policy reexecute",
                 "POLICY-6 no-named-auditor-contradicts",
@@ -310,7 +310,7 @@ def _decide_on_attestations(rule: AcceptRule, proof: Proof) -> Decision:
         if len(vouchers) < rule.threshold:
             by = ", ".join(auditor.name for auditor in vouchers) or "none of them"
             others = ", ".join(sorted(a.name for a in rule.auditors if a not in vouchers))
-            return _refuse(
+            return _reject(
                 f"{rule.name} asks for {rule.threshold} of {len(rule.auditors)} auditors; "
                 f"block {witness.sequence_number} is attested by {by}, not by {others}",
                 "pull again when they have verified it, or re-execute here with --policy reexecute",
@@ -318,15 +318,15 @@ def _decide_on_attestations(rule: AcceptRule, proof: Proof) -> Decision:
             )
         counted.update(vouchers)
     names = sorted(counted)
-    said = f"{len(proof.witnesses)} blocks with data attested by {rule.threshold} of {len(rule.auditors)} auditors"
-    grounds = f"{said} ({', '.join(a.name for a in names)})" if names else "no new block brings data"
+    stated = f"{len(proof.witnesses)} blocks with data attested by {rule.threshold} of {len(rule.auditors)} auditors"
+    grounds = f"{stated} ({', '.join(a.name for a in names)})" if names else "no new block brings data"
     part = f" (partial: {proof.partial})" if proof.partial else ""
     reason = f"{grounds}{part}, {_signed_text(proof.signed)}"
     return Decision(True, Trust.ATTESTED, False, reason, rests_on=tuple(names), partial=proof.partial)
 
 
-def _refuse(reason: str, mend: str, rule: str) -> Decision:
-    return Decision(False, None, False, reason, mend, rule)
+def _reject(reason: str, fix: str, rule: str) -> Decision:
+    return Decision(False, None, False, reason, fix, rule)
 
 
 def weakest(trusts: Iterable[Trust]) -> Trust:

@@ -31,9 +31,9 @@ FINGERPRINT: Final = np.dtype([("high", "<u8"), ("low", "<u8")])
 _Words = npt.NDArray[np.uint64]
 _LANES: Final = 4  # of 32 bits that are kept
 _DIGEST_BYTES: Final = 16
-_MOST_TEXT_BYTES: Final = 128
+_MAX_TEXT_BYTES: Final = 128
 """Longer texts are hashed one by one.  # guess: as long as both ways cost about the same"""
-_MOST_NUMBERS: Final = _MOST_TEXT_BYTES // 4
+_MAX_NUMBERS: Final = _MAX_TEXT_BYTES // 4
 _ROWS_AT_ONCE: Final = 8192  # measured: twice as many, or half, are slower; sums stay close to the processor
 _NUMBER: Final = np.uint64(0xFFFF_FFFF)
 _HALF: Final = np.uint64(32)
@@ -87,7 +87,7 @@ class RowFingerprints:
         known = self._multipliers.get(path)
         if known is None:
             named = b"".join(len(part := each.encode()).to_bytes(8, "little") + part for each in path)
-            count = _LANES * (2 + _MOST_NUMBERS)
+            count = _LANES * (2 + _MAX_NUMBERS)
             drawn = hashlib.shake_256(self._key + named).digest(8 * count)
             known = self._multipliers[path] = np.frombuffer(drawn, "<u8").reshape(_LANES, -1)
         return known
@@ -126,7 +126,7 @@ class RowFingerprints:
         sizes = np.diff(ends)
         for lane in range(_LANES):
             sums[lane] += sizes.astype(np.uint64) * multipliers[lane, 1]
-        is_long = sizes > _MOST_TEXT_BYTES
+        is_long = sizes > _MAX_TEXT_BYTES
         if is_long.any():
             digests = np.zeros((len(array), 2), np.uint64)
             for row in np.flatnonzero(is_long):

@@ -19,7 +19,7 @@ fixed_size_list(n)                     List{itemType, fixedLength}
 struct, map                            Struct, Map{keysSorted}
 decimal32 ... decimal256(p, s)         Decimal{p, s}               decimalEncoding
 run_end_encoded                        its values' type            bufferEncoding RunEnd
-interval, union, dictionary, others    refused
+interval, union, dictionary, others    rejected
 =====================================  ==========================  =====================================
 
 Going to Arrow without an encoding: string, binary, list (items are called ``item``), date32, decimal128 up to 38 digits
@@ -106,7 +106,7 @@ def arrow_type_of(data_type: odf.DataType, *, column: str = "") -> pa.DataType:
     match data_type:
         case odf.DataTypeOption(inner=inner):
             if isinstance(inner, odf.DataTypeOption):
-                raise _refusal(data_type, column)
+                raise _rejection(data_type, column)
             return arrow_type_of(inner, column=column)
         case odf.DataTypeString():
             return pa.string()
@@ -118,7 +118,7 @@ def arrow_type_of(data_type: odf.DataType, *, column: str = "") -> pa.DataType:
             return _arrow_decimal(data_type, column)
         case odf.DataTypeTimestamp(unit=unit, timezone=timezone):
             if timezone == "":
-                raise _refusal(data_type, column)
+                raise _rejection(data_type, column)
             return pa.timestamp(_UNITS[unit or odf.TimeUnit.MILLISECOND], tz="UTC" if timezone is None else timezone)
         case odf.DataTypeTime(unit=unit):
             text = _UNITS[unit or odf.TimeUnit.MILLISECOND]
@@ -130,7 +130,7 @@ def arrow_type_of(data_type: odf.DataType, *, column: str = "") -> pa.DataType:
             return pa.list_(item) if length is None else pa.list_(item, _length(length, data_type, column))
         case odf.DataTypeMap(key_type=key_type, value_type=value_type, keys_sorted=keys_sorted):
             if isinstance(key_type, odf.DataTypeOption):
-                raise _refusal(data_type, column)
+                raise _rejection(data_type, column)
             keys = _nested_field("keys", key_type, f"{column} (keys)")
             return pa.map_(keys, _nested_field("values", value_type, f"{column} (values)"), bool(keys_sorted))
         case odf.DataTypeStruct(fields=fields):
@@ -172,7 +172,7 @@ def _nested_field(name: str, data_type: odf.DataType, column: str) -> pa.Field:
 def _named(name: str, arrow_type: pa.DataType, data_type: odf.DataType, column: str) -> pa.Field:
     if isinstance(data_type, odf.DataTypeNull):
         # Arrow has no column of nulls that may not be null.
-        raise _refusal(data_type, column)
+        raise _rejection(data_type, column)
     return pa.field(name, arrow_type, nullable=isinstance(data_type, odf.DataTypeOption))
 
 
@@ -182,12 +182,12 @@ def _arrow_decimal(data_type: odf.DataTypeDecimal, column: str) -> pa.DataType:
         return pa.decimal128(precision, scale)
     if 1 <= precision <= _MAX_DECIMAL256_PRECISION:
         return pa.decimal256(precision, scale)
-    raise _refusal(data_type, column)
+    raise _rejection(data_type, column)
 
 
 def _length(length: int, data_type: odf.DataType, column: str) -> int:
     if length > MAX_FIXED_LENGTH:
-        raise _refusal(data_type, column)
+        raise _rejection(data_type, column)
     return length
 
 
@@ -259,6 +259,6 @@ def _optional(data_type: odf.DataType, is_optional: bool) -> odf.DataType:
     return odf.DataTypeOption(inner=data_type) if is_optional else data_type
 
 
-def _refusal(data_type: odf.DataType, column: str) -> UnsupportedError:
+def _rejection(data_type: odf.DataType, column: str) -> UnsupportedError:
     what = f"type in Arrow of column {column.lstrip('.')}" if column else "type in Arrow"
     return UnsupportedError(what, found=describe_type(data_type))

@@ -85,7 +85,7 @@ def find_layout(arrow_type: pa.DataType, extra: ExtraAttributes, column: str) ->
     date, decimal, buffer = (attributes.get(name) for name in (DATE_ENCODING, DECIMAL_ENCODING, BUFFER_ENCODING))
     if date is not None:
         if not pa.types.is_date(arrow_type) or date not in ({"unit": "Day"}, {"unit": "Millisecond"}):
-            raise _refusal(DATE_ENCODING, date, column)
+            raise _rejection(DATE_ENCODING, date, column)
         arrow_type = pa.date64() if date["unit"] == "Millisecond" else pa.date32()
     if decimal is not None:
         arrow_type = _decimal_of_width(arrow_type, decimal, column)
@@ -96,7 +96,7 @@ def find_layout(arrow_type: pa.DataType, extra: ExtraAttributes, column: str) ->
             return pa.run_end_encoded(_RUN_ENDS[bits](), arrow_type)
         case {"kind": str(kind), "offsetBitWidth": int(bits)}:
             return _with_offsets(arrow_type, kind, bits, column)
-    raise _refusal(BUFFER_ENCODING, buffer, column)
+    raise _rejection(BUFFER_ENCODING, buffer, column)
 
 
 def strip_encodings(schema: DataSchema) -> DataSchema:
@@ -112,7 +112,7 @@ def _with_offsets(arrow_type: pa.DataType, kind: str, bits: int, column: str) ->
         return _BINARIES[layout]()
     if pa.types.is_list(arrow_type) and layout in _LISTS:
         return _LISTS[layout](arrow_type.value_field)
-    raise _refusal(BUFFER_ENCODING, f"{kind} {bits} of {arrow_type}", column)
+    raise _rejection(BUFFER_ENCODING, f"{kind} {bits} of {arrow_type}", column)
 
 
 def _decimal_of_width(arrow_type: pa.DataType, encoding: Any, column: str) -> pa.DataType:
@@ -121,8 +121,8 @@ def _decimal_of_width(arrow_type: pa.DataType, encoding: Any, column: str) -> pa
             try:
                 return _DECIMALS[bits](arrow_type.precision, arrow_type.scale)
             except ValueError as error:
-                raise _refusal(DECIMAL_ENCODING, f"{arrow_type} in {bits} bits", column) from error
-    raise _refusal(DECIMAL_ENCODING, encoding, column)
+                raise _rejection(DECIMAL_ENCODING, f"{arrow_type} in {bits} bits", column) from error
+    raise _rejection(DECIMAL_ENCODING, encoding, column)
 
 
 def _strip_fields(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
@@ -152,5 +152,5 @@ def _strip_extra(extra: ExtraAttributes | None) -> ExtraAttributes | None:
     return ExtraAttributes.of(kept) if kept else None
 
 
-def _refusal(attribute: str, found: object, column: str) -> UnsupportedError:
+def _rejection(attribute: str, found: object, column: str) -> UnsupportedError:
     return UnsupportedError(f"attribute {attribute} of column {column.lstrip('.')}", found=found)

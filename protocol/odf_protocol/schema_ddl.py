@@ -259,11 +259,11 @@ class _Parser:
                 self._skip_time_zone()
                 return DataTypeOption(inner=_TIMESTAMP)
         if name not in _SIMPLE:
-            self._refuse_type(word)
+            self._reject_type(word)
         data_type, unsigned, parameter_counts = _SIMPLE[name]
         self._parse_parameters(name, parameter_counts)
         if name == "DOUBLE" and self._next.kind == "word" and self._next.text.upper() == "PRECISION":
-            self._refuse_type(self._next)
+            self._reject_type(self._next)
         if unsigned is not None and self._accept_word("UNSIGNED"):
             return DataTypeOption(inner=unsigned)
         return DataTypeOption(inner=data_type)
@@ -309,7 +309,7 @@ class _Parser:
                 if not self._accept_word(word):
                     self.fail(self._next.position, f"{word!r}", self._next.shown)
 
-    def _refuse_type(self, word: _Token) -> NoReturn:
+    def _reject_type(self, word: _Token) -> NoReturn:
         name = word.text.upper()
         nearest = get_close_matches(name[:32], _SUPPORTED, n=1, cutoff=0.7)
         supported = _INSTEAD.get(name) or (nearest[0] if nearest else _USUAL)

@@ -1,7 +1,7 @@
 """ODF's types as Spark's, by name only: this module needs no Spark.
 
 Spark has no unsigned integers; it reads them from Parquet as the next wider type, and so they are named here. Types
-that Spark cannot read, or reads as something that means less, are refused with the column's name.
+that Spark cannot read, or reads as something that means less, are rejected with the column's name.
 
 =====================================  =========================  ==================================
 ODF                                    Spark                      remark
@@ -14,7 +14,7 @@ String, Binary, Date                   STRING, BINARY, DATE       fixed lengths 
 Timestamp(s, ms, us; any zone)         TIMESTAMP                  the zone is not kept, the instant is
 List, Map, Struct                      ARRAY, MAP, STRUCT
 Null                                   VOID
-Timestamp(ns), Time, Duration,         refused                    Spark 4.3 cannot read them from
+Timestamp(ns), Time, Duration,         rejected                    Spark 4.3 cannot read them from
 Float16, Decimal beyond 38 digits                                 Parquet, or reads bare numbers
 =====================================  =========================  ==================================
 
@@ -89,11 +89,11 @@ def spark_type_of(data_type: odf.DataType, *, column: str = "") -> str:
             return spark_type_of(inner, column=column)
         case odf.DataTypeDecimal(precision=precision, scale=scale):
             if not 1 <= precision <= MAX_DECIMAL_PRECISION or not 0 <= scale <= precision:
-                raise _refusal(data_type, column, f"decimals of up to {MAX_DECIMAL_PRECISION} digits")
+                raise _rejection(data_type, column, f"decimals of up to {MAX_DECIMAL_PRECISION} digits")
             return f"DECIMAL({precision},{scale})"
         case odf.DataTypeTimestamp(unit=unit):
             if unit is odf.TimeUnit.NANOSECOND:
-                raise _refusal(data_type, column, "timestamps of up to microseconds")
+                raise _rejection(data_type, column, "timestamps of up to microseconds")
             return "TIMESTAMP"
         case odf.DataTypeList(item_type=item_type):
             return f"ARRAY<{spark_type_of(item_type, column=f'{column}[]')}>"
@@ -104,7 +104,7 @@ def spark_type_of(data_type: odf.DataType, *, column: str = "") -> str:
             return f"STRUCT<{', '.join(_column(field, f'{column}.{field.name}', ': ') for field in fields)}>"
     name = _NAMES.get(type(data_type))
     if name is None:
-        raise _refusal(data_type, column, "another type; cast it where the data is made")
+        raise _rejection(data_type, column, "another type; cast it where the data is made")
     return name
 
 
@@ -146,7 +146,7 @@ def _column(field: odf.DataField, path: str, separator: str) -> str:
     return f"{quote_spark_name(field.name)}{separator}{spark_type_of(field.type, column=path)}{required}"
 
 
-def _refusal(data_type: odf.DataType, column: str, supported: str) -> UnsupportedError:
+def _rejection(data_type: odf.DataType, column: str, supported: str) -> UnsupportedError:
     what = f"type in Spark of column {column.lstrip('.')}" if column else "type in Spark"
     return UnsupportedError(what, found=describe_type(data_type), supported=supported)
 

@@ -111,14 +111,14 @@ def decode_settlement(raw: bytes) -> Settlement:
         RejectedError: Its signature is not good.
     """
     document = SignedDocument.decode(raw, Purpose.SETTLEMENT, max_payload_bytes=MAX_SETTLEMENT_BYTES)
-    said = decode_canonical(document.payload, _Settlement, what="settlement", max_bytes=MAX_SETTLEMENT_BYTES)
+    stated = decode_canonical(document.payload, _Settlement, what="settlement", max_bytes=MAX_SETTLEMENT_BYTES)
     return Settlement(
-        dataset_id=parse_exact(DatasetId, said.dataset, "settlement dataset"),
-        proof=parse_exact(Multihash, said.proof, "settled proof"),
-        position=said.position,
-        keeps=parse_exact(Multihash, said.keeps, "kept block"),
-        reason=said.reason,
-        time=parse_exact(Timestamp, said.time, "settlement time"),
+        dataset_id=parse_exact(DatasetId, stated.dataset, "settlement dataset"),
+        proof=parse_exact(Multihash, stated.proof, "settled proof"),
+        position=stated.position,
+        keeps=parse_exact(Multihash, stated.keeps, "kept block"),
+        reason=stated.reason,
+        time=parse_exact(Timestamp, stated.time, "settlement time"),
         signer=document.signer,
         raw=bytes(raw),
     )

@@ -5,7 +5,7 @@ one purpose says nothing for another, whatever the bytes. A *signed document* is
 as it was received, in this order; the signature is checked before the payload is read.
 
 Verification is strict: one message and one key have the signatures that RFC 8032 signing can give and no other spelling
-of them, and a key for which signatures can be made to fit any message is refused.
+of them, and a key for which signatures can be made to fit any message is rejected.
 
 Source: clauses SIG-1 to SIG-12 in ``spec/extensions/signatures.md``; RFC 8032 section 5.1.7.
 """
@@ -39,7 +39,7 @@ class Purpose(StrEnum):
     BLOCK = "block"
     HEAD = "head"
     KEY_EVENT = "key-event"
-    REPLAY_RECORD = "replay-record"
+    STEP_RECORD = "replay-record"
     PEER_RECORD = "peer-record"
     SETTLEMENT = "settlement"
     BACKUP = "backup"

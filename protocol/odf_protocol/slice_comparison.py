@@ -17,73 +17,73 @@ from odf_protocol.vocabulary import Vocabulary
 
 
 def compare_slices(
-    published: pa.Table, recomputed: pa.Table, vocabulary: Vocabulary, prev_watermark: Timestamp | None = None
+    published: pa.Table, reexecuted: pa.Table, vocabulary: Vocabulary, prev_watermark: Timestamp | None = None
 ) -> Divergence | None:
     """Find what differs between two slices that should hold the same rows.
 
     Args:
         published: What the peer says, with the system columns first.
-        recomputed: What the engine gave for the same step.
+        reexecuted: What the engine gave for the same step.
         vocabulary: The names of the system columns.
         prev_watermark: That stood before the step.
 
     Returns:
         None where every value of every column is equal. Its cause is set where the rows show it.
     """
-    found = _compare(published, recomputed, vocabulary)
+    found = _compare(published, reexecuted, vocabulary)
     if found is None or found.kind == "schema":
         return found
-    cause = find_cause_in_rows(found.kind, found.columns, published, recomputed, vocabulary, prev_watermark)
+    cause = find_cause_in_rows(found.kind, found.columns, published, reexecuted, vocabulary, prev_watermark)
     return replace(found, cause=cause)
 
 
-def _compare(published: pa.Table, recomputed: pa.Table, vocabulary: Vocabulary) -> Divergence | None:
-    if published.schema.names != recomputed.schema.names or published.schema.types != recomputed.schema.types:
-        return _schema_divergence(published, recomputed)
-    rows = min(published.num_rows, recomputed.num_rows)
+def _compare(published: pa.Table, reexecuted: pa.Table, vocabulary: Vocabulary) -> Divergence | None:
+    if published.schema.names != reexecuted.schema.names or published.schema.types != reexecuted.schema.types:
+        return _schema_divergence(published, reexecuted)
+    rows = min(published.num_rows, reexecuted.num_rows)
     masks = {
-        name: _differs(published.column(name).slice(0, rows), recomputed.column(name).slice(0, rows))
+        name: _differs(published.column(name).slice(0, rows), reexecuted.column(name).slice(0, rows))
         for name in published.schema.names
     }
     columns = tuple(name for name, mask in masks.items() if pc.any(mask).as_py())
-    if not columns and published.num_rows == recomputed.num_rows:
+    if not columns and published.num_rows == reexecuted.num_rows:
         return None
-    cells = tuple(_list_cells(published, recomputed, masks, columns, vocabulary))
-    if published.num_rows != recomputed.num_rows:
+    cells = tuple(_list_cells(published, reexecuted, masks, columns, vocabulary))
+    if published.num_rows != reexecuted.num_rows:
         return Divergence(
             kind="row-count",
             columns=columns,
-            differing_rows=_any_row(masks, columns) + abs(published.num_rows - recomputed.num_rows),
+            differing_rows=_any_row(masks, columns) + abs(published.num_rows - reexecuted.num_rows),
             published_rows=published.num_rows,
-            recomputed_rows=recomputed.num_rows,
+            reexecuted_rows=reexecuted.num_rows,
             cells=cells,
-            detail=f"{published.num_rows:,} rows published, {recomputed.num_rows:,} recomputed",
+            detail=f"{published.num_rows:,} rows published, {reexecuted.num_rows:,} re-executed",
         )
-    reordered = _same_rows_in_other_order(published, recomputed, vocabulary)
+    reordered = _same_rows_in_other_order(published, reexecuted, vocabulary)
     return Divergence(
         kind="row-order" if reordered else "cells",
         columns=columns,
         differing_rows=_any_row(masks, columns),
         published_rows=published.num_rows,
-        recomputed_rows=recomputed.num_rows,
+        reexecuted_rows=reexecuted.num_rows,
         cells=cells,
         detail="the same rows in another order" if reordered else "",
     )
 
 
-def _schema_divergence(published: pa.Table, recomputed: pa.Table) -> Divergence:
+def _schema_divergence(published: pa.Table, reexecuted: pa.Table) -> Divergence:
     left = {field.name: str(field.type) for field in published.schema}
-    right = {field.name: str(field.type) for field in recomputed.schema}
+    right = {field.name: str(field.type) for field in reexecuted.schema}
     columns = tuple(name for name in {**left, **right} if left.get(name) != right.get(name))
     parts = [
-        f"{name}: published {left.get(name, 'absent')}, recomputed {right.get(name, 'absent')}" for name in columns
+        f"{name}: published {left.get(name, 'absent')}, re-executed {right.get(name, 'absent')}" for name in columns
     ]
     return Divergence(
         kind="schema",
         columns=columns,
         differing_rows=0,
         published_rows=published.num_rows,
-        recomputed_rows=recomputed.num_rows,
+        reexecuted_rows=reexecuted.num_rows,
         cells=(),
         detail="the columns differ: " + ("; ".join(parts) or "another order"),
     )
@@ -114,7 +114,7 @@ def _any_row(masks: dict[str, pa.ChunkedArray], columns: tuple[str, ...]) -> int
 
 def _list_cells(
     published: pa.Table,
-    recomputed: pa.Table,
+    reexecuted: pa.Table,
     masks: dict[str, pa.ChunkedArray],
     columns: tuple[str, ...],
     vocabulary: Vocabulary,
@@ -126,11 +126,11 @@ def _list_cells(
     order = {name: index for index, name in enumerate(columns)}
     for position, name in sorted(found, key=lambda item: (item[0], order[item[1]]))[:MAX_LISTED_CELLS]:
         yield CellDifference(
-            offset=int(recomputed.column(vocabulary.offset)[position].as_py()),
+            offset=int(reexecuted.column(vocabulary.offset)[position].as_py()),
             column=name,
             published=_text(published.column(name)[position]),
-            recomputed=_text(recomputed.column(name)[position]),
-            key=_row_key(recomputed, position, vocabulary),
+            reexecuted=_text(reexecuted.column(name)[position]),
+            key=_row_key(reexecuted, position, vocabulary),
         )
 
 
@@ -146,13 +146,13 @@ def _row_key(table: pa.Table, position: int, vocabulary: Vocabulary) -> str:
     return ", ".join(parts[:3])
 
 
-def _same_rows_in_other_order(published: pa.Table, recomputed: pa.Table, vocabulary: Vocabulary) -> bool:
+def _same_rows_in_other_order(published: pa.Table, reexecuted: pa.Table, vocabulary: Vocabulary) -> bool:
     names = [name for name in published.schema.names if name != vocabulary.offset]
     if any(pa.types.is_nested(published.schema.field(name).type) for name in names):
         return False
     keys = [(name, "ascending") for name in names]
     left = published.select(names).sort_by(keys)
-    right = recomputed.select(names).sort_by(keys)
+    right = reexecuted.select(names).sort_by(keys)
     return all(not pc.any(_differs(left.column(name), right.column(name))).as_py() for name in names)
 
 
@@ -173,7 +173,7 @@ def find_cause_in_rows(
     kind: str,
     columns: tuple[str, ...],
     published: pa.Table,
-    recomputed: pa.Table,
+    reexecuted: pa.Table,
     vocabulary: Vocabulary,
     prev_watermark: Timestamp | None,
 ) -> Cause | None:
@@ -183,7 +183,7 @@ def find_cause_in_rows(
         kind: Of the divergence.
         columns: That differ.
         published: What the peer says.
-        recomputed: What the engine gave; same columns.
+        reexecuted: What the engine gave; same columns.
         vocabulary: Names of the system columns.
         prev_watermark: That stood before the step.
 
@@ -192,10 +192,10 @@ def find_cause_in_rows(
     """
     if kind == "row-order":
         return Cause.ORDER
-    if kind == "cells" and columns and all(_is_rounding(published.column(n), recomputed.column(n)) for n in columns):
+    if kind == "cells" and columns and all(_is_rounding(published.column(n), reexecuted.column(n)) for n in columns):
         return Cause.FLOAT
     if kind == "row-count" and prev_watermark is not None:
-        return _find_late(published, recomputed, vocabulary, prev_watermark)
+        return _find_late(published, reexecuted, vocabulary, prev_watermark)
     return None
 
 
@@ -210,7 +210,7 @@ def _is_rounding(left: pa.ChunkedArray, right: pa.ChunkedArray) -> bool:
 
 
 def _find_late(
-    published: pa.Table, recomputed: pa.Table, vocabulary: Vocabulary, prev_watermark: Timestamp
+    published: pa.Table, reexecuted: pa.Table, vocabulary: Vocabulary, prev_watermark: Timestamp
 ) -> Cause | None:
     """Look whether all rows that only one side has are older than the watermark."""
     names = [name for name in published.column_names if name != vocabulary.offset]
@@ -219,7 +219,7 @@ def _find_late(
     both = pa.concat_tables(
         [
             table.select(names).append_column(_SIGN, pa.array([sign] * table.num_rows, pa.int64()))
-            for table, sign in ((published, 1), (recomputed, -1))
+            for table, sign in ((published, 1), (reexecuted, -1))
         ]
     )
     counted = both.group_by(names).aggregate([(_SIGN, "sum")])

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from odf_protocol.acceptance_statements import PREDICATE_TYPE as ACCEPTANCE
 from odf_protocol.acceptance_statements import AcceptanceStatement, decode_acceptance
-from odf_protocol.attestations import PREDICATE_TYPE as REPLAY
+from odf_protocol.attestations import PREDICATE_TYPE as STEP
 from odf_protocol.attestations import Attestation, Verdict, decode_attestation
 from odf_protocol.block import Block
 from odf_protocol.did import DatasetId, DidKey
@@ -56,7 +56,7 @@ def decode_statement(raw: bytes) -> Statement:
     """
     payload = decode_envelope(raw, payload_type=PAYLOAD_TYPE).payload
     # The payload is canonical JSON, so each text has one spelling in it; the kind's own reader then judges everything.
-    for predicate, decode in ((REPLAY, decode_attestation), (VERIFICATION, decode_verification)):
+    for predicate, decode in ((STEP, decode_attestation), (VERIFICATION, decode_verification)):
         if f'"predicateType":"{predicate}"'.encode() in payload:
             return decode(raw)
     if f'"predicateType":"{ACCEPTANCE}"'.encode() in payload:
@@ -85,40 +85,40 @@ def list_witnesses(
     vouchers: dict[int, set[DidKey]] = {}
     deniers: dict[int, set[DidKey]] = {}
     data_blocks = {b.sequence_number: b for b in blocks if isinstance(b.event, AddData | ExecuteTransform)}
-    for said in statements:
-        if said.dataset_id != dataset_id or isinstance(said, AcceptanceStatement):
+    for stated in statements:
+        if stated.dataset_id != dataset_id or isinstance(stated, AcceptanceStatement):
             continue
-        is_in_chain = _is_in_chain(said, chain)
-        counted = vouchers if is_in_chain and _is_whole(said, chain) else {}
-        if isinstance(said, Attestation):
+        is_in_chain = _is_in_chain(stated, chain)
+        counted = vouchers if is_in_chain and _is_whole(stated, chain) else {}
+        if isinstance(stated, Attestation):
             # What contradicts a step is heard whatever else the statement is about.
-            _count_steps(said, data_blocks, counted, deniers)
+            _count_steps(stated, data_blocks, counted, deniers)
         elif is_in_chain:
-            _count_range(said, data_blocks, counted, deniers)
+            _count_range(stated, data_blocks, counted, deniers)
     return tuple(
         Witness(number, frozenset(vouchers.get(number, ())), frozenset(deniers.get(number, ())))
         for number in sorted(data_blocks)
     )
 
 
-def _is_in_chain(said: Attestation | VerificationStatement, chain: KnownChain) -> bool:
-    return all(chain.find_hash(end.sequence_number) == end.hash for end in (said.first, said.last))
+def _is_in_chain(stated: Attestation | VerificationStatement, chain: KnownChain) -> bool:
+    return all(chain.find_hash(end.sequence_number) == end.hash for end in (stated.first, stated.last))
 
 
-def _is_whole(said: Attestation | VerificationStatement, chain: KnownChain) -> bool:
+def _is_whole(stated: Attestation | VerificationStatement, chain: KnownChain) -> bool:
     """Compare what a statement says it looked at with what the chain has in its range (ATTEST-25)."""
-    first, last = said.first.sequence_number, said.last.sequence_number
+    first, last = stated.first.sequence_number, stated.last.sequence_number
     there = chain.count(first, last)
-    if isinstance(said, Attestation):
-        return len(said.steps) == there.steps
-    looked_at = RangeCount(said.checked.slices, said.checked.steps)
-    return said.checked.is_complete and looked_at == there and said.checked.blocks == last - first + 1
+    if isinstance(stated, Attestation):
+        return len(stated.steps) == there.steps
+    looked_at = RangeCount(stated.checked.slices, stated.checked.steps)
+    return stated.checked.is_complete and looked_at == there and stated.checked.blocks == last - first + 1
 
 
 def _count_steps(
-    said: Attestation, blocks: Mapping[int, Block], vouchers: dict[int, set[DidKey]], deniers: dict[int, set[DidKey]]
+    stated: Attestation, blocks: Mapping[int, Block], vouchers: dict[int, set[DidKey]], deniers: dict[int, set[DidKey]]
 ) -> None:
-    for step in said.steps:
+    for step in stated.steps:
         block = blocks.get(step.block.sequence_number)
         if block is None or block.hash != step.block.hash:
             continue
@@ -126,21 +126,21 @@ def _count_steps(
         assert isinstance(event, AddData | ExecuteTransform)
         logical_hash = event.new_data.logical_hash if event.new_data else None
         agrees = step.agrees and step.logical_hash == logical_hash
-        (vouchers if agrees else deniers).setdefault(block.sequence_number, set()).add(said.node)
+        (vouchers if agrees else deniers).setdefault(block.sequence_number, set()).add(stated.node)
 
 
 def _count_range(
-    said: VerificationStatement,
+    stated: VerificationStatement,
     blocks: Mapping[int, Block],
     vouchers: dict[int, set[DidKey]],
     deniers: dict[int, set[DidKey]],
 ) -> None:
     for number in blocks:
-        if not said.first.sequence_number <= number <= said.last.sequence_number:
+        if not stated.first.sequence_number <= number <= stated.last.sequence_number:
             continue
-        if said.verdict is Verdict.DIVERGENCE:
-            at = said.problem.sequence_number if said.problem else None
+        if stated.verdict is Verdict.DIVERGENCE:
+            at = stated.problem.sequence_number if stated.problem else None
             if at is None or at == number:
-                deniers.setdefault(number, set()).add(said.node)
+                deniers.setdefault(number, set()).add(stated.node)
         else:
-            vouchers.setdefault(number, set()).add(said.node)
+            vouchers.setdefault(number, set()).add(stated.node)

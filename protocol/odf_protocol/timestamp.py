@@ -58,7 +58,7 @@ class Timestamp:
             days = date(year, month, day).toordinal() - _EPOCH_DAY
         except ValueError as error:
             raise MalformedError("timestamp", expected="a day of the calendar", found=repr(text)) from error
-        # Second 60 is refused: a block could carry it, a replay on another system could not.
+        # Second 60 is rejected: a block could carry it, a replay on another system could not.
         if hour > 23 or minute > 59 or second > 59 or offset_s >= SECONDS_PER_DAY:
             raise MalformedError("timestamp", expected="hours to 23, minutes and seconds to 59", found=repr(text))
         seconds = days * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second

@@ -36,7 +36,7 @@ class InputHead:
 
 
 @dataclass(frozen=True, slots=True)
-class InputWatermark:
+class PlannedWatermark:
     """A watermark that a block of the input stated, and the system time of that block.
 
     ``last_offset`` is that of the newest row the input had with the block, None without rows.
@@ -58,7 +58,7 @@ class PlannedInput:
     recorded: ExecuteTransformInput
     slices: tuple[DataSlice, ...]
     offset_interval: OffsetInterval | None
-    watermarks: tuple[InputWatermark, ...]
+    watermarks: tuple[PlannedWatermark, ...]
     known_at: Timestamp | None = None
 
     @property
@@ -153,7 +153,7 @@ def plan_input(recorded: ExecuteTransformInput, blocks: Iterable[Block]) -> Plan
         RejectedError: The recorded offsets are not those of the recorded blocks (PLAN-5).
     """
     slices: list[DataSlice] = []
-    watermarks: list[InputWatermark] = []
+    watermarks: list[PlannedWatermark] = []
     last_offset: int | None = None
     known_at: Timestamp | None = None
     for block in blocks:
@@ -165,7 +165,7 @@ def plan_input(recorded: ExecuteTransformInput, blocks: Iterable[Block]) -> Plan
             last_offset = block.event.new_data.offset_interval.end
         if block.event.new_watermark is not None:
             reached = recorded.prev_offset if last_offset is None else last_offset
-            watermarks.append(InputWatermark(block.system_time, block.event.new_watermark, reached))
+            watermarks.append(PlannedWatermark(block.system_time, block.event.new_watermark, reached))
     if last_offset != recorded.new_offset:
         raise RejectedError(
             f"PLAN-5 recorded-offset-is-of-recorded-blocks (input {recorded.dataset_id})",

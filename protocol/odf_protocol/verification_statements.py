@@ -20,7 +20,7 @@ from odf_protocol.in_toto import (
     BlockRef,
     InTotoStatement,
     NodeStatement,
-    Predicate,
+    StatementPredicate,
     begin_predicate,
     read_statement,
     sign_statement,
@@ -57,7 +57,7 @@ class _Problem(Document, frozen=True, kw_only=True):
     evidence: Text | None = None
 
 
-class _Predicate(Predicate, frozen=True, kw_only=True):
+class _Predicate(StatementPredicate, frozen=True, kw_only=True):
     checked: Checked
     verdict: Literal["success", "divergence"]
     problem: _Problem | None = None
@@ -70,7 +70,7 @@ class _Statement(InTotoStatement, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class VerificationProblem:
     """The first thing that is wrong: the rule it breaks, in words, where, and the hash of the evidence that is kept."""
 
     rule: str
@@ -90,7 +90,7 @@ class VerificationStatement(NodeStatement):
     """
 
     checked: Checked
-    problem: Problem | None
+    problem: VerificationProblem | None
     partial: str
 
     @property
@@ -106,7 +106,7 @@ def sign_verification(
     first: BlockRef,
     last: BlockRef,
     checked: Checked,
-    problem: Problem | None,
+    problem: VerificationProblem | None,
     time: Timestamp,
     partial: str = "",
 ) -> bytes:
@@ -118,10 +118,10 @@ def sign_verification(
     Raises:
         ValueError: Something that no statement can say.
     """
-    said = None
+    stated = None
     if problem is not None:
         evidence = None if problem.evidence is None else str(problem.evidence)
-        said = _Problem(
+        stated = _Problem(
             rule=problem.rule[:200],
             detail=problem.detail[:1000],
             sequence_number=problem.sequence_number,
@@ -131,7 +131,7 @@ def sign_verification(
         **begin_predicate(private_key, dataset_id, first, last, time),
         checked=checked,
         verdict="success" if problem is None else "divergence",
-        problem=said,
+        problem=stated,
         partial=partial[:1000],
     )
     return sign_statement(private_key, _Statement, PREDICATE_TYPE, predicate, decode_verification)
@@ -144,18 +144,18 @@ def decode_verification(raw: bytes) -> VerificationStatement:
         MalformedError: Not a verification statement.
         RejectedError: A signature is not good, or the statement contradicts itself.
     """
-    document, told = read_statement(
+    document, reported = read_statement(
         raw, _Statement, what="verification", max_bytes=MAX_STATEMENT_BYTES, clause="ATTEST-20"
     )
-    said = document.predicate
+    stated = document.predicate
     statement = VerificationStatement(
-        **told,
-        checked=said.checked,
-        problem=None if said.problem is None else _problem(said.problem),
-        partial=said.partial,
+        **reported,
+        checked=stated.checked,
+        problem=None if stated.problem is None else _problem(stated.problem),
+        partial=stated.partial,
     )
-    if said.verdict != statement.verdict.value:
-        raise RejectedError("ATTEST-23 problem-exactly-where-divergence", found=said.verdict)
+    if stated.verdict != statement.verdict.value:
+        raise RejectedError("ATTEST-23 problem-exactly-where-divergence", found=stated.verdict)
     length = statement.last.sequence_number - statement.first.sequence_number + 1
     checked = statement.checked
     if not (
@@ -168,6 +168,6 @@ def decode_verification(raw: bytes) -> VerificationStatement:
     return statement
 
 
-def _problem(said: _Problem) -> Problem:
-    evidence = None if said.evidence is None else parse_exact(Multihash, said.evidence, "evidence")
-    return Problem(said.rule, said.detail, said.sequence_number, evidence)
+def _problem(stated: _Problem) -> VerificationProblem:
+    evidence = None if stated.evidence is None else parse_exact(Multihash, stated.evidence, "evidence")
+    return VerificationProblem(stated.rule, stated.detail, stated.sequence_number, evidence)

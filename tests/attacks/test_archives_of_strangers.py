@@ -102,7 +102,7 @@ def unzip(path: Path, sub_path: str | None) -> bytes:
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("sub_path", [None, "rows.csv"])
-def test_zip_with_two_entries_of_one_name_is_refused(tmp_path: Path, sub_path: str | None) -> None:
+def test_zip_with_two_entries_of_one_name_is_rejected(tmp_path: Path, sub_path: str | None) -> None:
     packed = zipped(tmp_path / "rows.zip", ("rows.csv", b"shown"), ("rows.csv", b"taken"))
 
     with pytest.raises(MalformedError, match="each entry once"):
@@ -118,7 +118,7 @@ def test_name_of_a_zip_entry_is_no_path(tmp_path: Path, name: str) -> None:
     assert {path.parent for path in tmp_path.rglob("*")} == {tmp_path}
 
 
-def test_zip_whose_directory_names_another_entry_than_lies_there_is_refused(tmp_path: Path) -> None:
+def test_zip_whose_directory_names_another_entry_than_lies_there_is_rejected(tmp_path: Path) -> None:
     packed = zipped(tmp_path / "rows.zip", ("rows.csv", b"rows"))
     packed.write_bytes(packed.read_bytes().replace(b"rows.csv", b"evil.csv", 1))
 

@@ -1,7 +1,7 @@
 """Named attacks by a peer that can lie at every step, against a real node over real sockets (``spec/threats.md``).
 
 One node stands through all of them: after each, what it holds is the same to the bit, it still serves others, and what
-it reports names the peer. Attacks that can only be noticed (an old head) leave a doubt instead of a refusal.
+it reports names the peer. Attacks that can only be noticed (an old head) leave a doubt instead of a rejection.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
-from odf_node.exchange.taking import Errand
+from odf_node.errors import ProposalRejectedError
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_node.keys.disputes import Disputes
-from odf_node.keys.freshness import Freshness
+from odf_node.keys.freshness import HeadsFreshness
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from odf_protocol.errors import OdfError
@@ -40,7 +40,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.settlements import sign_settlement
 from odf_protocol.signatures import sign_block
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.verification_statements import Checked, Problem, sign_verification
+from odf_protocol.verification_statements import Checked, VerificationProblem, sign_verification
 from support.exchange_nodes import TestNode
 from support.hostile_peer import (
     Script,
@@ -98,14 +98,14 @@ def last_file(chain: PeerChain) -> Multihash:
     return found
 
 
-def object_says(script: Callable[[bytes], Script]) -> Attack:
+def object_states(script: Callable[[bytes], Script]) -> Attack:
     def make(chain: PeerChain) -> Lie:
         return Lie(chain, scripts={str(last_file(chain)): script(chain.files[last_file(chain)])})
 
     return make
 
 
-def pack_says(change: Callable[[PeerChain, list[PackedBlock]], list[PackedBlock]]) -> Attack:
+def pack_states(change: Callable[[PeerChain, list[PackedBlock]], list[PackedBlock]]) -> Attack:
     return lambda chain: Lie(chain, pack=lambda blocks: change(chain, blocks))
 
 
@@ -125,7 +125,7 @@ def with_raw(chain: PeerChain, **fields: Any) -> PeerChain:
     block = decode_block(encode_block(event, **(values | fields)), expected_hash=None)
     changed.blocks.append(block)
     changed.signatures.append(sign_block(chain.key, chain.id, block.sequence_number, block.hash))
-    changed.replay_records.append(None)
+    changed.step_records.append(None)
     return changed
 
 
@@ -134,7 +134,7 @@ def with_interval(chain: PeerChain, start: int, end: int) -> PeerChain:
     return forged_last(chain, lambda e: replace(e, new_data=replace(e.new_data, offset_interval=interval)))
 
 
-def statement(key: bytes, chain: PeerChain, *, problem: Problem | None = None, slices: int = 1) -> bytes:
+def statement(key: bytes, chain: PeerChain, *, problem: VerificationProblem | None = None, slices: int = 1) -> bytes:
     last = chain.blocks[-1]
     ref = BlockRef(last.sequence_number, last.hash)
     checked = Checked(blocks=1, slices=slices, slices_in_range=1, rows=3, steps=0, steps_in_range=0)
@@ -167,7 +167,7 @@ def swapped_nulls(chain: PeerChain) -> Lie:
 
 def remember_newest(chain: PeerChain) -> Callable[[Node], None]:
     def remember(node: Node) -> None:
-        Freshness(node.store).learn(chain.signed_head(), chain.id, source="http://witness.example/c", now=NOW)
+        HeadsFreshness(node.store).learn(chain.signed_head(), chain.id, source="http://witness.example/c", now=NOW)
 
     return remember
 
@@ -181,14 +181,14 @@ ATTACKS: dict[str, Attack] = {
         c.copy(signatures=[*c.signatures[:LAST], sign_block(OTHER_KEY, c.id, LAST, c.head.hash)]), says="SIG-1"
     ),
     "head-without-its-signature": lambda c: Lie(c, signed_head=None, says="ACCEPT-3"),
-    "block-without-its-signature": pack_says(lambda c, b: [replace(b[0], signature=None)]),
-    "signature-of-another-block": pack_says(
+    "block-without-its-signature": pack_states(lambda c, b: [replace(b[0], signature=None)]),
+    "signature-of-another-block": pack_states(
         lambda c, b: [replace(b[0], signature=sign_block(c.key, c.id, 2, c.blocks[2].hash))]
     ),
-    "signature-for-another-dataset": pack_says(
+    "signature-for-another-dataset": pack_states(
         lambda c, b: [replace(b[0], signature=sign_block(c.key, other_chain(c).id, LAST, c.head.hash))]
     ),
-    "malleated-signature": pack_says(lambda c, b: [replace(b[0], signature=b"\xff" * 64)]),
+    "malleated-signature": pack_states(lambda c, b: [replace(b[0], signature=b"\xff" * 64)]),
     "head-of-another-dataset": lambda c: Lie(c, signed_head=other_chain(c).signed_head(), says="HEAD-4"),
     "damaged-head-document": lambda c: Lie(c, signed_head=c.signed_head()[:-1]),
     "head-document-without-end": lambda c: Lie(c, signed_head=c.signed_head() + b" " * 100_000),
@@ -213,17 +213,17 @@ ATTACKS: dict[str, Attack] = {
     "contradictory-head-and-blocks": lambda c: Lie(c, head=head_that(fork_of(c))),
     # Blocks
     "reordered-blocks": lambda c: Lie(c.copy().add(SetInfo(description="x")), pack=lambda b: b[::-1]),
-    "repeated-block": pack_says(lambda c, b: b * 2),
+    "repeated-block": pack_states(lambda c, b: b * 2),
     "missing-block": lambda c: Lie(c.copy().add(SetInfo(description="x")), pack=lambda b: b[1:]),
-    "replayed-blocks-from-the-start": pack_says(lambda c, b: [PackedBlock(c.blocks[0].raw, c.signatures[0], None)]),
-    "no-blocks": pack_says(lambda c, b: []),
-    "changed-byte": pack_says(lambda c, b: [replace(b[0], raw=b[0].raw[:-5] + b"\x00\x01\x02\x03\x04")]),
-    "truncated-block": pack_says(lambda c, b: [replace(b[0], raw=b[0].raw[: len(b[0].raw) // 2])]),
-    "block-of-rubbish": pack_says(lambda c, b: [replace(b[0], raw=b"\xff" * 500)]),
-    "block-that-points-outside-itself": pack_says(lambda c, b: [replace(b[0], raw=b"\xff\xff\xff\x7f" * 100)]),
+    "replayed-blocks-from-the-start": pack_states(lambda c, b: [PackedBlock(c.blocks[0].raw, c.signatures[0], None)]),
+    "no-blocks": pack_states(lambda c, b: []),
+    "changed-byte": pack_states(lambda c, b: [replace(b[0], raw=b[0].raw[:-5] + b"\x00\x01\x02\x03\x04")]),
+    "truncated-block": pack_states(lambda c, b: [replace(b[0], raw=b[0].raw[: len(b[0].raw) // 2])]),
+    "block-of-rubbish": pack_states(lambda c, b: [replace(b[0], raw=b"\xff" * 500)]),
+    "block-that-points-outside-itself": pack_states(lambda c, b: [replace(b[0], raw=b"\xff\xff\xff\x7f" * 100)]),
     "second-seed": lambda c: Lie(with_raw(c, event=Seed(dataset_id=c.id, dataset_kind=DatasetKind.ROOT)), says="CHAIN"),
     # Signed by the true key with a head that fits, a wrong link would be a fork, and freeze: tested below.
-    "wrong-link": pack_says(
+    "wrong-link": pack_states(
         lambda c, b: [replace(b[0], raw=with_raw(c, prev_block_hash=c.blocks[1].hash).blocks[-1].raw)]
     ),
     "wrong-number": lambda c: Lie(with_raw(c, sequence_number=LAST + 1)),
@@ -232,7 +232,7 @@ ATTACKS: dict[str, Attack] = {
     "schema-that-drops-columns": lambda c: Lie(
         c.up_to(2).add(SetDataSchema(schema=replace(CITY_SCHEMA, fields=CITY_SCHEMA.fields[:-1])))
     ),
-    "replay-record-where-no-step-is": pack_says(lambda c, b: [replace(b[0], replay_record=b"{}")]),
+    "replay-record-where-no-step-is": pack_states(lambda c, b: [replace(b[0], step_record=b"{}")]),
     "slice-of-zero-rows": lambda c: Lie(with_interval(c, 3, 2), says="CHAIN"),
     # Packs and messages
     "pack-that-explodes": at("/blocks", answer(zstandard.compress(b"\x00" * 200_000_000))),
@@ -256,15 +256,15 @@ ATTACKS: dict[str, Attack] = {
     "redirect-to-a-file": at("/head", redirect("file:///etc/passwd")),
     "redirect-in-a-circle": at("/head", redirect("/cities/head")),
     # Objects
-    "object-of-other-bytes": object_says(lambda data: answer(b"y" * len(data))),
-    "object-that-is-longer": object_says(lambda data: answer(data + b"!")),
-    "object-that-is-shorter": object_says(lambda data: answer(data[:-1])),
-    "endless-object": object_says(lambda data: endless()),
-    "object-of-a-petabyte": object_says(lambda data: answer(b"", length=10**15)),
-    "object-that-never-comes": object_says(lambda data: stall_after(data, 10)),
-    "object-that-is-missing": object_says(lambda data: not_found),
-    "compressed-object": object_says(lambda data: answer(gzip.compress(data), headers={"Content-Encoding": "gzip"})),
-    "chunked-object-with-more": object_says(lambda data: chunked(data + b"more")),
+    "object-of-other-bytes": object_states(lambda data: answer(b"y" * len(data))),
+    "object-that-is-longer": object_states(lambda data: answer(data + b"!")),
+    "object-that-is-shorter": object_states(lambda data: answer(data[:-1])),
+    "endless-object": object_states(lambda data: endless()),
+    "object-of-a-petabyte": object_states(lambda data: answer(b"", length=10**15)),
+    "object-that-never-comes": object_states(lambda data: stall_after(data, 10)),
+    "object-that-is-missing": object_states(lambda data: not_found),
+    "compressed-object": object_states(lambda data: answer(gzip.compress(data), headers={"Content-Encoding": "gzip"})),
+    "chunked-object-with-more": object_states(lambda data: chunked(data + b"more")),
     "collision-of-the-logical-hash": lambda c: swapped_nulls(c),
     # Rows
     "slice-that-is-no-parquet": lambda c: Lie(with_file(c, b"PAR1 no PAR1")),
@@ -294,7 +294,7 @@ ATTACKS: dict[str, Attack] = {
     "bribed-majority-against-one-auditor": audited(
         lambda c: statement(ALICE, c),
         lambda c: statement(BOB, c),
-        lambda c: statement(BOB, c, problem=Problem("ROWS-5", "it differs", LAST)),
+        lambda c: statement(BOB, c, problem=VerificationProblem("ROWS-5", "it differs", LAST)),
     ),
     "forged-proof-to-freeze": lambda c: Lie(
         c.up_to(2), ends="ignored", disputes=(b"{}", b'{"type":"equivocation"}', b"\x00" * 2000)
@@ -361,7 +361,8 @@ async def pull(node: Node, lie: Lie, settings: ClientSettings = QUICK) -> tuple[
         try:
             async with await open_peer(f"{peer.url}/cities", settings) as opened:
                 report = await node.taking.take(
-                    opened, Errand(url=f"{peer.url}/cities", name="cities", policy=lie.policy, expected_id=lie.identity)
+                    opened,
+                    PullRequest(url=f"{peer.url}/cities", name="cities", policy=lie.policy, expected_id=lie.identity),
                 )
         except OdfError as error:
             return error, peer.url
@@ -396,7 +397,7 @@ def test_attack_changes_nothing_and_the_node_serves_on(victim: Victim, name: str
     assert asyncio.run(still_serves(victim))
     if lie.ends == "refused":
         assert isinstance(outcome, OdfError), outcome
-        source = outcome.report.get("source", "") if isinstance(outcome, RefusedError) else str(outcome)
+        source = outcome.report.get("source", "") if isinstance(outcome, ProposalRejectedError) else str(outcome)
         assert url in source
         if lie.says:
             assert lie.says in f"{getattr(outcome, 'rule', '')} {outcome}"
@@ -415,7 +416,7 @@ def test_compromised_key_that_forks_is_proved_and_freezes(tmp_path: Path) -> Non
 
     outcome, url = asyncio.run(pull(node, Lie(fork_of(chain))))
 
-    assert isinstance(outcome, RefusedError)
+    assert isinstance(outcome, ProposalRejectedError)
     assert outcome.report["source"] == f"{url}/cities"
     frozen, _ = asyncio.run(pull(node, Lie(chain)))
     assert "frozen" in str(frozen)
@@ -423,7 +424,7 @@ def test_compromised_key_that_forks_is_proved_and_freezes(tmp_path: Path) -> Non
 
 
 def test_honest_growth_is_taken_after_everything(victim: Victim) -> None:
-    """The other way round: a node that stood through all attacks refuses nobody who is honest."""
+    """The other way round: a node that stood through all attacks rejects nobody who is honest."""
     outcome, _ = asyncio.run(pull(victim.node, Lie(victim.chain)))
 
     assert not isinstance(outcome, OdfError), outcome

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from odf_node.datasets.chains import load_view
-from odf_node.derive.query_history import Rows, list_queries
+from odf_node.derive.query_history import HistoryRows, list_queries
 from odf_protocol.dataset_view import apply, start_view
 from odf_protocol.events import (
     AttachmentEmbedded,
@@ -49,8 +49,8 @@ class Counting:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)
 
-        def ask(*question: Any, **options: Any) -> Any:
-            answer = found(*question, **options)
+        def ask(*query_text: Any, **options: Any) -> Any:
+            answer = found(*query_text, **options)
             self.read[name] += 1
             return self._counted(name, answer) if name.startswith("iter_") else answer
 
@@ -118,7 +118,7 @@ def test_queries_are_found_behind_any_number_of_other_blocks(tmp_path: Path) -> 
         earlier, in_force = list_queries(counting, chain.id)  # type: ignore[arg-type]
         assert list_queries(store, chain.id, most=1) == [in_force]
 
-    assert (earlier.steps, earlier.made, earlier.read) == (2, Rows(0, 1), ((root.id, Rows(0, 5)),))
+    assert (earlier.steps, earlier.made, earlier.read) == (2, HistoryRows(0, 1), ((root.id, HistoryRows(0, 5)),))
     assert (in_force.steps, in_force.made, in_force.read) == (0, None, ((root.id, None),))
     assert counting.read["find_block_by_number"] < 20
     assert counting.read["count_blocks"] < 300

@@ -94,7 +94,7 @@ def _chain_of(number: int) -> Chain:
 
 @in_loop
 async def test_parts_of_pushes_that_are_given_up_do_not_fill_the_disk_beyond_the_quota(tmp_path: Path) -> None:
-    """All but the last byte of each object, so that none is ever whole, refused or removed."""
+    """All but the last byte of each object, so that none is ever whole, rejected or removed."""
     quota_bytes = 3 * MIB
     node = TestNode.create(tmp_path / "node")
     node.put_token()
@@ -113,7 +113,7 @@ async def test_parts_of_pushes_that_are_given_up_do_not_fill_the_disk_beyond_the
                     assert answer.status == 201
         kept_bytes = sum(path.stat().st_size for path in node.home.path.rglob("*") if path.suffix == ".part")
         assert kept_bytes <= quota_bytes
-        assert statuses[:4] == [200, 200, 200, 507]  # with a push that is refused goes what others of it left
+        assert statuses[:4] == [200, 200, 200, 507]  # with a push that is rejected goes what others of it left
         assert node.objects.measure().used_bytes == kept_bytes
     assert node.store.list_datasets() == ()
 

@@ -7,7 +7,7 @@ engine that is broken, hold it for the whole time limit, or leave it unfit for t
 import pytest
 
 from odf_engines.contract import GradeLevel, QueryRequest, QueryTable
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_protocol.vocabulary import Vocabulary
 from support.transforms import ORDERS, transform_request, transform_sql
 
@@ -48,18 +48,18 @@ DEEP = {
 
 @pytest.mark.parametrize("query", BEYOND.values(), ids=BEYOND)
 def test_query_beyond_the_bounds_is_invalid_wherever_it_is_given(spark_session, query):
-    said = "expected at most"
-    with pytest.raises(InvalidQueryError, match=said):
+    stated = "expected at most"
+    with pytest.raises(InvalidQueryError, match=stated):
         spark_session.transform(transform_request(query))
-    with pytest.raises(InvalidQueryError, match=said):
+    with pytest.raises(InvalidQueryError, match=stated):
         spark_session.query(QueryRequest(tables=(TABLE,), sql=query))
-    with pytest.raises(InvalidQueryError, match=said):
+    with pytest.raises(InvalidQueryError, match=stated):
         spark_session.check(transform_sql(query), [TABLE])
 
 
 @pytest.mark.parametrize("query", DEEP.values(), ids=DEEP)
 def test_query_deeper_than_the_engines_stack_is_the_querys_fault(spark_session, query):
-    with pytest.raises((InvalidQueryError, NotReplayableError)):
+    with pytest.raises((InvalidQueryError, NotReproducibleError)):
         spark_session.transform(transform_request(query))
     good = spark_session.check(transform_sql("SELECT event_time, id FROM orders"), [TABLE])
-    assert good.level is GradeLevel.REPLAYABLE
+    assert good.level is GradeLevel.REPRODUCIBLE

@@ -107,7 +107,7 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[PeerChai
 
 
 @pytest.mark.parametrize("policy", [None, Policy.REEXECUTE, Policy.INTEGRITY])
-def test_chain_that_re_execution_agrees_with_is_refused(
+def test_chain_that_re_execution_agrees_with_is_rejected(
     tmp_path: Path, published: tuple[PeerChain, PeerChain], policy: Policy | None
 ) -> None:
     root, derivative = published
@@ -115,7 +115,7 @@ def test_chain_that_re_execution_agrees_with_is_refused(
     judge.accept(root)
     number = derivative.blocks[-1].sequence_number
 
-    report = judge.refuse(derivative.offer(), derivative.files, rule=RULE, policy=policy)
+    report = judge.reject(derivative.proposal(), derivative.files, rule=RULE, policy=policy)
 
     assert report["block"] == number
     assert "offset 3, which takes back" in report["found"]
@@ -125,7 +125,7 @@ def test_chain_that_re_execution_agrees_with_is_refused(
     record = judge.record("derived")
     assert record is not None
     assert record.trust is Trust.REEXECUTED
-    judge.refuse(derivative.offer(early.head), derivative.files, rule=RULE, policy=policy)
+    judge.reject(derivative.proposal(early.head), derivative.files, rule=RULE, policy=policy)
 
 
 def test_honest_engine_names_the_cell_that_differs(tmp_path: Path, published: tuple[PeerChain, PeerChain]) -> None:
@@ -134,7 +134,7 @@ def test_honest_engine_names_the_cell_that_differs(tmp_path: Path, published: tu
     judge.engines = NamedEngines(tmp_path / "home.engines", judge.home)
     judge.accept(root)
 
-    report = judge.refuse(derivative.offer(), derivative.files, rule="PLAN-7")
+    report = judge.reject(derivative.proposal(), derivative.files, rule="PLAN-7")
 
     assert report["divergence"]["columns"] == ["people"]
 
@@ -152,7 +152,9 @@ def test_auditor_signs_what_is_unsound(
     assert record is not None
 
     with judge.opened() as store:
-        finding = Verifier(make_home(judge.home, store), judge.engines).verify(record, say=Silence().say)
+        finding = Verifier(make_home(judge.home, store), judge.engines).verify(
+            record, on_progress=Silence().on_progress
+        )
     assert (finding.problem_block, finding.is_damage) == (derivative.blocks[-1].sequence_number, False)
     node = Node(HomeFolder(judge.home.path), FixedClock(NOON))
     try:
@@ -160,12 +162,12 @@ def test_auditor_signs_what_is_unsound(
     finally:
         node.close()
     assert raw is not None
-    said = decode_verification(raw)
-    assert (said.verdict.value, said.problem.rule.split()[0]) == ("divergence", RULE)  # type: ignore[union-attr]
+    stated = decode_verification(raw)
+    assert (stated.verdict.value, stated.problem.rule.split()[0]) == ("divergence", RULE)  # type: ignore[union-attr]
 
 
 def test_step_over_an_input_that_breaks_the_rule_itself_is_taken_and_said(tmp_path: Path) -> None:
-    """What a query hands on of a stream of changes; the same of a sound input is refused above."""
+    """What a query hands on of a stream of changes; the same of a sound input is rejected above."""
     home = PublisherHome(judge_of(tmp_path / "publisher"))
     home.judge.engines = NamedEngines(tmp_path / "engines", home.judge.home)
     root = root_chain(tmp_path, slices=0, name="root")
@@ -184,14 +186,14 @@ def test_step_over_an_input_that_breaks_the_rule_itself_is_taken_and_said(tmp_pa
 
     report = judge.accept(derivative)
 
-    (said,) = report.warnings
-    assert said.startswith("takes back 1 row too many, from block ")
-    assert report.decision.reason.endswith(said)
+    (stated,) = report.warnings
+    assert stated.startswith("takes back 1 row too many, from block ")
+    assert report.decision.reason.endswith(stated)
     # An input that is hidden from whoever offers the chain is no excuse, and so is found out by nobody.
     hidden = Judge.create(tmp_path / "hidden")
     hidden.accept(root)
-    offer = derivative.offer(reads=ReadGrants(published=False))
-    hidden.refuse(offer, derivative.files, rule=RULE, policy=Policy.INTEGRITY)
+    proposal = derivative.proposal(reads=ReadGrants(published=False))
+    hidden.reject(proposal, derivative.files, rule=RULE, policy=Policy.INTEGRITY)
     # Who does not hold the input cannot find that out.
     other = Judge.create(tmp_path / "other")
-    other.refuse(derivative.offer(), derivative.files, rule=RULE, policy=Policy.INTEGRITY)
+    other.reject(derivative.proposal(), derivative.files, rule=RULE, policy=Policy.INTEGRITY)

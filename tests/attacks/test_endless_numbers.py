@@ -1,4 +1,4 @@
-"""A peer that names block numbers which no chain reaches is refused like any other, wherever they are looked up."""
+"""A peer that names block numbers which no chain reaches is rejected like any other, wherever they are looked up."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -10,8 +10,8 @@ import pytest
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.errors import FrozenDatasetError, RefusedError
-from odf_node.exchange.taking import Errand
+from odf_node.errors import FrozenDatasetError, ProposalRejectedError
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_node.keys.disputes import Disputes
 from odf_node.ports.peer_client import PeerHead
@@ -55,12 +55,12 @@ class FarPeer(OfferingPeer):
 
 
 def take(node: Node, peer: OfferingPeer) -> object:
-    return asyncio.run(node.taking.take(peer, Errand(url="http://peer.example/cities", name="cities")))
+    return asyncio.run(node.taking.take(peer, PullRequest(url="http://peer.example/cities", name="cities")))
 
 
 @pytest.mark.parametrize("number", [2**53, 2**63 - 1, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("has_head", [True, False], ids=["head-of-before", "no-head"])
-def test_last_block_of_an_offer_with_an_endless_number_is_refused_and_changes_nothing(
+def test_last_block_of_an_offer_with_an_endless_number_is_rejected_and_changes_nothing(
     node: Node, chain: PeerChain, number: int, has_head: bool
 ) -> None:
     """CHAIN-6: the number of a signed block was looked up before its place in the chain had been judged."""
@@ -73,12 +73,12 @@ def test_last_block_of_an_offer_with_an_endless_number_is_refused_and_changes_no
     far = chain.copy()
     far.blocks.append(block)
     far.signatures.append(sign_block(chain.key, chain.id, number, block.hash))
-    far.replay_records.append(None)
+    far.step_records.append(None)
 
     peer = FarPeer(far)
     peer.document = chain.signed_head() if has_head else None
 
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         take(node, peer)
 
     assert node.store.get_head(chain.id) == held

@@ -1,6 +1,6 @@
 """Clause GATE-17: queries whose result rests on the engine's build, written so that they look as if it did not.
 
-A grade is what others rely on when they re-execute a step with a build of their own: *replayable* that is not true lets
+A grade is what others rely on when they re-execute a step with another build: *reproducible* that is not true lets
 an honest publisher be shown as a liar, or a liar as one of two builds.
 """
 
@@ -67,7 +67,7 @@ PINNED = {
     "names-of-types": ("typeof(amount)", "words"),
 }
 
-REPLAYABLE = {
+REPRODUCIBLE = {
     "whole-numbers-as-text": "CAST(id AS STRING)",
     "decimals-as-text": "CAST(CAST(id AS DECIMAL(18, 2)) AS STRING)",
     "times-as-text": "CAST(event_time AS STRING)",
@@ -89,8 +89,8 @@ REPLAYABLE = {
     "compared-with-a-day": "event_time > '2020-06-01'",
 }
 
-# Functions that are refused outright, with a call of each that would be valid.
-REFUSED = {
+# Functions that are rejected outright, with a call of each that would be valid.
+REJECTED = {
     "text-of-a-struct": "to_csv(struct(amount))",
     "document-of-a-struct": "to_xml(struct(amount))",
     "variant": "parse_json(status)",
@@ -123,23 +123,23 @@ def test_what_rests_on_the_engines_build_is_pinned_with_its_reason(spark_session
     assert any(reason in each.reason for each in grade.findings), grade.findings
 
 
-@pytest.mark.parametrize("expression", REPLAYABLE.values(), ids=REPLAYABLE)
+@pytest.mark.parametrize("expression", REPRODUCIBLE.values(), ids=REPRODUCIBLE)
 def test_what_follows_from_the_values_is_replayable(spark_session, expression):
     grade = grade_of(spark_session, expression)
-    assert (grade.level, grade.findings) == (GradeLevel.REPLAYABLE, ())
+    assert (grade.level, grade.findings) == (GradeLevel.REPRODUCIBLE, ())
 
 
 @pytest.mark.parametrize("expression", COLLATED.values(), ids=COLLATED)
-def test_collation_is_refused_however_it_is_written(spark_session, expression):
+def test_collation_is_rejected_however_it_is_written(spark_session, expression):
     grade = grade_of(spark_session, expression)
-    assert grade.level is GradeLevel.REFUSED
+    assert grade.level is GradeLevel.REJECTED
     assert "collation" in grade.findings[0].reason
 
 
-@pytest.mark.parametrize("expression", REFUSED.values(), ids=REFUSED)
-def test_function_that_is_not_for_queries_is_refused_with_its_reason(spark_session, expression):
+@pytest.mark.parametrize("expression", REJECTED.values(), ids=REJECTED)
+def test_function_that_is_not_for_queries_is_rejected_with_its_reason(spark_session, expression):
     grade = FUNCTIONS[expression.split("(")[0]]
-    assert grade.use is FunctionUse.REFUSED
+    assert grade.use is FunctionUse.REJECTED
     with pytest.raises(InvalidQueryError) as caught:
         spark_session.transform(transform_request(f"SELECT event_time, {expression} AS x FROM orders"))
     assert caught.value.message.endswith(grade.reason)

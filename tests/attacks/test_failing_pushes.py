@@ -59,7 +59,7 @@ async def test_push_that_fails_in_any_way_says_so_and_the_node_ends_in_order(
     node.put_token()
     kept = node.keep(Chain("kept.data").add(b"rows"))
     async with pushing(node) as (url, session):
-        node.receiver.refuse_with = failure
+        node.receiver.reject_with = failure
         state = await push(url, session, Chain("pushed.data"))
         assert state["status"] == "failed"
         assert state["problem"]["status"] >= 500
@@ -69,6 +69,6 @@ async def test_push_that_fails_in_any_way_says_so_and_the_node_ends_in_order(
         # Others are served, and the next push is judged.
         async with session.get(f"{url}/kept.data/refs/head") as answer:
             assert answer.status == 200
-        node.receiver.refuse_with = None
+        node.receiver.reject_with = None
         assert (await push(url, session, Chain("other.data")))["status"] == "accepted"
     # Leaving raised nothing: the daemon ends with code 0.

@@ -1,4 +1,4 @@
-"""Backups that somebody made to do more than fill a home: refused, and no node is left behind.
+"""Backups that somebody made to do more than fill a home: rejected, and no node is left behind.
 
 Source: HOME-43 and HOME-44 in ``spec/home.md``.
 """
@@ -132,7 +132,7 @@ ARCHIVES = {
 
 
 @pytest.mark.parametrize("lie", ARCHIVES)
-def test_archive_with_what_no_backup_has_is_refused(backup: Path, tmp_path: Path, lie: str) -> None:
+def test_archive_with_what_no_backup_has_is_rejected(backup: Path, tmp_path: Path, lie: str) -> None:
     """HOME-43"""
     target = tmp_path / "false.tar"
     write_tar(target, backup, ARCHIVES[lie])
@@ -162,7 +162,7 @@ def test_archive_that_would_unpack_is_none(backup: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "name", ["../node.pem", "/node.pem", "datasets/../node.pem", "datasets/a/b.pem", "policies.yaml"]
 )
-def test_file_of_keys_that_names_another_place_is_refused(tmp_path: Path, name: str) -> None:
+def test_file_of_keys_that_names_another_place_is_rejected(tmp_path: Path, name: str) -> None:
     """HOME-44"""
     made, content = member(name, b"x")
     with tarfile.open(tmp_path / "keys.tar", "w") as archive:

@@ -48,7 +48,7 @@ PASSED_OVER = {
     "operations": saying_all_are_appends,
     "offsets": partial(saying_offsets_are_others, last=len(ROWS) - 1),
 }
-REFUSED = {
+REJECTED = {
     "places": (saying_rows_are_elsewhere, "states other places of its rows"),
     "calendar": (saying_days_are_julian, "another calendar"),
 }
@@ -76,20 +76,20 @@ def test_extremes_that_are_not_true_change_no_result(spark_session, tmp_path, li
 
 
 @pytest.mark.parametrize("kind", QUERIES)
-@pytest.mark.parametrize("lie", REFUSED)
-def test_footer_by_which_spark_reads_other_rows_is_refused(spark_session, tmp_path, lie, kind):
-    make, text = REFUSED[lie]
+@pytest.mark.parametrize("lie", REJECTED)
+def test_footer_by_which_spark_reads_other_rows_is_rejected(spark_session, tmp_path, lie, kind):
+    make, text = REJECTED[lie]
 
     with pytest.raises(InvalidQueryError, match=text):
         changes_over(spark_session, tmp_path, QUERIES[kind], make, WITH_FLOATS)
 
 
-@pytest.mark.parametrize("lie", REFUSED)
+@pytest.mark.parametrize("lie", REJECTED)
 def test_small_input_that_spark_does_not_read_has_the_rows_that_were_checked(spark_session, tmp_path, lie):
-    assert changes_over(spark_session, tmp_path, QUERIES["view"], REFUSED[lie][0]) == TRUE["view"]
+    assert changes_over(spark_session, tmp_path, QUERIES["view"], REJECTED[lie][0]) == TRUE["view"]
 
 
-def test_question_over_rows_that_are_said_to_be_elsewhere_is_refused(spark_session, tmp_path):
+def test_question_over_rows_that_are_said_to_be_elsewhere_is_rejected(spark_session, tmp_path):
     path = tmp_path / "slice.parquet"
     path.write_bytes(saying_rows_are_elsewhere(parquet_bytes(slice_table(CITIES, first_offset=0, at=NOON))))
     table = QueryTable(name="cities", vocabulary=Vocabulary(), schema=CITY_SCHEMA, slices=(path,))
@@ -98,7 +98,7 @@ def test_question_over_rows_that_are_said_to_be_elsewhere_is_refused(spark_sessi
         spark_session.query(QueryRequest(tables=(table,), sql="SELECT count(*) FROM cities"))
 
 
-def test_derivative_that_leaves_out_what_a_footer_hides_is_refused(spark_session, tmp_path):
+def test_derivative_that_leaves_out_what_a_footer_hides_is_rejected(spark_session, tmp_path):
     """Its step says, with a watermark and without rows, what Spark would read of such a file: nothing."""
     folder = tmp_path / "peer"
     folder.mkdir()
@@ -116,4 +116,4 @@ def test_derivative_that_leaves_out_what_a_footer_hides_is_refused(spark_session
     judge.accept(root)  # its rows are what its blocks say
 
     # Engines get the rows, and not the file that hides them.
-    judge.refuse(chain.offer(), chain.files, rule="PLAN-7 step-is-reproduced")
+    judge.reject(chain.proposal(), chain.files, rule="PLAN-7 step-is-reproduced")

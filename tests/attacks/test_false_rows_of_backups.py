@@ -230,15 +230,15 @@ def test_operator_learns_what_was_left_out_and_how_to_keep_it(
     back_up_keys(node.home, tmp_path / "keys.tar")
     assert find_node_key(tmp_path / "keys.tar") == maker_of(node)
 
-    code, told = run(tmp_path / "a", "restore", backup)
-    assert (code, "Left out are" in told, "--signed-by" in told) == (0, True, True)
+    code, reported = run(tmp_path / "a", "restore", backup)
+    assert (code, "Left out are" in reported, "--signed-by" in reported) == (0, True, True)
 
-    code, told = run(tmp_path / "b", "restore", backup, "--signed-by", maker_of(node))
-    assert (code, "Left out are" in told) == (0, False)
+    code, reported = run(tmp_path / "b", "restore", backup, "--signed-by", maker_of(node))
+    assert (code, "Left out are" in reported) == (0, False)
 
-    code, told = run(tmp_path / "c", "restore", backup, "--keys", tmp_path / "keys.tar")
-    assert (code, "Left out are" in told) == (0, False)
+    code, reported = run(tmp_path / "c", "restore", backup, "--keys", tmp_path / "keys.tar")
+    assert (code, "Left out are" in reported) == (0, False)
 
-    code, told = run(tmp_path / "d", "restore", backup, "--signed-by", "somebody")
-    assert (code, "--signed-by: " in told) == (2, True)
+    code, reported = run(tmp_path / "d", "restore", backup, "--signed-by", "somebody")
+    assert (code, "--signed-by: " in reported) == (2, True)
     assert not HomeFolder(tmp_path / "d").database.exists()

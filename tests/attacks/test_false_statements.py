@@ -10,18 +10,18 @@ import pytest
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
-from odf_node.exchange.taking import Errand
+from odf_node.errors import ProposalRejectedError
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
-from odf_protocol.attestations import StepResult, sign_attestation
+from odf_protocol.attestations import AttestedStep, sign_attestation
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData
 from odf_protocol.in_toto import BlockRef
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
-from odf_protocol.replay import EngineIdentity
 from odf_protocol.statements import RangeCount, Statement, decode_statement, list_witnesses
-from odf_protocol.verification_statements import Checked, Problem, sign_verification
+from odf_protocol.step_record import EngineIdentity
+from odf_protocol.verification_statements import Checked, VerificationProblem, sign_verification
 from support.chains import ChainBuilder, ordinary_derivative_events
 from support.offering_peer import OfferingPeer
 from support.offers import MORE_CITIES, NOW, Judge, PeerChain, root_chain
@@ -60,7 +60,7 @@ def chain(tmp_path: Path) -> PeerChain:
     return root_chain(tmp_path)
 
 
-def said_of(chain: PeerChain, *, first: BlockRef | None = None, **counts: int) -> bytes:
+def stated_of(chain: PeerChain, *, first: BlockRef | None = None, **counts: int) -> bytes:
     """Alice's statement about the whole chain, or about what follows ``first``."""
     begin = first or BlockRef(0, chain.blocks[0].hash)
     data = [b for b in chain.blocks[begin.sequence_number :] if isinstance(b.event, AddData)]
@@ -85,16 +85,16 @@ def said_of(chain: PeerChain, *, first: BlockRef | None = None, **counts: int) -
 
 def pull(node: Node, chain: PeerChain, *statements: bytes) -> Any:
     peer = OfferingPeer(chain, statements=statements)
-    return asyncio.run(node.taking.take(peer, Errand(url="http://peer.example/cities", name="cities")))
+    return asyncio.run(node.taking.take(peer, PullRequest(url="http://peer.example/cities", name="cities")))
 
 
 FALSE_STATEMENTS: dict[str, Callable[[PeerChain], bytes]] = {
-    "no-slices-of-a-range-that-has-two": lambda it: said_of(it, slices=0, slices_in_range=0, rows=0),
-    "one-slice-of-a-range-that-has-two": lambda it: said_of(it, slices=1, slices_in_range=1),
-    "more-slices-than-there-are": lambda it: said_of(it, slices=3, slices_in_range=3),
-    "steps-of-a-root": lambda it: said_of(it, steps=1, steps_in_range=1),
-    "fewer-blocks-than-the-range-has": lambda it: said_of(it, blocks=3),
-    "range-that-begins-with-another-block": lambda it: said_of(it, first=BlockRef(0, FALSE)),
+    "no-slices-of-a-range-that-has-two": lambda it: stated_of(it, slices=0, slices_in_range=0, rows=0),
+    "one-slice-of-a-range-that-has-two": lambda it: stated_of(it, slices=1, slices_in_range=1),
+    "more-slices-than-there-are": lambda it: stated_of(it, slices=3, slices_in_range=3),
+    "steps-of-a-root": lambda it: stated_of(it, steps=1, steps_in_range=1),
+    "fewer-blocks-than-the-range-has": lambda it: stated_of(it, blocks=3),
+    "range-that-begins-with-another-block": lambda it: stated_of(it, first=BlockRef(0, FALSE)),
 }
 
 
@@ -104,32 +104,32 @@ def test_statement_that_the_chain_contradicts_vouches_for_nothing(
 ) -> None:
     before = judge.snapshot()
 
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(ProposalRejectedError) as caught:
         pull(node, chain, FALSE_STATEMENTS[name](chain))
 
     assert caught.value.rule == "POLICY-6 enough-auditors-attest"
     assert judge.snapshot() == before
-    assert pull(node, chain, said_of(chain)).record.trust is Trust.ATTESTED
+    assert pull(node, chain, stated_of(chain)).record.trust is Trust.ATTESTED
 
 
 def test_statement_about_new_blocks_and_held_ones_is_compared_with_both(
     node: Node, judge: Judge, chain: PeerChain
 ) -> None:
     """One slice in all would be right of the new blocks alone."""
-    pull(node, chain, said_of(chain))
+    pull(node, chain, stated_of(chain))
     grown = chain.copy().add_rows(MORE_CITIES)
     before = judge.snapshot()
 
-    with pytest.raises(RefusedError, match="attested by none of them"):
-        pull(node, grown, said_of(grown, slices=1, slices_in_range=1))
+    with pytest.raises(ProposalRejectedError, match="attested by none of them"):
+        pull(node, grown, stated_of(grown, slices=1, slices_in_range=1))
 
     assert judge.snapshot() == before
-    assert pull(node, grown, said_of(grown)).new_blocks == 1
+    assert pull(node, grown, stated_of(grown)).new_blocks == 1
 
 
 def test_statement_with_more_slices_than_rows_is_none(chain: PeerChain) -> None:
     with pytest.raises((ValueError, RejectedError)):
-        said_of(chain, rows=1)
+        stated_of(chain, rows=1)
 
 
 # Replay attestations
@@ -155,7 +155,7 @@ DERIVED = _Known(ChainBuilder.derivative(*ordinary_derivative_events(3)))
 def replayed(*numbers: int, first: BlockRef, last: BlockRef, agrees: bool = True) -> Statement:
     """Alice's word about steps in some blocks."""
     steps = tuple(
-        StepResult(
+        AttestedStep(
             block=BlockRef(number, DERIVED.blocks[number].hash),
             agrees=agrees,
             logical_hash=DERIVED.blocks[number].event.new_data.logical_hash,  # type: ignore[union-attr]
@@ -207,11 +207,11 @@ def test_problem_is_heard_however_little_was_read(node: Node, judge: Judge, chai
         first=BlockRef(0, chain.blocks[0].hash),
         last=BlockRef(chain.head.sequence_number, chain.head.hash),
         checked=Checked(blocks=4, slices=0, slices_in_range=0, rows=0, steps=0, steps_in_range=0),
-        problem=Problem("ROWS-5 logical-hash", "it differs", 3),
+        problem=VerificationProblem("ROWS-5 logical-hash", "it differs", 3),
         time=NOW,
     )
     before = judge.snapshot()
 
-    with pytest.raises(RefusedError, match="contradicted by alice"):
-        pull(node, chain, said_of(chain), found)
+    with pytest.raises(ProposalRejectedError, match="contradicted by alice"):
+        pull(node, chain, stated_of(chain), found)
     assert judge.snapshot() == before

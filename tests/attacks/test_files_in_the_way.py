@@ -1,4 +1,4 @@
-"""Files of a dataset that are no plain files, or not what they should be: refused with the reason, never passed over.
+"""Files of a dataset that are no plain files, or not what they should be: rejected with the reason, never passed over.
 
 A dataset of a node whose key was changed lies in a folder, in an archive, or on a plain web server. Whoever changes one
 file of it must not bring a reader to take it as if that file were not there (LAYOUT-9).
@@ -18,7 +18,7 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.composition import Node
 from odf_node.exchange.pull_planning import PullTarget
-from odf_node.exchange.pulling import PullWishes
+from odf_node.exchange.pulling import PullOptions
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
 from odf_protocol.errors import MalformedError, OdfError
@@ -92,7 +92,7 @@ def folder(tmp_path: Path, chain: PeerChain) -> Path:
 async def take(home: Path, url: str) -> None:
     with closing(Node(HomeFolder(home), FixedClock(NOW))) as node:
         async with asyncio.timeout(60):
-            await node.pulling.pull(PullTarget("it", None, url), PullWishes(), Silence())
+            await node.pulling.pull(PullTarget("it", None, url), PullOptions(), Silence())
 
 
 def held(home: Path) -> list[str]:
@@ -100,7 +100,7 @@ def held(home: Path) -> list[str]:
         return [record.name for record in node.store.list_datasets()]
 
 
-def refuse(tmp_path: Path, url: str, repair: Callable[[], None]) -> OdfError:
+def reject(tmp_path: Path, url: str, repair: Callable[[], None]) -> OdfError:
     """Take what is changed, see that it changes nothing, and take it once it is as it was."""
     home = tmp_path / "home"
     with pytest.raises(OdfError) as refused:
@@ -113,16 +113,16 @@ def refuse(tmp_path: Path, url: str, repair: Callable[[], None]) -> OdfError:
 
 
 @pytest.mark.parametrize("obstacle", OBSTACLES)
-def test_key_log_in_a_folder_that_cannot_be_read_is_refused(tmp_path: Path, folder: Path, obstacle: str) -> None:
+def test_key_log_in_a_folder_that_cannot_be_read_is_rejected(tmp_path: Path, folder: Path, obstacle: str) -> None:
     place = folder / "key-log"
     OBSTACLES[obstacle](place)
     repair = place.rmdir if obstacle == "folder" else place.unlink
-    assert "key" in str(refuse(tmp_path, folder.as_uri(), repair))
+    assert "key" in str(reject(tmp_path, folder.as_uri(), repair))
 
 
 @pytest.mark.parametrize("obstacle", [name for name in OBSTACLES if name != "empty"])
 @pytest.mark.parametrize("name", ["refs/head", "signatures", "blocks", "signed-heads", "data"])
-def test_file_in_a_folder_that_is_something_else_is_refused(
+def test_file_in_a_folder_that_is_something_else_is_rejected(
     tmp_path: Path, folder: Path, name: str, obstacle: str
 ) -> None:
     place = folder / name
@@ -137,11 +137,11 @@ def test_file_in_a_folder_that_is_something_else_is_refused(
             place.rmdir()
         aside.rename(place)
 
-    refuse(tmp_path, folder.as_uri(), repair)
+    reject(tmp_path, folder.as_uri(), repair)
 
 
 @pytest.mark.parametrize("obstacle", ["pipe", "link-to-nowhere", "empty"])
-def test_something_else_in_the_place_of_the_folder_of_signatures_is_refused(
+def test_something_else_in_the_place_of_the_folder_of_signatures_is_rejected(
     tmp_path: Path, folder: Path, obstacle: str
 ) -> None:
     place, aside = folder / "signatures", folder / "aside"
@@ -152,7 +152,7 @@ def test_something_else_in_the_place_of_the_folder_of_signatures_is_refused(
         place.unlink()
         aside.rename(place)
 
-    refuse(tmp_path, folder.as_uri(), repair)
+    reject(tmp_path, folder.as_uri(), repair)
 
 
 def test_link_inside_the_folder_is_followed(tmp_path: Path, folder: Path) -> None:
@@ -163,7 +163,7 @@ def test_link_inside_the_folder_is_followed(tmp_path: Path, folder: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", [tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE])
-def test_key_log_in_an_archive_that_is_no_plain_file_is_refused(tmp_path: Path, folder: Path, kind: bytes) -> None:
+def test_key_log_in_an_archive_that_is_no_plain_file_is_rejected(tmp_path: Path, folder: Path, kind: bytes) -> None:
     archive, good = tmp_path / "cities.tar", tmp_path / "good.tar"
     for path, is_changed in ((archive, True), (good, False)):
         with tarfile.open(path, "w:") as packed:
@@ -172,7 +172,7 @@ def test_key_log_in_an_archive_that_is_no_plain_file_is_refused(tmp_path: Path, 
                 member = tarfile.TarInfo("cities/key-log")
                 member.type, member.linkname = kind, "refs/head"
                 packed.addfile(member)
-    error = refuse(tmp_path, archive.as_uri(), lambda: good.replace(archive))
+    error = reject(tmp_path, archive.as_uri(), lambda: good.replace(archive))
     assert isinstance(error, OdfError)
     assert "key" in str(error)
 
@@ -182,7 +182,7 @@ def test_key_log_in_an_archive_that_is_no_plain_file_is_refused(tmp_path: Path, 
     [(200, b"not a log"), (200, bytes(8_000_000)), (401, b""), (200, b"")],
     ids=["no-json", "too-long", "unauthorized", "empty"],
 )
-def test_key_log_on_a_web_server_that_cannot_be_read_is_refused(
+def test_key_log_on_a_web_server_that_cannot_be_read_is_rejected(
     tmp_path: Path, folder: Path, status: int, body: bytes
 ) -> None:
     absent = False

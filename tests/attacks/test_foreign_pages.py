@@ -1,6 +1,6 @@
 """Web pages of others that have a browser ask this node: by a name that leads to the loopback, by forms, by sockets.
 
-Each attack is refused with a problem and changes nothing, and others are served (EX-70, EX-71).
+Each attack is rejected with a problem and changes nothing, and others are served (EX-70, EX-71).
 """
 
 import gzip
@@ -85,7 +85,7 @@ async def test_target_with_another_name_is_judged_by_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("head", ["GET /info HTTP/1.1\r\n", "GET /info HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n"])
 @in_loop
-async def test_no_name_and_two_names_are_refused(tmp_path: Path, head: str) -> None:
+async def test_no_name_and_two_names_are_rejected(tmp_path: Path, head: str) -> None:
     async with make_node(tmp_path).serving() as url:
         assert status_of(await send_raw(url, f"{head}Connection: close\r\n\r\n".encode())) == 400
         assert await still_serves(url)

@@ -1,7 +1,7 @@
-"""A publisher who forges a derivative: whatever is untrue in it is refused and named, and nothing honest is.
+"""A publisher who forges a derivative: whatever is untrue in it is rejected and named, and nothing honest is.
 
 Each honest chain is accepted and verified; then it is forged in one place, with everything else made to fit. The
-forgery is refused under re-execution, from the Seed on or behind the honest beginning that is held; taken on its
+forgery is rejected under re-execution, from the Seed on or behind the honest beginning that is held; taken on its
 metadata and rows alone, it is found by ``verify``.
 
 ``ODF_FORGED_CHAINS=400`` makes as many forgeries of each kind of query instead of a few, a new honest chain for each
@@ -21,10 +21,10 @@ from random import Random
 
 import pytest
 
-from odf_node.errors import RefusedError
+from odf_node.errors import ProposalRejectedError
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
-from odf_node.trust.verifying import Finding, Verifier
+from odf_node.trust.verifying import VerificationFinding, Verifier
 from odf_protocol.policy import Policy, Trust
 from support.forged_derivatives import FORGERS
 from support.homes import make_home
@@ -41,11 +41,11 @@ FEW_OTHERS = 1
 ORDINARY = ("datafusion-map", "spark-map", "spark-view", "spark-windows")
 
 
-def verify(judge: Judge) -> Finding:
+def verify(judge: Judge) -> VerificationFinding:
     record = judge.record("derived")
     assert record is not None
     with judge.opened() as store:
-        return Verifier(make_home(judge.home, store), judge.engines).verify(record, say=Silence().say)
+        return Verifier(make_home(judge.home, store), judge.engines).verify(record, on_progress=Silence().on_progress)
 
 
 def copy_of(judge: Judge, folder: Path) -> Judge:
@@ -61,7 +61,7 @@ class Auditor:
         self.folder, self.published = folder, published
         self.with_inputs = judge_with_engines(folder / "judge")
         for root in published.roots:
-            self.with_inputs.take(root.offer(source_url=f"http://peer.example/{root.name}"), root.files)
+            self.with_inputs.take(root.proposal(source_url=f"http://peer.example/{root.name}"), root.files)
 
     def take_honest(self) -> None:
         judge = copy_of(self.with_inputs, self.folder / "honest")
@@ -70,14 +70,14 @@ class Auditor:
         assert record is not None
         assert (record.head, record.trust) == (self.published.chain.head, Trust.REEXECUTED)
         assert verify(judge).is_valid
-        # In two portions as well.
+        # In two subsets as well.
         judge = copy_of(self.with_inputs, self.folder / "honest")
         early = self.published.chain.up_to(len(self.published.chain.blocks) - 2)
         judge.accept(early)
         judge.accept(self.published.chain, base=early.head)
 
-    def refuse(self, forgery: Forgery, *, behind_the_honest: bool) -> None:
-        """Check that it is refused, that what is untrue is named, and that nothing changed."""
+    def reject(self, forgery: Forgery, *, behind_the_honest: bool) -> None:
+        """Check that it is rejected, that what is untrue is named, and that nothing changed."""
         judge, chain, honest = self.with_inputs, forgery.chain, self.published.chain
         base = None
         same = sum(a.hash == b.hash for a, b in zip(chain.blocks, honest.blocks, strict=False))
@@ -86,21 +86,21 @@ class Auditor:
             judge = copy_of(judge, self.folder / "held")
             base = honest.up_to(same - 1).head
             judge.accept(honest.up_to(same - 1))
-        report = judge.refuse(chain.offer(base), chain.files, rule="")
-        told = f"{report['rule']} {report['reason']}"
+        report = judge.reject(chain.proposal(base), chain.files, rule="")
+        reported = f"{report['rule']} {report['reason']}"
         # Where what is left out or forged makes rows be taken back that are not there, that may be told first.
-        assert re.search(f"{forgery.names}|ROWS-12", told), told
+        assert re.search(f"{forgery.names}|ROWS-12", reported), reported
         if forgery.column:
-            assert forgery.column in report["divergence"]["columns"], told
-            assert forgery.column in {cell["column"] for cell in report["divergence"]["cells"]}, told
+            assert forgery.column in report["divergence"]["columns"], reported
+            assert forgery.column in {cell["column"] for cell in report["divergence"]["cells"]}, reported
 
     def find(self, forgery: Forgery) -> str:
         """Take it without re-execution, where its metadata and rows do not tell, and verify it."""
         judge = copy_of(self.with_inputs, self.folder / "trusting")
         try:
             judge.accept(forgery.chain, policy=Policy.INTEGRITY)
-        except RefusedError:
-            return "refused by its blocks"
+        except ProposalRejectedError:
+            return "rejected by its blocks"
         finding = verify(judge)
         assert json.dumps(finding.to_json())
         if finding.is_valid:
@@ -119,7 +119,7 @@ class Auditor:
         for each in (KINDS if COUNT else ORDINARY)
     ],
 )
-def test_whatever_is_forged_in_a_derivative_is_refused_and_nothing_honest_is(kind: str, tmp_path: Path) -> None:
+def test_whatever_is_forged_in_a_derivative_is_rejected_and_nothing_honest_is(kind: str, tmp_path: Path) -> None:
     count = COUNT or FEW.get(kind, FEW_OTHERS)
     done, counts = 0, Counter[str]()
     of_one = OF_ONE_CHAIN if COUNT else count
@@ -138,7 +138,7 @@ def test_whatever_is_forged_in_a_derivative_is_refused_and_nothing_honest_is(kin
             if forgery is None:
                 continue
             try:
-                auditor.refuse(forgery, behind_the_honest=random.random() < 0.5)
+                auditor.reject(forgery, behind_the_honest=random.random() < 0.5)
                 counts[auditor.find(forgery)] += 1
             except BaseException as error:
                 error.add_note(f"{name} of the chain with seed {seed} ({kind})")

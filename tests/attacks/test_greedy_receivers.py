@@ -43,14 +43,14 @@ def make_pusher(tmp_path: Path) -> tuple[TestNode, Chain]:
     return node, shown
 
 
-def offer_of(chain: Chain) -> PushedHead:
+def proposal_of(chain: Chain) -> PushedHead:
     return PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
 
 
 async def send(pusher: TestNode, address: str, chain: Chain) -> object:
     """Push as ``odf-node push`` does."""
     with closing(Node(pusher.home, FixedClock(NOON))) as node:
-        return await node.outgoing.send_push(address, offer_of(chain), TOKEN, None)
+        return await node.outgoing.send_push(address, proposal_of(chain), TOKEN, None)
 
 
 @pytest.mark.parametrize("size_bytes", [len(HIDDEN), 1], ids=["as-it-is", "to-learn-whether-it-is-here"])
@@ -66,16 +66,16 @@ async def test_object_of_another_dataset_is_not_sent_to_who_says_that_it_is_miss
     async def answer(request: web.Request) -> web.StreamResponse:
         nonlocal received
         if request.path.endswith("/node"):
-            said: msgspec.Struct = NodeInfo(node_id=None, software="x", protocol_versions=(1,), takes_pushes=True)
+            stated: msgspec.Struct = NodeInfo(node_id=None, software="x", protocol_versions=(1,), takes_pushes=True)
         elif "/objects/" in request.path:
             received += await request.read()
-            said = UploadProgress(position=len(received))
+            stated = UploadProgress(position=len(received))
         else:
             await request.read()
             status = PushStatus.RECEIVING if not received else PushStatus.ACCEPTED
             upto = shown.head.sequence_number
             missed = () if received else (missing,)
-            said = PushState(
+            stated = PushState(
                 push_id="p",
                 status=status,
                 known_head=None,
@@ -83,7 +83,7 @@ async def test_object_of_another_dataset_is_not_sent_to_who_says_that_it_is_miss
                 missing=missed,
                 missing_count=len(missed),
             )
-        return web.Response(body=encode_message(said), content_type=JSON_MEDIA_TYPE)
+        return web.Response(body=encode_message(stated), content_type=JSON_MEDIA_TYPE)
 
     async with serving(answer) as server:
         with pytest.raises(RejectedError, match="EX-87"):
@@ -106,7 +106,7 @@ async def test_chain_that_names_an_object_it_does_not_have_is_pushed_without_the
         there = f"{url}/thief.data/"
         if is_smart:
             sent = DatasetObjects(node.objects, node.store, thief.id)
-            pushed: Awaitable[object] = SmartPush(client, URL(there), offer_of(thief), node.store, sent, None).run()
+            pushed: Awaitable[object] = SmartPush(client, URL(there), proposal_of(thief), node.store, sent, None).run()
         else:
             pushed = send(node, there, thief)
         with pytest.raises(ObjectNotFoundError):

@@ -16,7 +16,7 @@ import pytest
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.configuration import Configuration
-from odf_node.configuration.declaration import Limits, Schedule
+from odf_node.configuration.declaration import LimitSettings, Schedule
 from odf_node.daemon.background_schedules import BackgroundSchedules
 from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import Live
@@ -59,7 +59,7 @@ def add(home: Path, folder: Path, name: str, url: str) -> None:
 
 @contextmanager
 def schedules(home: Path, *rules: Schedule, limit_s: float, at_once: int = 2) -> Iterator[Live]:
-    live = Live(Configuration(schedule=rules, limits=Limits(scheduled_pulls=at_once)))
+    live = Live(Configuration(schedule=rules, limits=LimitSettings(scheduled_pulls=at_once)))
 
     def open_node() -> Node:
         return Node(HomeFolder(home), SystemClock())

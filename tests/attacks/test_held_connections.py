@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from odf_node.configuration import Configuration, Limits
+from odf_node.configuration import Configuration, LimitSettings
 from odf_node.http import listening
 from odf_node.http.access_log import share_of
 from odf_node.http.encryption import make_tls_context
@@ -69,7 +69,7 @@ async def test_six_hundred_connections_of_one_address_leave_room_for_others(tmp_
 async def test_connection_that_only_waits_gives_place_to_the_next_of_its_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    live = Live(Configuration(limits=Limits(address_connections=3)))
+    live = Live(Configuration(limits=LimitSettings(address_connections=3)))
     async with make_node(tmp_path).serving(live=live) as url, AsyncExitStack() as held:
         opened = [await held.enter_async_context(connected(url, source=STRANGER)) for _ in range(3)]
         for _, writer in opened:
@@ -109,7 +109,7 @@ async def test_connection_with_a_request_under_way_does_not_give_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listening, "GIVES_PLACE_S", 0.0)
-    live = Live(Configuration(limits=Limits(address_connections=1)))
+    live = Live(Configuration(limits=LimitSettings(address_connections=1)))
     async with make_node(tmp_path).serving(live=live) as url, conversing(url, STRANGER) as socket:
         assert not await is_served(url, STRANGER)
         await socket.send_str('{"type":"x"}')
@@ -119,7 +119,7 @@ async def test_connection_with_a_request_under_way_does_not_give_place(
 
 @in_loop
 async def test_requests_of_one_address_leave_room_for_others(tmp_path: Path) -> None:
-    live = Live(Configuration(limits=Limits(requests=4, address_requests=2)))
+    live = Live(Configuration(limits=LimitSettings(requests=4, address_requests=2)))
     async with make_node(tmp_path).serving(live=live) as url, AsyncExitStack() as held:
         for _ in range(2):
             await held.enter_async_context(conversing(url, STRANGER))
@@ -153,7 +153,7 @@ async def test_silent_conversations_are_bounded_by_address_and_end_soon(
 async def test_handshakes_that_never_end_count_and_others_are_served(tmp_path: Path) -> None:
     """What the event loop's own server does not see: connections before their encryption."""
     tls = make_tls_context(*make_certificate(tmp_path))
-    live = Live(Configuration(limits=Limits(connections=8, address_connections=4)))
+    live = Live(Configuration(limits=LimitSettings(connections=8, address_connections=4)))
     runner = make_runner(create_whole_app(make_node(tmp_path).served, live=live), grace_s=1)
     await runner.setup()
     listener = await listen(runner, "127.0.0.1", 0, connections=runner.app[CONNECTIONS], tls=tls)

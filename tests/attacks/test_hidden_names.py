@@ -69,17 +69,17 @@ async def test_proof_against_a_dataset_under_the_name_does_not_tell(secretive: S
     chain = chain_of(secretive, FIRST)
     forks = [chain.copy().add_rows([("Bern", n)]) for n in (1, 2)]
     allow(secretive, chain)
-    node, told = secretive.node, []
+    node, reported = secretive.node, []
     async with secretive.served() as stranger:
         stranger.token = SECRET
         assert (await push(stranger, chain, "hidden.data"))["status"] == "accepted"
         proof = prove_equivocation(EquivocationKind.HEADS, *(fork.signed_head() for fork in forks))
         assert Disputes(node.store).learn([proof.raw], chain.id, now=NOW) == 1
         paths = ("/hidden.data/refs/head", f"/{chain.id}/refs/head", f"/_odf/v1/datasets/{chain.id}/disputes")
-        told += [(await stranger.ask("GET", path)).body for path in paths]
+        reported += [(await stranger.ask("GET", path)).body for path in paths]
         refused = await stranger.begin(forks[1], name="hidden.data")
         assert refused.status == 409
-        told.append(refused.body)
-    said = b"\n".join(told).decode().replace(str(chain.id), "")
-    assert "hidden.data" in said
-    assert chain.id.public_key.hex()[:16] not in said
+        reported.append(refused.body)
+    stated = b"\n".join(reported).decode().replace(str(chain.id), "")
+    assert "hidden.data" in stated
+    assert chain.id.public_key.hex()[:16] not in stated

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from odf_node.acceptance.offers import EVERYTHING, Portion, Wishes
+from odf_node.acceptance.offers import EVERYTHING, AcceptOptions, Subset
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.errors import ObjectsAbsentError
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.taking import PullRequest
 from odf_node.http.callers import secret_hash_of
 from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import Silence
@@ -46,7 +46,7 @@ PLACES = (
     "/_odf/v1/datasets/{n}/leaves/{h}",
 )
 RECORD = b"names files of its inputs"
-METADATA = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)
+METADATA = AcceptOptions(published=True, force=False, subset=Subset.METADATA_ONLY)
 
 
 @pytest.fixture
@@ -81,14 +81,14 @@ def allow_pushes(secretive: SecretiveNode, chain: PeerChain) -> str:
     return secret
 
 
-async def pull(secretive: SecretiveNode, chain: PeerChain, wishes: Wishes = EVERYTHING) -> Any:
+async def pull(secretive: SecretiveNode, chain: PeerChain, pull_options: AcceptOptions = EVERYTHING) -> Any:
     lie = Lie(chain)
     async with (
         hostile_peer({"": lie}) as liar,
         await open_peer(f"{liar.url}/thief", ClientSettings(attempts=1)) as peer,
     ):
         return await secretive.node.taking.take(
-            peer, Errand(url=f"{liar.url}/thief", name="thief", policy=Policy.INTEGRITY, wishes=wishes)
+            peer, PullRequest(url=f"{liar.url}/thief", name="thief", policy=Policy.INTEGRITY, pull_options=pull_options)
         )
 
 
@@ -126,7 +126,7 @@ async def checkpoint_that_is_a_hidden_slice(secretive: SecretiveNode, stranger: 
     assert (await stranger.finish(state["push_id"])).status == 422
 
 
-async def refusal_tells_size(secretive: SecretiveNode, stranger: Stranger) -> None:
+async def rejection_tells_size(secretive: SecretiveNode, stranger: Stranger) -> None:
     first = secretive.files[0]
     size = str(len(secretive.hidden.files[first])).encode()
 
@@ -154,12 +154,12 @@ async def smart_push_missing_list_tells(secretive: SecretiveNode, stranger: Stra
         with here.objects.stage() as staged:
             staged.write(b"something else of the same length"[: len(chain.files[object_hash])])
             here.objects.put(staged, staged.hash)
-    offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
+    proposed = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
     async with HttpClient(ClientSettings(attempts=1, token=stranger.token)) as client:
         url = URL(f"{stranger.url}/thief/")
         # It is asked for objects that it does not have; where they were skipped, it would be accepted.
         with pytest.raises(OdfError, match="is not in this node"):
-            await SmartPush(client, url, offered, here.store, here.objects, None).run()
+            await SmartPush(client, url, proposed, here.store, here.objects, None).run()
 
 
 async def pull_of_a_chain_that_names_a_hidden_object(secretive: SecretiveNode, stranger: Stranger) -> None:
@@ -179,7 +179,7 @@ async def tree_of_a_hidden_object(secretive: SecretiveNode, stranger: Stranger) 
 
 
 async def query_over_a_hidden_dataset(secretive: SecretiveNode, stranger: Stranger) -> None:
-    """A derivative with made-up figures: its refusal would show those that it really has."""
+    """A derivative with made-up figures: its rejection would show those that it really has."""
     hidden, absent = secretive.hidden.id, root_chain(secretive.thief.folder, key=b"\x55" * 32).id
     refusals = []
     for source in (hidden, absent):
@@ -221,22 +221,22 @@ async def name_that_a_hidden_dataset_has(secretive: SecretiveNode, stranger: Str
         secretive.node.deletion.delete(store.find_dataset(chain.id))
 
 
-async def replay_record_names_hidden_slices(secretive: SecretiveNode, stranger: Stranger) -> None:
+async def step_record_names_hidden_slices(secretive: SecretiveNode, stranger: Stranger) -> None:
     """A published derivative of the hidden dataset: whoever may not read that gets its blocks without the records."""
     chain = derivative_of(secretive)
     secretive.node.store.set_published(chain.id, True)
     packs = {}
     for token in (None, THIEF_TOKEN, FRIEND_TOKEN):
         found = await replace(stranger, token=token).ask("GET", f"/_odf/v1/datasets/{chain.id}/blocks?after=-1")
-        packs[token] = [block.replay_record for block in decode_pack(found.body)], found.headers["Etag"]
+        packs[token] = [block.step_record for block in decode_pack(found.body)], found.headers["Etag"]
     assert packs[None] == packs[THIEF_TOKEN] == ([None] * 3, packs[None][1])
     assert (packs[FRIEND_TOKEN][0][-1], packs[FRIEND_TOKEN][1]) == (RECORD, packs[None][1].replace("-bare", ""))
     secretive.node.store.set_published(secretive.hidden.id, True)
     found = await replace(stranger, token=None).ask("GET", f"/_odf/v1/datasets/{chain.id}/blocks?after=-1")
-    assert decode_pack(found.body)[-1].replay_record == RECORD
+    assert decode_pack(found.body)[-1].step_record == RECORD
     secretive.node.store.set_published(secretive.hidden.id, False)  # hidden later
     found = await replace(stranger, token=None).ask("GET", f"/_odf/v1/datasets/{chain.id}/blocks?after=-1")
-    assert decode_pack(found.body)[-1].replay_record is None
+    assert decode_pack(found.body)[-1].step_record is None
     record = secretive.node.store.find_dataset(chain.id)
     assert record is not None
     secretive.node.deletion.delete(record)
@@ -248,7 +248,7 @@ def derivative_of(secretive: SecretiveNode) -> PeerChain:
     chain = PeerChain(hidden.folder, key=b"\x77" * 32, name="derived.data")
     chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.DERIVATIVE)).add(select("SELECT 1", hidden.id))
     read = ExecuteTransformInput(dataset_id=hidden.id, new_block_hash=hidden.head.hash, new_offset=5)
-    chain.add(ExecuteTransform(query_inputs=(read,), new_watermark=NOW), replay_record=RECORD)
+    chain.add(ExecuteTransform(query_inputs=(read,), new_watermark=NOW), step_record=RECORD)
     PublisherHome(Judge(secretive.node.home.folder, secretive.node.engines)).keep(chain)
     return chain
 
@@ -266,11 +266,11 @@ ATTACKS: dict[str, Attack] = {
     "push-that-names-a-hidden-object": push_that_names_a_hidden_object,
     "push-whose-last-bytes-are-hidden": push_whose_last_bytes_are_hidden,
     "checkpoint-that-is-a-hidden-slice": checkpoint_that_is_a_hidden_slice,
-    "refusal-tells-size": refusal_tells_size,
+    "refusal-tells-size": rejection_tells_size,
     "smart-push-missing-list-tells": smart_push_missing_list_tells,
     "pull-of-a-chain-that-names-a-hidden-object": pull_of_a_chain_that_names_a_hidden_object,
     "tree-of-a-hidden-object": tree_of_a_hidden_object,
-    "replay-record-names-hidden-slices": replay_record_names_hidden_slices,
+    "replay-record-names-hidden-slices": step_record_names_hidden_slices,
     "query-over-a-hidden-dataset": query_over_a_hidden_dataset,
     "name-that-a-hidden-dataset-has": name_that_a_hidden_dataset_has,
     "cache-between-a-friend-and-others": cache_between_a_friend_and_others,

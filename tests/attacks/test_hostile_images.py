@@ -33,8 +33,8 @@ def take(place: Path, raw: bytes) -> TakenEngine:
     return take_engine(write(place / "file", raw), place / "root", command=None, port=None)
 
 
-def refused(place: Path, raw: bytes, said: str) -> None:
-    with pytest.raises(MalformedError, match=said):
+def refused(place: Path, raw: bytes, stated: str) -> None:
+    with pytest.raises(MalformedError, match=stated):
         take(place, raw)
     assert [path.name for path in place.iterdir()] == ["file"]
 
@@ -49,7 +49,7 @@ def refused(place: Path, raw: bytes, said: str) -> None:
     ],
     ids=["hard-link-to-it", "hard-link-in-the-next-layer", "behind-a-link-to-the-top", "behind-a-link-of-below"],
 )
-def test_link_that_climbs_from_where_it_comes_to_stand_is_refused(tmp_path: Path, layers: list[list[Entry]]) -> None:
+def test_link_that_climbs_from_where_it_comes_to_stand_is_rejected(tmp_path: Path, layers: list[list[Entry]]) -> None:
     refused(tmp_path, docker_archive([tar_of(each) for each in layers], START), "a link that stays inside the root")
 
 
@@ -59,7 +59,7 @@ def test_link_whose_place_is_deeper_than_its_path_says_is_taken(tmp_path: Path) 
     assert (tmp_path / "root/usr/lib/y").read_bytes() == b"x"
 
 
-def test_place_that_only_links_make_too_long_is_refused(tmp_path: Path) -> None:
+def test_place_that_only_links_make_too_long_is_rejected(tmp_path: Path) -> None:
     long = "/".join("n" * 250 for _ in range(15))
     refused(tmp_path, tar_of([folder(f"{long}/"), link("x", long), folder(f"x/{long}/")]), "at most 4096 bytes")
 
@@ -82,22 +82,22 @@ def long_named(count: int, characters: int) -> bytes:
 def test_names_of_an_archive_are_kept_only_up_to_a_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, characters: int
 ) -> None:
-    monkeypatch.setattr(odf_engines.archive.root_folder, "_MOST_NAMED_BYTES", 10_000_000)
+    monkeypatch.setattr(odf_engines.archive.root_folder, "_MAX_NAMED_BYTES", 10_000_000)
     raw = long_named(count, characters)
     assert len(raw) < 2_000_000
     tracemalloc.start()
     try:
         refused(tmp_path, raw, "at most")
-        _, most_bytes = tracemalloc.get_traced_memory()
+        _, max_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most_bytes < 40_000_000
+    assert max_bytes < 40_000_000
 
 
 def test_one_layer_many_times_over_is_unpacked_only_up_to_the_bound_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(odf_engines.archive.root_folder, "_MOST_UNPACKED_BYTES", 3_000_000)
+    monkeypatch.setattr(odf_engines.archive.root_folder, "_MAX_UNPACKED_BYTES", 3_000_000)
     layer = tar_of([Entry("a", bytes(1_000_000))])
     refused(tmp_path, oci_archive([layer] * 4, START), "at most 3000000 bytes unpacked")
     take(tmp_path, oci_archive([layer] * 2, START))
@@ -107,7 +107,7 @@ def test_links_that_lead_a_long_way_are_followed_only_up_to_a_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Forty links of a thousand names each, before each of half a million entries, would take hours."""
-    monkeypatch.setattr(odf_engines.archive.root_tree, "_MOST_STEPS", 100_000)
+    monkeypatch.setattr(odf_engines.archive.root_tree, "_MAX_STEPS", 100_000)
     way = "w/../" * 500
     links = [link(f"l{number}", f"{way}l{number + 1}") for number in range(30)]
     entries = [folder("w/"), *links, folder("l30/"), *(Entry(f"l0/{number}") for number in range(20))]
@@ -119,14 +119,14 @@ def test_folders_that_no_entry_names_are_made_only_up_to_a_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sixty for each of half a million entries would be memory for gigabytes, and a full table of files."""
-    monkeypatch.setattr(odf_engines.archive.root_tree, "_MOST_MADE", 1000)
+    monkeypatch.setattr(odf_engines.archive.root_tree, "_MAX_MADE", 1000)
     deep = "/".join("d" * 60)
     refused(tmp_path, tar_of([Entry(f"x/{number}/{deep}") for number in range(20)]), "at most 1000 folders")
     take(tmp_path, tar_of([Entry(f"x/{number}/{deep}") for number in range(10)]))
 
 
 def test_links_to_one_file_are_no_more_than_every_disk_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(odf_engines.archive.root_folder, "_MOST_PLACES", 10)
+    monkeypatch.setattr(odf_engines.archive.root_folder, "_MAX_PLACES", 10)
     links = [hard_link(f"d/{number}", "a") for number in range(11)]
     refused(tmp_path, tar_of([Entry("a"), *links]), "at most 10 hard links")
     take(tmp_path, tar_of([Entry("a"), *links[:9]]))

@@ -184,7 +184,7 @@ def state_of(name: str) -> SourceState:
     return SourceState(source_name="default", kind="odf/etag", value=name)
 
 
-def test_files_of_one_name_are_refused_as_one_would_never_be_taken(tmp_path: Path) -> None:
+def test_files_of_one_name_are_rejected_as_one_would_never_be_taken(tmp_path: Path) -> None:
     for year in ("2020", "2021"):
         (tmp_path / year).mkdir()
         (tmp_path / year / "rows.csv").write_text(year)

@@ -1,6 +1,6 @@
-"""Addresses that a stranger names and that lead into this network: refused before anything is sent there.
+"""Addresses that a stranger names and that lead into this network: rejected before anything is sent there.
 
-Each address is refused by the one judgement (GOSSIP-9), as the address of a transfer (SMART-11), and behind a name.
+Each address is rejected by the one judgement (GOSSIP-9), as the address of a transfer (SMART-11), and behind a name.
 """
 
 import socket
@@ -114,7 +114,7 @@ def test_address_with_a_zone_is_judged_and_a_name_is_not() -> None:
 
 
 @pytest.mark.parametrize("address", INSIDE.values(), ids=INSIDE)
-def test_transfer_to_an_address_inside_is_refused(address: str) -> None:
+def test_transfer_to_an_address_inside_is_rejected(address: str) -> None:
     host = f"[{address}]" if ":" in address else address
     with pytest.raises(PeerLiedError, match="SMART-11"):
         read_transfer_url(TransferUrl(url=f"http://{host}/x", headers=()), dataset_url=DATASET)
@@ -139,22 +139,22 @@ def test_transfer_to_an_address_inside_is_refused(address: str) -> None:
     ],
 )
 @in_loop
-async def test_transfer_whose_words_would_be_a_message_of_their_own_is_refused(
+async def test_transfer_whose_words_would_be_a_message_of_their_own_is_rejected(
     place: str, headers: dict[str, str]
 ) -> None:
     async def inside(request: web.Request) -> web.Response:
         return web.Response()
 
     async with serving(inside) as victim:
-        said = tuple(Header(name=name, value=value) for name, value in headers.items())
+        stated = tuple(Header(name=name, value=value) for name, value in headers.items())
         with pytest.raises(PeerLiedError, match="SMART-11") as refused:
-            read_transfer_url(TransferUrl(url=f"{victim.base}/{place}", headers=said), dataset_url=URL(victim.base))
+            read_transfer_url(TransferUrl(url=f"{victim.base}/{place}", headers=stated), dataset_url=URL(victim.base))
         assert str(refused.value).isprintable()
         assert victim.requests == []
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:70000", "xn--\u2603.example", "[::1", "127.0.0.1:x", "node.example:-1"])
-def test_address_that_is_none_is_refused(host: str) -> None:
+def test_address_that_is_none_is_rejected(host: str) -> None:
     with pytest.raises(PeerLiedError, match="SMART-11"):
         read_transfer_url(TransferUrl(url=f"http://{host}/x", headers=()), dataset_url=DATASET)
 

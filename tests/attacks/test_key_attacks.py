@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from odf_node.acceptance.histories import lay_side_by_side
-from odf_node.acceptance.offers import Wishes
+from odf_node.acceptance.offers import AcceptOptions
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
-from odf_node.exchange.taking import Errand
+from odf_node.errors import ProposalRejectedError
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
@@ -135,7 +135,7 @@ class Victim:
 def make_victim(folder: Path) -> Victim:
     judge = Judge.create(folder / "home")
     chain = by(root_chain(folder, slices=1), NEW_KEY, "by the rotated key")
-    judge.take(chain.offer(key_events=LOG.raws), chain.files)
+    judge.take(chain.proposal(key_events=LOG.raws), chain.files)
     return Victim(Node(HomeFolder(folder / "home"), FixedClock(NOW)), chain)
 
 
@@ -152,7 +152,7 @@ async def pull(node: Node, lie: Lie, *, force: bool = False) -> tuple[Any, str]:
         try:
             async with await open_peer(url, QUICK) as opened:
                 report = await node.taking.take(
-                    opened, Errand(url=url, name="cities", wishes=Wishes(published=True, force=force))
+                    opened, PullRequest(url=url, name="cities", pull_options=AcceptOptions(published=True, force=force))
                 )
         except OdfError as error:
             return error, url
@@ -182,7 +182,7 @@ def test_attack_with_keys_changes_nothing_and_the_node_serves_on(victim: Victim,
     assert victim.holdings() == before
     assert asyncio.run(still_serves(victim))
     if lie.ends == "refused":
-        assert isinstance(outcome, RefusedError), outcome
+        assert isinstance(outcome, ProposalRejectedError), outcome
         assert lie.says in outcome.rule, outcome
         assert outcome.report["source"] == url
     else:
@@ -196,7 +196,7 @@ def test_contradicting_rotations_freeze_until_the_recovery_and_are_judged_by_any
     store, chain = victim.node.store, victim.chain
 
     outcome, url = asyncio.run(pull(victim.node, stolen_rotation(chain)))
-    assert isinstance(outcome, RefusedError)
+    assert isinstance(outcome, ProposalRejectedError)
     assert ("KEY-7" in outcome.rule, outcome.report["source"]) == (True, url)
     assert "frozen" in str(Disputes(store).find_obstacle(chain.id))
     assert KeyLogs(store).read(chain.id).history == LOG.history
@@ -232,14 +232,14 @@ def test_stolen_key_says_nothing_after_the_recovery(tmp_path: Path) -> None:
     owners = by(chain, NODE_KEY, "by the owner")
 
     unhelped, url = asyncio.run(pull(victim.node, Lie(owners, key_events=back.raws)))
-    assert isinstance(unhelped, RefusedError)
+    assert isinstance(unhelped, ProposalRejectedError)
     assert "KEY-14" in unhelped.rule
     helped, _ = asyncio.run(pull(victim.node, Lie(owners, key_events=back.raws), force=True))
     assert not isinstance(helped, OdfError), helped
     before = victim.holdings()
     for log in (LOG.raws, back.raws):
         again, url = asyncio.run(pull(victim.node, Lie(by(stolen, NEW_KEY), key_events=log), force=True))
-        assert isinstance(again, RefusedError)
+        assert isinstance(again, ProposalRejectedError)
         assert again.report["source"] == url
     assert victim.holdings() == before
     victim.node.close()

@@ -16,9 +16,9 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
+from odf_node.errors import ProposalRejectedError
 from odf_node.exchange import fetching
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_node.rows.slice_process import SliceProcess
@@ -72,7 +72,7 @@ class Puller:
     async def pull(self, peer: HostilePeer, settings: ClientSettings = SETTINGS) -> AcceptanceReport:
         url = f"{peer.url}/cities"
         async with await open_peer(url, settings) as opened:
-            return await self.node.taking.take(opened, Errand(url=url, name="cities", policy=Policy.UNSIGNED))
+            return await self.node.taking.take(opened, PullRequest(url=url, name="cities", policy=Policy.UNSIGNED))
 
     def require_untouched(self, before: Mapping[str, bytes]) -> None:
         assert self.judge.snapshot() == before
@@ -148,7 +148,7 @@ async def test_lie_is_told_when_all_slices_are_here_and_nothing_is_left_of_it(
         puller.require_untouched(before)
 
         release.set()
-        with pytest.raises(RefusedError, match="ROWS-4") as caught:
+        with pytest.raises(ProposalRejectedError, match="ROWS-4") as caught:
             await pulling
 
     assert caught.value.sequence_number == liar

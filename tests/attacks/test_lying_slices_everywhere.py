@@ -1,4 +1,4 @@
-"""Changed files before every reader of the product: refused, or all of them see the same rows.
+"""Changed files before every reader of the product: rejected, or all of them see the same rows.
 
 ``ODF_LYING_SLICES=20000`` makes as many mutants instead of a few, ``ODF_LYING_SLICES_SPARK`` says how many of those
 that were taken are shown to Spark, and ``ODF_LYING_SLICES_SEED`` makes others; each names its seed and number.
@@ -26,7 +26,7 @@ SEED = int(os.environ.get("ODF_LYING_SLICES_SEED", "1"))
 COLUMNS = ("event_time", "city", "people", "small", "share", "price", "wide", "day", "seen", "raw", "is_new", "tags")
 
 
-def test_changed_slice_is_refused_or_every_reader_sees_the_same_rows() -> None:
+def test_changed_slice_is_rejected_or_every_reader_sees_the_same_rows() -> None:
     found = judge_mutants(SEED, COUNT)
 
     print(found.counts)

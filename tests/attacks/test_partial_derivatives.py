@@ -1,7 +1,7 @@
 """Derivatives whose steps are each what their query gives, and which are still not their query over the whole input.
 
 The forger holds the publisher's keys and a node of its own, so that hashes, links, signatures and every single step
-are right. Each refused attack is checked to change no byte of the home (``Judge.refuse``).
+are right. Each rejected attack is checked to change no byte of the home (``Judge.reject``).
 """
 
 import json
@@ -23,7 +23,7 @@ from odf_node.derive.query_history import list_queries
 from odf_node.derive.transforms import StepBuilder
 from odf_node.ports.progress import Silence
 from odf_node.trust.auditing import publish_finding
-from odf_node.trust.verifying import Finding, Verifier
+from odf_node.trust.verifying import VerificationFinding, Verifier
 from odf_protocol.acceptance_statements import AcceptanceStatement
 from odf_protocol.events import (
     AddData,
@@ -164,15 +164,15 @@ def judge(tmp_path: Path, spark_session: Any, forger: Forger) -> Judge:
     """A node that has accepted both inputs."""
     judge = Judge.create(tmp_path / "judge", spark_session)
     judge.accept(forger.root)
-    judge.take(forger.decoy.offer(source_url="http://peer.example/decoy"), forger.decoy.files)
+    judge.take(forger.decoy.proposal(source_url="http://peer.example/decoy"), forger.decoy.files)
     return judge
 
 
-def _verify(judge: Judge) -> Finding:
+def _verify(judge: Judge) -> VerificationFinding:
     record = judge.record("doubled")
     assert record is not None
     with judge.opened() as store:
-        return Verifier(make_home(judge.home, store), judge.engines).verify(record, say=Silence().say)
+        return Verifier(make_home(judge.home, store), judge.engines).verify(record, on_progress=Silence().on_progress)
 
 
 def _ground(judge: Judge) -> str:
@@ -200,14 +200,14 @@ LAPSES: dict[str, tuple[Callable[[Forger], Forger], str]] = {
 
 
 @pytest.mark.parametrize("name", LAPSES)
-def test_steps_that_leave_input_rows_out_or_take_them_twice_are_refused(
+def test_steps_that_leave_input_rows_out_or_take_them_twice_are_rejected(
     judge: Judge, forger: Forger, name: str
 ) -> None:
     make, text = LAPSES[name]
     chain = make(forger).chain
 
     for policy in (None, Policy.REEXECUTE):
-        report = judge.refuse(chain.offer(), chain.files, rule="PLAN-9", policy=policy)
+        report = judge.reject(chain.proposal(), chain.files, rule="PLAN-9", policy=policy)
         assert text in report["reason"]
 
 
@@ -230,7 +230,7 @@ def test_unsigned_partial_chain_is_named_in_the_grounds(judge: Judge, forger: Fo
     chain = forger.declare().step(3, 5).chain
     chain = chain.copy(signatures=[None] * len(chain.blocks))
 
-    report = judge.take(chain.offer(signed_head=None), chain.files, policy=Policy.UNSIGNED)
+    report = judge.take(chain.proposal(signed_head=None), chain.files, policy=Policy.UNSIGNED)
 
     assert "(partial: block 3 leaves out rows 0 to 3" in report.decision.reason
     with judge.opened() as store:
@@ -246,10 +246,10 @@ def test_input_that_comes_back_where_it_was_is_accepted_and_shown_as_partial(jud
     assert _ground(judge) == "re-executed (partial: rows 0 to 4 are of 2 earlier queries)"
 
 
-def test_query_that_is_declared_after_its_data_is_refused(judge: Judge, forger: Forger) -> None:
+def test_query_that_is_declared_after_its_data_is_rejected(judge: Judge, forger: Forger) -> None:
     chain = forger.declare(FALSE_QUERY).step(None, 5).declare(QUERY).chain
 
-    report = judge.refuse(chain.offer(), chain.files, rule="PLAN-11 query-is-not-late")
+    report = judge.reject(chain.proposal(), chain.files, rule="PLAN-11 query-is-not-late")
 
     assert "pull again when the query has made a step" in report["reason"]
 
@@ -288,14 +288,14 @@ def test_commands_show_which_query_made_which_rows(judge: Judge, forger: Forger)
     _code, out, _err = run_here(
         ["--home", str(judge.home.path), "log", "doubled", "-o", "oneline"], dict(os.environ), b""
     )
-    said = [line.split("  ")[-1] for line in out.decode().splitlines()]
-    assert said == [
+    stated = [line.split("  ")[-1] for line in out.decode().splitlines()]
+    assert stated == [
         "by the query of block 4",
         "made rows 6 to 7",
         "by the query of block 1",
-        said[3],
+        stated[3],
         "made rows 0 to 5",
-        said[5],
+        stated[5],
     ]
     _code, out, _err = run_here(["--home", str(judge.home.path), "inspect", "query", "doubled"], dict(os.environ), b"")
     text = out.decode()
@@ -308,11 +308,11 @@ def test_what_is_signed_about_partial_data_says_so(judge: Judge, forger: Forger)
     judge.accept(chain)
     with judge.opened() as store:
         publish_finding(_verify(judge), store, judge.keys, now=NOON)
-        said = [decode_statement(item.raw) for item in store.iter_attestations(chain.id)]
+        stated = [decode_statement(item.raw) for item in store.iter_attestations(chain.id)]
 
     partial = "rows 0 to 5 are of an earlier query"
-    (accepted,) = [each for each in said if isinstance(each, AcceptanceStatement)]
-    (verified,) = [each for each in said if isinstance(each, VerificationStatement)]
+    (accepted,) = [each for each in stated if isinstance(each, AcceptanceStatement)]
+    (verified,) = [each for each in stated if isinstance(each, VerificationStatement)]
     assert (accepted.trust, accepted.partial) == (Trust.REEXECUTED, partial)
     assert (verified.checked.steps, verified.partial) == (2, partial)
     assert describe_attestation(verified.raw).endswith(f"2 of 2 steps re-executed (partial: {partial})")
@@ -338,11 +338,11 @@ def _with_checkpoint(chain: PeerChain, number: int) -> PeerChain:
     return changed
 
 
-def test_checkpoint_that_no_engine_made_is_refused(judge: Judge, forger: Forger) -> None:
+def test_checkpoint_that_no_engine_made_is_rejected(judge: Judge, forger: Forger) -> None:
     chain = forger.declare().step(None, 5).chain
     chain = _with_checkpoint(chain, len(chain.blocks) - 1)
 
-    report = judge.refuse(chain.offer(), chain.files, rule="PLAN-7 step-is-reproduced")
+    report = judge.reject(chain.proposal(), chain.files, rule="PLAN-7 step-is-reproduced")
 
     assert report["divergence"]["kind"] == "checkpoint"
 
@@ -359,7 +359,7 @@ def test_checkpoint_of_the_publisher_is_never_given_to_an_engine(judge: Judge, f
     for block in forger.chain.blocks[before:]:
         chain.add(replace(block.event, prev_checkpoint=forged), at=block.system_time)
 
-    report = judge.refuse(chain.offer(early.head), chain.files, rule="PLAN-7 step-is-reproduced")
+    report = judge.reject(chain.proposal(early.head), chain.files, rule="PLAN-7 step-is-reproduced")
 
     assert report["block"] == before - 1
     assert report["divergence"]["kind"] == "checkpoint"
@@ -419,11 +419,11 @@ def test_state_that_was_not_computed_here_is_made_from_the_first_step_of_the_que
     assert report.replayed_steps == 1  # as many new ones
 
 
-def test_another_state_than_the_engine_left_is_refused(judge: Judge, forger: Forger, stateful: _RemembersRows) -> None:
+def test_another_state_than_the_engine_left_is_rejected(judge: Judge, forger: Forger, stateful: _RemembersRows) -> None:
     chain = forger.declare().step(None, 3).chain
     chain = _with_checkpoint(chain, len(chain.blocks) - 1)
 
-    report = judge.refuse(chain.offer(), chain.files, rule="PLAN-7 step-is-reproduced")
+    report = judge.reject(chain.proposal(), chain.files, rule="PLAN-7 step-is-reproduced")
 
     assert report["divergence"]["kind"] == "checkpoint"
 
@@ -431,7 +431,7 @@ def test_another_state_than_the_engine_left_is_refused(judge: Judge, forger: For
 # Neighbours that held when they were tried
 
 
-def test_step_that_jumps_over_rows_without_stating_their_offset_is_refused(judge: Judge, forger: Forger) -> None:
+def test_step_that_jumps_over_rows_without_stating_their_offset_is_rejected(judge: Judge, forger: Forger) -> None:
     chain = forger.declare().step(None, 3).step(3, 5).chain
     number = len(chain.blocks) - 1
 
@@ -440,61 +440,61 @@ def test_step_that_jumps_over_rows_without_stating_their_offset_is_refused(judge
 
     chain = chain.replacing(number, jump)
 
-    judge.refuse(chain.offer(), chain.files, rule="PLAN-5")
+    judge.reject(chain.proposal(), chain.files, rule="PLAN-5")
 
 
-def test_step_without_a_query_is_refused(judge: Judge, forger: Forger) -> None:
+def test_step_without_a_query_is_rejected(judge: Judge, forger: Forger) -> None:
     honest = forger.declare().step(None, 5).chain
     chain = PeerChain(honest.folder, key=NEW_KEY, name="doubled", files=honest.files)
     for block in honest.blocks:
         if not isinstance(block.event, SetTransform):
             chain.add(block.event, at=block.system_time)
 
-    judge.refuse(chain.offer(), chain.files, rule="CHAIN-25")
+    judge.reject(chain.proposal(), chain.files, rule="CHAIN-25")
 
 
-def test_input_listed_twice_is_refused(judge: Judge, forger: Forger) -> None:
+def test_input_listed_twice_is_rejected(judge: Judge, forger: Forger) -> None:
     declared = select(QUERY, forger.root.id, forger.root.id)
     chain = forger.chain.add(declared)
 
-    judge.refuse(chain.offer(), chain.files, rule="CHAIN-39")
+    judge.reject(chain.proposal(), chain.files, rule="CHAIN-39")
 
 
-def test_watermark_of_a_derivative_that_was_never_stated_is_refused(judge: Judge, forger: Forger) -> None:
+def test_watermark_of_a_derivative_that_was_never_stated_is_rejected(judge: Judge, forger: Forger) -> None:
     chain = forger.declare().step(None, 5).chain
     chain = chain.replacing(len(chain.blocks) - 1, lambda event: replace(event, new_watermark=NOON))
 
-    judge.refuse(chain.offer(), chain.files, rule="PLAN-7")
+    judge.reject(chain.proposal(), chain.files, rule="PLAN-7")
 
 
-def test_vocabulary_that_changes_in_the_middle_is_refused(judge: Judge, forger: Forger) -> None:
+def test_vocabulary_that_changes_in_the_middle_is_rejected(judge: Judge, forger: Forger) -> None:
     honest = forger.declare().step(None, 3).step(3, 5).chain
     last = len(honest.blocks) - 1
     chain = honest.up_to(last - 1)
     chain.add(SetVocab(event_time_column="doubled"), at=honest.blocks[last].system_time)
     chain.add(honest.blocks[last].event, at=honest.blocks[last].system_time)
 
-    judge.refuse(chain.offer(), chain.files, rule="PLAN-7 query-can-be-repeated")
+    judge.reject(chain.proposal(), chain.files, rule="PLAN-7 query-can-be-repeated")
 
 
-def test_step_that_claims_to_be_older_than_what_it_read_is_refused(judge: Judge, forger: Forger) -> None:
+def test_step_that_claims_to_be_older_than_what_it_read_is_rejected(judge: Judge, forger: Forger) -> None:
     """ "What was known on that day" would show rows before their inputs were known."""
-    chain = forger.chain.copy(blocks=[], signatures=[], replay_records=[])
+    chain = forger.chain.copy(blocks=[], signatures=[], step_records=[])
     early = Timestamp(NOON.seconds - 90_000)
     chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.DERIVATIVE), at=early)
     chain.add(select(QUERY, forger.root.id), at=early)
     forger.chain = chain
     forger.step(None, 5, at=Timestamp(NOON.seconds - 80_000))
 
-    judge.refuse(chain.offer(), chain.files, rule="PLAN-14 step-is-not-older-than-what-it-reads")
+    judge.reject(chain.proposal(), chain.files, rule="PLAN-14 step-is-not-older-than-what-it-reads")
 
 
-def test_first_step_that_claims_rows_before_it_is_refused(judge: Judge, forger: Forger) -> None:
+def test_first_step_that_claims_rows_before_it_is_rejected(judge: Judge, forger: Forger) -> None:
     """CHAIN-18 lets foreign chains do so; nothing that this step gives shows it, and all later rows fit."""
     honest = forger.declare(f"{QUERY} WHERE false").step(None, 6).chain
     chain = honest.replacing(len(honest.blocks) - 1, lambda event: replace(event, prev_offset=99))
 
-    judge.refuse(chain.offer(), chain.files, rule="PLAN-15 step-continues-the-rows-before")
+    judge.reject(chain.proposal(), chain.files, rule="PLAN-15 step-continues-the-rows-before")
 
 
 def test_input_that_is_pinned_at_an_old_head_is_shown_to_be(judge: Judge, forger: Forger) -> None:
@@ -507,7 +507,7 @@ def test_input_that_is_pinned_at_an_old_head_is_shown_to_be(judge: Judge, forger
     assert [(dataset_id, str(rows)) for dataset_id, rows in span.read] == [(forger.root.id, "rows 0 to 1")]
 
 
-def test_rows_that_are_said_to_be_read_by_no_block_are_refused(judge: Judge, forger: Forger) -> None:
+def test_rows_that_are_said_to_be_read_by_no_block_are_rejected(judge: Judge, forger: Forger) -> None:
     chain = forger.declare().step(None, 3).chain
 
     def without_block(event: ExecuteTransform) -> ExecuteTransform:
@@ -515,10 +515,10 @@ def test_rows_that_are_said_to_be_read_by_no_block_are_refused(judge: Judge, for
 
     chain = chain.replacing(len(chain.blocks) - 1, without_block)
 
-    judge.refuse(chain.offer(), chain.files, rule="CHAIN-29")
+    judge.reject(chain.proposal(), chain.files, rule="CHAIN-29")
 
 
-def test_schema_that_claims_a_column_the_query_does_not_give_is_refused(judge: Judge, forger: Forger) -> None:
+def test_schema_that_claims_a_column_the_query_does_not_give_is_rejected(judge: Judge, forger: Forger) -> None:
     chain = forger.declare().step(None, 5).chain
     number = next(b.sequence_number for b in chain.blocks if isinstance(b.event, SetDataSchema))
     schema = chain.blocks[number].event.schema  # type: ignore[union-attr]
@@ -531,7 +531,7 @@ def test_schema_that_claims_a_column_the_query_does_not_give_is_refused(judge: J
     column = table.column("doubled")
     chain = chain.replacing_slice(last, table.append_column(pa.field("audited", column.type), column))
 
-    report = judge.refuse(chain.offer(), chain.files, rule="PLAN-7")
+    report = judge.reject(chain.proposal(), chain.files, rule="PLAN-7")
 
     assert report["divergence"]["kind"] == "schema"
 

@@ -14,7 +14,7 @@ from odf_node.adapters.http_push import push_dataset
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.pushes import PushedHead
 from odf_node.records.errors import TooManyWaitingError
-from odf_node.turns import FairTurns, TurnLimits
+from odf_node.semaphore import FairSemaphore, TurnLimits
 from odf_protocol.errors import UnavailableError
 from odf_protocol.exchange.packs import PackedBlock, encode_pack
 from support.event_loop import in_loop
@@ -33,13 +33,13 @@ class SlowReceiver(RecordingReceiver):
     now: int = 0
     most: int = 0
 
-    async def receive(self, offered: PeerDataset, **options: Any) -> Any:
+    async def receive(self, proposed: PeerDataset, **options: Any) -> Any:
         self.now += 1
         self.most = max(self.most, self.now)
         try:
             await self.go_on.wait()
             await asyncio.sleep(0)
-            return await super().receive(offered, **options)
+            return await super().receive(proposed, **options)
         finally:
             self.now -= 1
 
@@ -53,8 +53,8 @@ class Scene:
             self.node.put_token(secret, id=name)
         self.kept = self.node.keep(Chain("kept.data").add(b"rows"))
         self.receiver = SlowReceiver(self.node.store, self.node.objects)
-        self.turns = FairTurns(lambda: TurnLimits(at_once, waiting))
-        self.served = replace(self.node.served, pushes=self.receiver, verifications=self.turns)
+        self.semaphore = FairSemaphore(lambda: TurnLimits(at_once, waiting))
+        self.served = replace(self.node.served, pushes=self.receiver, verifications=self.semaphore)
 
     async def commit(self, url: str, session: aiohttp.ClientSession, who: str, name: str) -> tuple[int, str, Any]:
         """Push a chain without objects up to its commit; give status, address and answer."""
@@ -160,7 +160,7 @@ async def test_pushes_of_the_smart_protocol_wait_in_the_same_queue(tmp_path: Pat
     pusher = TestNode.create(tmp_path / "pusher")
     chain = Chain("smart.data").add(b"slice")
     pusher.keep(chain)
-    offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
+    proposed = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
     app = create_whole_app(scene.served)
 
     async def push(url: str) -> None:
@@ -173,13 +173,13 @@ async def test_pushes_of_the_smart_protocol_wait_in_the_same_queue(tmp_path: Pat
         there = parse_peer_url(f"{url}/{chain.name}")
         assert isinstance(there, URL)
         async with HttpClient(ClientSettings(token=TOKENS["alice"], attempts=1)) as client:
-            await SmartPush(client, there, offered, pusher.store, pusher.objects, None).run()
+            await SmartPush(client, there, proposed, pusher.store, pusher.objects, None).run()
 
     async with serving(app) as url, aiohttp.ClientSession() as session:
         assert (await scene.commit(url, session, "mallory", "pushed"))[0] == 202
         await until(lambda: scene.receiver.now == 1)
         pushing = asyncio.create_task(push(url))
-        await until(lambda: bool(scene.turns._waiting))
+        await until(lambda: bool(scene.semaphore._waiting))
         assert scene.receiver.now == 1
         scene.receiver.go_on.set()
         await pushing
@@ -204,14 +204,14 @@ async def test_pusher_that_is_told_to_come_later_does(tmp_path: Path) -> None:
     pusher = TestNode.create(tmp_path / "pusher")
     chain = Chain("patient.data").add(b"slice")
     pusher.keep(chain)
-    offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
+    proposed = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
     settings = ClientSettings(token=TOKENS["alice"], backoff_s=0.05, attempts=50)
     async with serving(create_whole_app(scene.served)) as url, aiohttp.ClientSession() as session:
         assert (await scene.commit(url, session, "mallory", "pushed"))[0] == 202
         pushing = asyncio.create_task(
             push_dataset(
                 f"{url}/{chain.name}",
-                offered,
+                proposed,
                 store=pusher.store,
                 objects=pusher.objects,
                 settings=settings,
@@ -224,11 +224,11 @@ async def test_pusher_that_is_told_to_come_later_does(tmp_path: Path) -> None:
 
 @in_loop
 async def test_who_waits_no_longer_makes_room_and_keeps_nobody_waiting() -> None:
-    turns = FairTurns(lambda: TurnLimits(1, 2))
-    first, second, third = turns.ask("a"), turns.ask("b"), turns.ask("c")
+    semaphore = FairSemaphore(lambda: TurnLimits(1, 2))
+    first, second, third = semaphore.ask("a"), semaphore.ask("b"), semaphore.ask("c")
     await first.__aenter__()
     with pytest.raises(TooManyWaitingError):
-        turns.ask("d")
+        semaphore.ask("d")
     waiting = asyncio.create_task(second.__aenter__())
     await asyncio.sleep(0)
     waiting.cancel()
@@ -237,6 +237,6 @@ async def test_who_waits_no_longer_makes_room_and_keeps_nobody_waiting() -> None
     await first.__aexit__(None, None, None)
     async with asyncio.timeout(5), third:
         pass
-    turns.close()
+    semaphore.close()
     with pytest.raises(UnavailableError):
-        turns.ask("a")
+        semaphore.ask("a")

@@ -1,4 +1,4 @@
-"""Clauses ROWS-6 and SANDBOX-17: answers of a reader that is in the hands of a file refuse the file, and do no more."""
+"""Clauses ROWS-6 and SANDBOX-17: answers of a reader that is in the hands of a file reject the file, and do no more."""
 
 import io
 import struct
@@ -53,11 +53,11 @@ ANSWERS = {
     "no table": framed(b'{"result": "table"}', b"ABCD"),
 }
 Ask = Callable[[OwnReader, PeerChain, Path], Any]
-QUESTIONS: dict[str, Ask] = {
+QUERY_SERVICE: dict[str, Ask] = {
     "check": lambda reader, chain, path: reader.check(path, *_last_block(chain)),
     "rewrite": lambda reader, chain, path: reader.rewrite(path, *_last_block(chain), io.BytesIO()),
-    "summarise": lambda reader, _, path: reader.summarise(path, most_leaves=9, most_schema_bytes=9),
-    "window": lambda reader, _, path: reader.read_window(path, first=0, count=1, columns=["city"], most_characters=9),
+    "summarise": lambda reader, _, path: reader.summarise(path, max_leaves=9, max_schema_bytes=9),
+    "window": lambda reader, _, path: reader.read_window(path, first=0, count=1, columns=["city"], max_characters=9),
     "like": lambda reader, _, path: reader.find_rows_like(path, pattern=path, row=0, keys=["city"], most=1),
     "compare": lambda reader, _, path: reader.compare(path, path, Vocabulary(), sequence_number=2),
     "times": lambda reader, _, path: reader.read_event_times(path, "event_time"),
@@ -91,11 +91,11 @@ def lie(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("lie")
-def test_answer_that_makes_no_sense_refuses_the_file(tmp_path: Path) -> None:
+def test_answer_that_makes_no_sense_rejects_the_file(tmp_path: Path) -> None:
     chain, path = root_chain(tmp_path, slices=1), tmp_path / "slice"
     path.write_bytes(next(iter(chain.files.values())))
     with OwnReader(LIMITS) as reader:
-        for name, ask in QUESTIONS.items():
+        for name, ask in QUERY_SERVICE.items():
             try:
                 found = ask(reader, chain, path)
             except (RejectedError, MalformedError, UnsupportedError):
@@ -105,13 +105,13 @@ def test_answer_that_makes_no_sense_refuses_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("lie")
-def test_answer_that_makes_no_sense_refuses_the_output_of_an_engine(tmp_path: Path) -> None:
+def test_answer_that_makes_no_sense_rejects_the_output_of_an_engine(tmp_path: Path) -> None:
     path = tmp_path / "output"
     path.write_bytes(b"PAR1")
     reader = OutputReader(Limits(memory_bytes=LIMITS.memory_bytes, decoded_bytes=LIMITS.written_bytes))
     try:
         with pytest.raises((EngineFailureError, LimitExceededError)):
-            reader.check(path, SizeCheck(most_decoded_bytes=1), wall_s=60)
+            reader.check(path, SizeCheck(max_decoded_bytes=1), wall_s=60)
         with pytest.raises((EngineFailureError, LimitExceededError)):
             reader.copy(path, io.BytesIO(), None, wall_s=60)
     finally:
@@ -122,6 +122,6 @@ def test_reader_says_itself_what_it_read(tmp_path: Path) -> None:
     chain, path = root_chain(tmp_path, slices=1), tmp_path / "slice"
     path.write_bytes(next(iter(chain.files.values())))
     with OwnReader() as reader:
-        for ask in list(QUESTIONS.values())[3:]:
+        for ask in list(QUERY_SERVICE.values())[3:]:
             ask(reader, chain, path)
-        QUESTIONS["check"](reader, chain, path)
+        QUERY_SERVICE["check"](reader, chain, path)

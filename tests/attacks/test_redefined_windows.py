@@ -59,7 +59,7 @@ def test_windows_after_a_query_was_replaced_count_the_rows_before_it_and_are_re_
             home.keep(chain)
         read.append(home.run(chain, at=at).read_rows)
     assert windows_of(chain) == [(1, 2), (2, 2), (4, 3), (6, 1)]
-    # The third step needs what is since noon, the fourth what is since two: not the first portion.
+    # The third step needs what is since noon, the fourth what is since two: not the first subset.
     assert read == [3, 5, 7, 5]
 
     judge = Judge.create(tmp_path / "judge", spark_session)
@@ -68,7 +68,7 @@ def test_windows_after_a_query_was_replaced_count_the_rows_before_it_and_are_re_
     honest = pq.read_table(io.BytesIO(chain.files[chain.blocks[position].event.new_data.physical_hash]))
     more = honest.set_column(honest.column_names.index("n"), honest.schema.field("n"), pa.array([2], pa.int64()))
     forged = chain.replacing_slice(position, more)
-    judge.refuse(forged.offer(), forged.files, rule="PLAN-7")
+    judge.reject(forged.proposal(), forged.files, rule="PLAN-7")
 
     judge.accept(chain)
     record = judge.record("view")

@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from odf_node.adapters.public_resolver import OneWayResolver
-from odf_node.ports.sources import Fetched, SourceRefusedError, UpToDate
+from odf_node.ports.sources import Fetched, SourceRejectedError, UpToDate
 from odf_node.sources.contract import FetchContext, SourceSettings
 from odf_node.sources.limits import SourceLimits
 from odf_node.sources.url import fetch_url
@@ -88,7 +88,7 @@ def test_redirect_from_the_public_internet_into_this_network_fetches_nothing(
     if targets == ("2130706433",):
         assert isinstance(found, MalformedError)  # the HTTP library takes it for no host at all
     else:
-        assert isinstance(found, SourceRefusedError), found
+        assert isinstance(found, SourceRejectedError), found
         assert found.rule == "redirect-target"
     assert [request.path for request in server.requests] == ["/0"]
     assert list(tmp_path.iterdir()) == []
@@ -96,7 +96,7 @@ def test_redirect_from_the_public_internet_into_this_network_fetches_nothing(
 
 def test_network_that_was_left_is_not_entered_again(tmp_path: Path) -> None:
     found, server = fetch(tmp_path, "inside.example", "public.example", "inside.example")
-    assert isinstance(found, SourceRefusedError)
+    assert isinstance(found, SourceRejectedError)
     assert [request.path for request in server.requests] == ["/0", "/1"]
 
 

@@ -17,18 +17,18 @@ import pytest
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
-from odf_node.exchange.taking import Errand
+from odf_node.errors import ProposalRejectedError
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
 from odf_node.trust import verifying
 from odf_node.trust.auditing import publish_finding
-from odf_node.trust.verifying import Finding, Verifier
+from odf_node.trust.verifying import VerificationFinding, Verifier
 from odf_protocol.did import DidKey
 from odf_protocol.events import AddData
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
-from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
+from odf_protocol.step_record_codec import decode_step_record, sign_step_record
 from odf_protocol.verification_statements import VerificationStatement, decode_verification
 from support.forged_derivatives import FORGERS
 from support.homes import make_home
@@ -44,17 +44,17 @@ def judge(tmp_path: Path) -> Judge:
     return Judge.create(tmp_path / "auditor")
 
 
-def verify_and_attest(judge: Judge, name: str) -> tuple[Finding, VerificationStatement | None]:
+def verify_and_attest(judge: Judge, name: str) -> tuple[VerificationFinding, VerificationStatement | None]:
     record = judge.record(name)
     assert record is not None
     with judge.opened() as store:
         verifier = Verifier(make_home(judge.home, store), judge.engines)
-        finding = verifier.verify(record, say=Silence().say)
+        finding = verifier.verify(record, on_progress=Silence().on_progress)
         raw = publish_finding(finding, store, judge.keys, now=NOON)
         kept = [item.raw for item in store.iter_attestations(record.id) if item.attester == node_key(judge)]
-    said = None if raw is None else decode_verification(raw)
+    stated = None if raw is None else decode_verification(raw)
     assert (raw is None) or raw in kept
-    return finding, said
+    return finding, stated
 
 
 def node_key(judge: Judge) -> DidKey:
@@ -70,24 +70,24 @@ def with_false_rows(chain: PeerChain) -> PeerChain:
 
 
 @pytest.mark.parametrize(
-    "piece", [1, 2, 256], ids=["in a later piece of one", "in a later piece", "in the first piece"]
+    "chunk", [1, 2, 256], ids=["in a later piece of one", "in a later piece", "in the first piece"]
 )
 def test_lie_is_signed_wherever_it_stands_verify_7(
-    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
-    monkeypatch.setattr(verifying, "PIECE_BLOCKS", piece)
+    monkeypatch.setattr(verifying, "CHUNK_BLOCKS", chunk)
     chain = with_false_rows(root_chain(tmp_path).add_rows([("Atlantis", 1)]))
     PublisherHome(judge).keep(chain)
 
-    finding, said = verify_and_attest(judge, "cities")
+    finding, stated = verify_and_attest(judge, "cities")
 
     assert (finding.is_valid, finding.is_damage) == (False, False)
-    assert said is not None
-    assert said.problem is not None
-    assert (said.problem.sequence_number, said.problem.rule) == (chain.head.sequence_number, finding.rule)
-    assert (said.first.sequence_number, said.last.sequence_number) == (0, chain.head.sequence_number)
-    assert said.last.hash == chain.head.hash
-    assert (said.checked.slices_in_range, said.checked.is_complete) == (3, False)
+    assert stated is not None
+    assert stated.problem is not None
+    assert (stated.problem.sequence_number, stated.problem.rule) == (chain.head.sequence_number, finding.rule)
+    assert (stated.first.sequence_number, stated.last.sequence_number) == (0, chain.head.sequence_number)
+    assert stated.last.hash == chain.head.hash
+    assert (stated.checked.slices_in_range, stated.checked.is_complete) == (3, False)
 
 
 def _cut(path: Path) -> None:
@@ -101,11 +101,11 @@ def _flip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [_cut, _flip, Path.unlink])
-@pytest.mark.parametrize("piece", [1, 256])
+@pytest.mark.parametrize("chunk", [1, 256])
 def test_damage_of_the_auditor_is_told_and_never_signed_verify_9(
-    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], None], piece: int
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], None], chunk: int
 ) -> None:
-    monkeypatch.setattr(verifying, "PIECE_BLOCKS", piece)
+    monkeypatch.setattr(verifying, "CHUNK_BLOCKS", chunk)
     chain = root_chain(tmp_path).add_rows([("Atlantis", 1)])
     judge.accept(chain)
     event = chain.blocks[LAST_SLICE].event
@@ -115,9 +115,9 @@ def test_damage_of_the_auditor_is_told_and_never_signed_verify_9(
     path.chmod(0o600)
     harm(path)
 
-    finding, said = verify_and_attest(judge, "cities")
+    finding, stated = verify_and_attest(judge, "cities")
 
-    assert (finding.is_valid, finding.is_damage, said) == (False, True, None)
+    assert (finding.is_valid, finding.is_damage, stated) == (False, True, None)
     assert "says nothing of its publisher" in finding.describe()[1]
 
 
@@ -129,7 +129,7 @@ def published(tmp_path: Path) -> Published:
 def auditor_of(published: Published, folder: Path) -> Judge:
     judge = judge_with_engines(folder)
     for root in published.roots:
-        judge.take(root.offer(source_url=f"http://peer.example/{root.name}"), root.files)
+        judge.take(root.proposal(source_url=f"http://peer.example/{root.name}"), root.files)
     return judge
 
 
@@ -144,28 +144,28 @@ def test_forged_derivative_is_signed_against_and_stops_readers_who_named_the_aud
     auditor = auditor_of(published, tmp_path / "auditor")
     try:
         auditor.accept(forgery.chain, policy=Policy.INTEGRITY)
-    except RefusedError:
+    except ProposalRejectedError:
         return  # nobody takes it, under any policy
 
-    finding, said = verify_and_attest(auditor, "derived")
+    finding, stated = verify_and_attest(auditor, "derived")
 
-    assert said is not None
+    assert stated is not None
     if finding.is_valid:
-        assert said.partial == finding.partial != ""
+        assert stated.partial == finding.partial != ""
         return
-    assert said.problem is not None
-    assert said.problem.sequence_number is not None
-    assert (said.problem.rule, said.last.hash) == (finding.rule, forgery.chain.head.hash)
+    assert stated.problem is not None
+    assert stated.problem.sequence_number is not None
+    assert (stated.problem.rule, stated.last.hash) == (finding.rule, forgery.chain.head.hash)
     reader = Node(HomeFolder(judge_with_engines(tmp_path / "reader").home.path), FixedClock(NOON))
     reader.home.folder.policies.write_text(
-        f"kind: AcceptPolicies\nversion: 1\nauditors: {{office: '{said.node}'}}\n"
+        f"kind: AcceptPolicies\nversion: 1\nauditors: {{office: '{stated.node}'}}\n"
         "default: {accept: attested, threshold: 1}\n",
         encoding="utf-8",
     )
-    peer = OfferingPeer(forgery.chain, statements=(said.raw,))
+    peer = OfferingPeer(forgery.chain, statements=(stated.raw,))
     try:
-        with pytest.raises(RefusedError, match="contradicted by office"):
-            asyncio.run(reader.taking.take(peer, Errand(url="http://peer.example/derived", name="derived")))
+        with pytest.raises(ProposalRejectedError, match="contradicted by office"):
+            asyncio.run(reader.taking.take(peer, PullRequest(url="http://peer.example/derived", name="derived")))
     finally:
         reader.close()
 
@@ -183,9 +183,9 @@ def test_damaged_input_of_the_auditor_is_no_word_against_the_derivative_verify_9
             path.chmod(0o600)
             _cut(path)
 
-    finding, said = verify_and_attest(auditor, "derived")
+    finding, stated = verify_and_attest(auditor, "derived")
 
-    assert (finding.is_valid, finding.is_damage, said) == (False, True, None)
+    assert (finding.is_valid, finding.is_damage, stated) == (False, True, None)
 
 
 def test_step_of_another_build_is_told_and_not_signed_against_verify_9(published: Published, tmp_path: Path) -> None:
@@ -193,16 +193,16 @@ def test_step_of_another_build_is_told_and_not_signed_against_verify_9(published
     random = Random(7)
     forgery = next(filter(None, (FORGERS["another-cell"](published, random) for _ in range(5))))
     chain = forgery.chain
-    raw = published.chain.replay_records[forgery.block]
+    raw = published.chain.step_records[forgery.block]
     assert raw is not None
-    record = decode_replay_record(raw).record
+    record = decode_step_record(raw).record
     elsewhere = replace(record, engine=replace(record.engine, digest=Multihash.of_sha3_256(b"another build")))
-    records = list(chain.replay_records)
-    records[forgery.block] = sign_replay_record(chain.key, elsewhere)
+    records = list(chain.step_records)
+    records[forgery.block] = sign_step_record(chain.key, elsewhere)
     auditor = auditor_of(published, tmp_path / "auditor")
-    auditor.accept(chain.copy(replay_records=records), policy=Policy.INTEGRITY)
+    auditor.accept(chain.copy(step_records=records), policy=Policy.INTEGRITY)
 
-    finding, said = verify_and_attest(auditor, "derived")
+    finding, stated = verify_and_attest(auditor, "derived")
 
-    assert (finding.is_valid, finding.by_other_build, said) == (False, True, None)
+    assert (finding.is_valid, finding.by_other_build, stated) == (False, True, None)
     assert "proves nothing" in finding.describe()[1]

@@ -17,7 +17,7 @@ import pytest
 
 ROWS, LONG = 30_000, 40_000
 """1.2 GB of texts."""
-MOST_BYTES = 768 * 1024**2
+MAX_BYTES = 768 * 1024**2
 READERS = {
     "times beside": """
         from odf_engines.reading.event_times import find_newest, read_times_beside
@@ -41,7 +41,7 @@ LIMITED = f"""
 import resource, sys
 from pathlib import Path
 
-resource.setrlimit(resource.RLIMIT_DATA, ({MOST_BYTES}, {MOST_BYTES}))
+resource.setrlimit(resource.RLIMIT_DATA, ({MAX_BYTES}, {MAX_BYTES}))
 path = Path(sys.argv[1])
 """
 

@@ -20,7 +20,7 @@ from odf_engines.ingest.source_schema import check_columns, check_distinct
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import ReadStepCsv
 
-MOST_BYTES = 1024**3
+MAX_BYTES = 1024**3
 NUMBER = pa.schema([("n", pa.int64())])
 TEXT = pa.schema([("n", pa.string())])
 
@@ -94,7 +94,7 @@ def test_views_that_share_what_they_show_are_bounded_by_memory(tmp_path: Path, m
         from pathlib import Path
         from odf_engines.ingest.parquet_records import read_parquet
 
-        resource.setrlimit(resource.RLIMIT_DATA, ({MOST_BYTES}, {MOST_BYTES}))
+        resource.setrlimit(resource.RLIMIT_DATA, ({MAX_BYTES}, {MAX_BYTES}))
         try:
             read_parquet(Path(sys.argv[1]), "s", None, None, Path(sys.argv[1] + ".records"))
         except MemoryError:

@@ -1,4 +1,4 @@
-"""Texts of strangers on their way to a terminal: names of columns, values, reasons of a peer, reports of a refusal."""
+"""Untrusted texts on their way to a terminal: names of columns, values, reasons of a peer, reports of a rejection."""
 
 import argparse
 import io
@@ -18,16 +18,16 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_failures import error_of_status
 from odf_node.cli.console import Console, format_table, printable_line
 from odf_node.cli.explaining import explained
-from odf_node.cli.refusal_text import describe_cells, describe_refusal
+from odf_node.cli.rejection_text import describe_cells, describe_rejection
 from odf_node.cli.rows import write_rows
-from odf_node.cli.run import tell_failure
+from odf_node.cli.run import report_failure
 from odf_node.home_folder import HomeFolder
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
 from odf_protocol.in_toto import BlockRef
 from odf_protocol.judging import BundleDocument, DocumentSort, encode_bundle
 from odf_protocol.verification_statements import Checked, sign_verification
-from odf_protocol.verification_statements import Problem as FoundProblem
+from odf_protocol.verification_statements import VerificationProblem as FoundProblem
 from support.command_line import run_command
 from support.event_loop import in_loop
 from support.http_server import serving
@@ -68,7 +68,7 @@ def test_name_of_a_column_and_its_values_do_not_steer_the_terminal(text: str, ou
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_cells_of_a_refusal_do_not_steer_the_terminal(text: str) -> None:
+def test_cells_of_a_rejection_do_not_steer_the_terminal(text: str) -> None:
     cell = {"offset": 0, "key": text, "column": text, "published": text, "recomputed": text}
     report = {"divergence": {"cells": [cell], "differing_rows": 1}}
     lines = [printable_line(line) for line in describe_cells(report)]
@@ -122,9 +122,9 @@ def test_statement_in_a_bundle_does_not_look_like_what_is_proved(tmp_path: Path)
     )
     bundle = tmp_path / "bundle.json"
     bundle.write_bytes(encode_bundle([BundleDocument(DocumentSort.STATEMENT, raw)]))
-    told = run_command(tmp_path / "home", "judge", bundle)
-    lines = told.stdout.splitlines()
-    assert (told.returncode, lines[0]) == (0, "Nothing in this file proves that anybody contradicted himself.")
+    reported = run_command(tmp_path / "home", "judge", bundle)
+    lines = reported.stdout.splitlines()
+    assert (reported.returncode, lines[0]) == (0, "Nothing in this file proves that anybody contradicted himself.")
     assert len(lines) == 2
     assert str(did_key_of(NODE_KEY)) in lines[1]
     assert not (tmp_path / "home").exists()
@@ -134,15 +134,15 @@ class CarelessError(OdfError):
     """An error that quotes somebody without care."""
 
 
-SAYS = "no\nAccepted: all is well\r\nodf-node pull: done\x85again"
+STATES = "no\nAccepted: all is well\r\nodf-node pull: done\x85again"
 
 
 @pytest.mark.parametrize("tell", ["note", "warn", "failure"])
 def test_line_ends_in_what_others_said_begin_no_line_of_ours(tell: str, capsys: pytest.CaptureFixture[str]) -> None:
     if tell == "failure":
-        tell_failure("pull", CarelessError(SAYS))
+        report_failure("pull", CarelessError(STATES))
     else:
-        getattr(Console(out=sys.stdout, err=sys.stderr), tell)(SAYS)
+        getattr(Console(out=sys.stdout, err=sys.stderr), tell)(STATES)
     first, *others = capsys.readouterr().err.splitlines()
     assert first.endswith("no")
     assert len(others) == 2
@@ -151,7 +151,9 @@ def test_line_ends_in_what_others_said_begin_no_line_of_ours(tell: str, capsys: 
 
 def test_line_ends_in_what_others_said_begin_no_line_of_a_log(tmp_path: Path) -> None:
     def run() -> int:
-        logging.getLogger("odf_node.test").warning("a peer says %s", f"{SAYS}\n2026-01-01T00:00:00.000Z odf_node fine")
+        logging.getLogger("odf_node.test").warning(
+            "a peer says %s", f"{STATES}\n2026-01-01T00:00:00.000Z odf_node fine"
+        )
         return 0
 
     explained("pull", argparse.Namespace(log_file=str(tmp_path / "log"), verbose=False), run)
@@ -160,7 +162,7 @@ def test_line_ends_in_what_others_said_begin_no_line_of_a_log(tmp_path: Path) ->
     assert [line.startswith("  ") for line in lines] == [False, False, True, True, True, False]
 
 
-def test_kept_refusal_is_shown_line_by_line(tmp_path: Path) -> None:
+def test_kept_rejection_is_shown_line_by_line(tmp_path: Path) -> None:
     report = {"dataset": "cities", "source": "http://a/\nPROVED: b", "rule": "CHAIN-1", "reason": "x", "found": "y\nz"}
     report |= {"expected": "\x1b[2J", "id": "f1" * 8, "block": 3, "refusedAt": "2026-01-01T00:00:00Z"}
     home = HomeFolder(tmp_path / "home")
@@ -168,10 +170,10 @@ def test_kept_refusal_is_shown_line_by_line(tmp_path: Path) -> None:
     kept = home.staging / "refused" / str(report["id"])
     kept.mkdir(parents=True)
     (kept / "report.json").write_text(json.dumps(report))
-    told = run_command(home.path, "inspect", "refusals", "f1")
-    assert told.returncode == 0, told.stderr
-    assert not STEERS.search(told.stdout)
-    assert len(told.stdout.splitlines()) == len(describe_refusal(report))
+    reported = run_command(home.path, "inspect", "refusals", "f1")
+    assert reported.returncode == 0, reported.stderr
+    assert not STEERS.search(reported.stdout)
+    assert len(reported.stdout.splitlines()) == len(describe_rejection(report))
 
 
 @pytest.mark.parametrize("sign", ["\u0301", "\u200d", "\u3042", "a"], ids=["marks", "joiners", "wide", "narrow"])
@@ -187,7 +189,7 @@ def test_progress_of_a_wide_name_stays_on_its_line(sign: str, monkeypatch: pytes
     monkeypatch.setenv("TERM", "xterm")
     console = Console(out=Terminal(), err=Terminal())
     with console.progress(sign * 100) as progress:
-        progress.say(sign * 90)
+        progress.on_progress(sign * 90)
     assert isinstance(console.err, io.StringIO)
     drawn = [each for each in console.err.getvalue().split("\r") if each.strip()]
     assert drawn

@@ -16,14 +16,14 @@ from odf_engines.reading.evolved_rows import in_columns
 from odf_flight.brought_messages import (
     DATA,
     END_STREAM,
-    MOST_STREAMS,
+    MAX_STREAMS,
     PADDED,
     PREFACE,
     RST_STREAM,
     BroughtMessages,
 )
 from odf_node.adapters.sinks.local import File
-from odf_node.exchange.notices import NOTES_FILE, read_board
+from odf_node.exchange.notices import NOTES_FILE, read_registry
 from odf_node.ports.notices import find_address_problem
 from odf_node.ports.sinks import BadRows, SinkContext, Told
 from odf_protocol.did import DatasetId
@@ -68,25 +68,25 @@ FRAMES = {
     + frame(RST_STREAM, bytes(4))
     + frame(DATA, PACKED, stream=3),
     "more-streams-than-any": PREFACE
-    + b"".join(frame(DATA, b"\0", stream=2 * number + 1) for number in range(MOST_STREAMS + 1)),
+    + b"".join(frame(DATA, b"\0", stream=2 * number + 1) for number in range(MAX_STREAMS + 1)),
 }
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 7, 1 << 20])
+@pytest.mark.parametrize("chunk_bytes", [1, 7, 1 << 20])
 @pytest.mark.parametrize("lie", FRAMES)
-def test_frames_that_hide_a_packed_message_end_the_connection_however_they_are_cut(lie: str, piece_bytes: int) -> None:
+def test_frames_that_hide_a_packed_message_end_the_connection_however_they_are_cut(lie: str, chunk_bytes: int) -> None:
     """FLIGHT-14"""
     brought, raw = BroughtMessages(), FRAMES[lie]
-    found = [brought.find_fault(raw[start : start + piece_bytes]) for start in range(0, len(raw), piece_bytes)]
+    found = [brought.find_fault(raw[start : start + chunk_bytes]) for start in range(0, len(raw), chunk_bytes)]
     assert any(found)
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 7, 1 << 20])
-def test_frames_that_only_look_packed_go_on(piece_bytes: int) -> None:
+@pytest.mark.parametrize("chunk_bytes", [1, 7, 1 << 20])
+def test_frames_that_only_look_packed_go_on(chunk_bytes: int) -> None:
     """FLIGHT-14: otherwise anything that ends every connection would pass."""
     raw = PREFACE + frame(HEADERS, PACKED) + frame(UNKNOWN, PACKED) + padded(PLAIN, PACKED) + frame(DATA, PLAIN * 3)
     brought = BroughtMessages()
-    found = [brought.find_fault(raw[start : start + piece_bytes]) for start in range(0, len(raw), piece_bytes)]
+    found = [brought.find_fault(raw[start : start + chunk_bytes]) for start in range(0, len(raw), chunk_bytes)]
     assert not any(found)
 
 
@@ -194,6 +194,6 @@ def write_notes(folder: Path, number: str) -> None:
 def test_notes_of_notices_with_a_number_that_is_none_are_no_notes(tmp_path: Path, number: str) -> None:
     """NOTICE-5: the daemon starts all the same."""
     write_notes(tmp_path, "1")
-    assert len(read_board(tmp_path).places) == 1
+    assert len(read_registry(tmp_path).places) == 1
     write_notes(tmp_path, number)
-    assert read_board(tmp_path).places == {}
+    assert read_registry(tmp_path).places == {}

@@ -16,12 +16,12 @@ from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import Fetched, SourceUnavailableError
 from odf_node.sources import LocalSourceReader, SourceLimits
 from odf_protocol.events import FetchStepUrl
-from odf_protocol.exchange.limits import LEAST_SET_RATE_BYTES_PER_S
+from odf_protocol.exchange.limits import MIN_SET_RATE_BYTES_PER_S
 from odf_protocol.timestamp import Timestamp
 
 NOW = Timestamp.parse("2024-01-01T00:00:00Z")
 PAUSE_S = 0.05
-HONEST = b"x" * 4 * LEAST_SET_RATE_BYTES_PER_S
+HONEST = b"x" * 4 * MIN_SET_RATE_BYTES_PER_S
 Serve = Callable[[socket.socket, threading.Event], None]
 
 
@@ -50,8 +50,8 @@ def ftp_welcome(connection: socket.socket, stopped: threading.Event) -> None:
 def ftp_file(connection: socket.socket, stopped: threading.Event) -> None:
     """Give a file of which a byte comes now and then."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        said = {b"USER": b"230 in", b"TYPE": b"200 ok", b"MDTM": b"500 no", b"SIZE": b"500 no"}
-        said[b"EPSV"] = b"229 Entering (|||%d|)" % listener.getsockname()[1]
+        stated = {b"USER": b"230 in", b"TYPE": b"200 ok", b"MDTM": b"500 no", b"SIZE": b"500 no"}
+        stated[b"EPSV"] = b"229 Entering (|||%d|)" % listener.getsockname()[1]
         connection.sendall(b"220 hello\r\n")
         lines = connection.makefile("rb")
         for line in lines:
@@ -64,7 +64,7 @@ def ftp_file(connection: socket.socket, stopped: threading.Event) -> None:
                 with closing(listener.accept()[0]) as data:
                     trickle(data, b"x", stopped)
             else:
-                connection.sendall(said.get(command, b"500 no") + b"\r\n")
+                connection.sendall(stated.get(command, b"500 no") + b"\r\n")
 
 
 def honest(connection: socket.socket, _stopped: threading.Event) -> None:
@@ -101,7 +101,7 @@ def fetch(url: str, folder: Path, rate: int, total_s: float) -> Fetched:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("rate", [0, LEAST_SET_RATE_BYTES_PER_S])
+@pytest.mark.parametrize("rate", [0, MIN_SET_RATE_BYTES_PER_S])
 @pytest.mark.parametrize(
     ("scheme", "serve"), [("http", http_body), ("http", http_head), ("ftp", ftp_welcome), ("ftp", ftp_file)]
 )
@@ -117,5 +117,5 @@ def test_source_that_never_ends_is_left_whatever_rate_is_set_daemon_13(
 def test_source_that_this_node_reads_slowly_is_read_to_its_end_daemon_13(tmp_path: Path) -> None:
     """It takes four seconds at the rate, of which none are the server's."""
     with serving(honest) as port:
-        found = fetch(f"http://127.0.0.1:{port}/a.csv", tmp_path, LEAST_SET_RATE_BYTES_PER_S, 2.0)
+        found = fetch(f"http://127.0.0.1:{port}/a.csv", tmp_path, MIN_SET_RATE_BYTES_PER_S, 2.0)
     assert found.path.read_bytes() == HONEST

@@ -1,6 +1,6 @@
 """Chains that take back what they never gave, signed by their own key and right in every hash.
 
-Each single unsound operation is refused, by pull and by ``verify``, whatever comes before and behind it; every sound
+Each single unsound operation is rejected, by pull and by ``verify``, whatever comes before and behind it; every sound
 changelog passes. Source: ROWS-12 to ROWS-14 in ``spec/extensions/acceptance.md``.
 """
 
@@ -18,7 +18,7 @@ from odf_node.composition import Node
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
 from odf_node.rows import changelog_check
-from odf_node.trust.verifying import Finding
+from odf_node.trust.verifying import VerificationFinding
 from odf_protocol.events import (
     AddPushSource,
     DataField,
@@ -60,11 +60,11 @@ def add(chain: PeerChain, block: list[Change]) -> None:
     chain.add_rows([row for _, row in block], op=[op for op, _ in block], event_time=[NOON.unix_ms] * len(block))
 
 
-def verify(judge: Judge, name: str = "cities", **options: Any) -> Finding:
+def verify(judge: Judge, name: str = "cities", **options: Any) -> VerificationFinding:
     node = Node(HomeFolder(judge.home.path), FixedClock(NOON))
     try:
         (record,) = node.verifier.select([name], recursive=False)
-        return node.verifier.verify(record, say=Silence().say, **options)
+        return node.verifier.verify(record, on_progress=Silence().on_progress, **options)
     finally:
         node.close()
 
@@ -107,35 +107,35 @@ def test_sound_changelog_is_taken_whole_and_block_by_block(
 
 
 @pytest.mark.parametrize(("blocks", "number", "offset"), UNSOUND.values(), ids=UNSOUND)
-def test_unsound_changelog_is_refused_with_block_and_row(
+def test_unsound_changelog_is_rejected_with_block_and_row(
     judge: Judge, tmp_path: Path, blocks: list[list[Change]], number: int, offset: int
 ) -> None:
     chain = changelog(tmp_path, *blocks)
 
-    report = judge.refuse(chain.offer(), chain.files, rule=RULE)
+    report = judge.reject(chain.proposal(), chain.files, rule=RULE)
 
     assert report["block"] == number
     assert f"offset {offset}, which takes back (event_time '2024-" in report["found"]
     # So it is by whoever has the blocks before it.
     judge.accept(chain.up_to(number - 1))
-    report = judge.refuse(chain.offer(chain.up_to(number - 1).head), chain.files, rule=RULE)
+    report = judge.reject(chain.proposal(chain.up_to(number - 1).head), chain.files, rule=RULE)
     assert report["block"] == number
 
 
-def test_refusal_names_the_values_that_were_never_given(judge: Judge, tmp_path: Path) -> None:
+def test_rejection_names_the_values_that_were_never_given(judge: Judge, tmp_path: Path) -> None:
     chain = changelog(tmp_path, [(APPEND, A)], [(RETRACT, ("Oslo\x1b[2J", 7)), (RETRACT, B), (RETRACT, C)])
 
-    report = judge.refuse(chain.offer(), chain.files, rule=RULE)
+    report = judge.reject(chain.proposal(), chain.files, rule=RULE)
 
     assert report["found"].endswith("city 'Oslo\\x1b[2J', people '7'), and 2 more")
     assert "block 3 breaks ROWS-12 nothing-is-taken-back-that-is-not-current" in report["reason"]
 
 
-def test_retraction_of_another_event_time_is_refused(judge: Judge, tmp_path: Path) -> None:
+def test_retraction_of_another_event_time_is_rejected(judge: Judge, tmp_path: Path) -> None:
     chain = changelog(tmp_path, [(APPEND, A)])
     chain.add_rows([A], op=[RETRACT], event_time=[NOON.unix_ms + 1])
 
-    judge.refuse(chain.offer(), chain.files, rule=RULE)
+    judge.reject(chain.proposal(), chain.files, rule=RULE)
 
 
 def test_verify_finds_a_chain_that_was_taken_before_the_rule_was_there(
@@ -153,7 +153,7 @@ def test_verify_finds_a_chain_that_was_taken_before_the_rule_was_there(
 
 
 def test_each_single_unsound_operation_of_random_changelogs_is_found(tmp_path: Path) -> None:
-    """Sound histories pass; with one row that takes, changed into another one, each is refused at its block."""
+    """Sound histories pass; with one row that takes, changed into another one, each is rejected at its block."""
     found = 0
     for seed in range(12):
         random = Random(seed)
@@ -168,8 +168,8 @@ def test_each_single_unsound_operation_of_random_changelogs_is_found(tmp_path: P
         op, (city, people) = blocks[number][place]
         forged = [[*block] for block in blocks]
         forged[number][place] = (op, random.choice([(city, 99), ("Lima", people), (None, None)]))
-        report = Judge.create(folder / "forged").refuse(
-            (chain := changelog(folder, *forged)).offer(), chain.files, rule=RULE
+        report = Judge.create(folder / "forged").reject(
+            (chain := changelog(folder, *forged)).proposal(), chain.files, rule=RULE
         )
         assert report["block"] == 2 + number
         found += 1
@@ -207,7 +207,7 @@ def test_sizes_across_batches_and_parts_make_no_difference(
 ) -> None:
     """Several batches of a read, and more rows taken than are looked for at once."""
     size = 70_000
-    monkeypatch.setattr(changelog_check, "_MOST_ROWS", -(-size // parts))
+    monkeypatch.setattr(changelog_check, "_MAX_ROWS", -(-size // parts))
     given: list[Change] = [(APPEND, (f"city {n % 50_000}", n % 50_000)) for n in range(size)]
     taken: list[Change] = [(RETRACT, row) for _, row in Random(1).sample(given, size)]
     judge.accept(changelog(tmp_path, given, taken))
@@ -215,7 +215,7 @@ def test_sizes_across_batches_and_parts_make_no_difference(
     taken[place] = (RETRACT, ("city 1", -1))
     chain = changelog(tmp_path, given, taken)
 
-    report = Judge.create(tmp_path / "other").refuse(chain.offer(), chain.files, rule=RULE)
+    report = Judge.create(tmp_path / "other").reject(chain.proposal(), chain.files, rule=RULE)
 
     assert f"offset {size + place}, " in report["found"]
     assert report["found"].endswith("people '-1')")
@@ -228,7 +228,7 @@ def with_floats(folder: Path, values: list[list[tuple[int, float | None]]]) -> P
     chain = root_chain(folder, slices=0)
     chain.blocks.pop()
     chain.signatures.pop()
-    chain.replay_records.pop()
+    chain.step_records.pop()
     chain.add(SetDataSchema(schema=schema))
     for block in values:
         first, at = chain.next_offset(), Timestamp(NOON.seconds + len(chain.blocks))
@@ -257,7 +257,7 @@ def test_floats_are_equal_as_sql_groups_them(judge: Judge, tmp_path: Path) -> No
         chain = with_floats(tmp_path, [[(0, one)], [(1, other)]])
         if one == other:
             continue
-        Judge.create(tmp_path / repr((one, other))).refuse(chain.offer(), chain.files, rule=RULE)
+        Judge.create(tmp_path / repr((one, other))).reject(chain.proposal(), chain.files, rule=RULE)
 
 
 def test_row_that_was_given_before_a_column_came_can_be_taken_back(judge: Judge, tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_row_that_was_given_before_a_column_came_can_be_taken_back(judge: Judge,
         return longer.add_slice(parquet_bytes(table), rows=1)
 
     refused = take(A, 1)
-    judge.refuse(refused.offer(), refused.files, rule=RULE)
+    judge.reject(refused.proposal(), refused.files, rule=RULE)
     judge.accept(take(A, None))
     assert verify(judge).is_valid
 
@@ -300,15 +300,15 @@ def test_stream_of_changes_may_and_its_weakness_is_said(judge: Judge, tmp_path: 
     chain.add(stream(MergeStrategyChangelogStream(primary_key=("city",))))
     for block in ([(APPEND, A)], [(FROM, B), (TO, A), (RETRACT, C)]):
         add(chain, block)
-    said = "takes back 2 rows too many, from block 4 on, 2 of them never given"
+    stated = "takes back 2 rows too many, from block 4 on, 2 of them never given"
 
     report = judge.accept(chain)
 
-    assert report.warnings == (said,)
-    assert report.decision.reason.endswith(f"; {said}")
+    assert report.warnings == (stated,)
+    assert report.decision.reason.endswith(f"; {stated}")
     finding = verify(judge)
     assert finding.is_valid
-    assert f"cities: note: {said}" in finding.describe()
+    assert f"cities: note: {stated}" in finding.describe()
 
 
 def test_source_whose_operations_the_node_makes_is_no_excuse(judge: Judge, tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_source_whose_operations_the_node_makes_is_no_excuse(judge: Judge, tmp_p
     for block in ([(APPEND, A)], [(FROM, B), (TO, A)]):
         add(chain, block)
 
-    judge.refuse(chain.offer(), chain.files, rule=RULE)
+    judge.reject(chain.proposal(), chain.files, rule=RULE)
 
 
 def test_key_that_stands_twice_in_a_snapshot_takes_a_row_twice_and_is_said(judge: Judge, tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_key_that_stands_twice_in_a_snapshot_takes_a_row_twice_and_is_said(judge
     assert judge.accept(chain).warnings == ("takes back 1 row too many, from block 4 on",)
 
     add(chain, [(RETRACT, ("Oslo", 3)), (RETRACT, ("Oslo", 5))])
-    report = judge.refuse(chain.offer(chain.up_to(4).head), chain.files, rule=RULE)
+    report = judge.reject(chain.proposal(chain.up_to(4).head), chain.files, rule=RULE)
     assert report["found"].endswith("city 'Oslo', people '5')")
 
 

@@ -149,11 +149,11 @@ def test_answer_with_two_columns_of_one_name_loses_none_in_json(form: str) -> No
         write_rows(Console(out=io.StringIO()), rows, form)
 
 
-def test_struct_that_names_a_field_twice_is_refused(tmp_path: Path) -> None:
+def test_struct_that_names_a_field_twice_is_rejected(tmp_path: Path) -> None:
     values = pa.StructArray.from_arrays([whole(1, 2), whole(3, 4)], fields=list(arrow_of(NAMED_TWICE)))
     chain = chain_of(tmp_path, NAMED_TWICE, values)
 
-    Judge.create(tmp_path / "home").refuse(chain.offer(), chain.files, rule="ROWS-1")
+    Judge.create(tmp_path / "home").reject(chain.proposal(), chain.files, rule="ROWS-1")
 
 
 @pytest.mark.parametrize("unit", [TimeUnit.MICROSECOND, TimeUnit.NANOSECOND])
@@ -169,13 +169,13 @@ def test_system_time_in_another_unit_is_still_that_of_the_block(tmp_path: Path, 
     false = chain.copy().add_slice(parquet_bytes(lying), rows=3)
 
     judge = Judge.create(tmp_path / "home")
-    judge.refuse(false.offer(), false.files, rule="ROWS-3")
+    judge.reject(false.proposal(), false.files, rule="ROWS-3")
 
     true = honest.set_column(2, lying.schema.field(2), honest.column("system_time").cast(kind))
     judge.accept(chain.add_slice(parquet_bytes(true), rows=3))
 
 
-def test_slice_that_names_a_column_twice_is_refused(tmp_path: Path) -> None:
+def test_slice_that_names_a_column_twice_is_rejected(tmp_path: Path) -> None:
     schema = DataSchema(fields=(*CITY_SCHEMA.fields, CITY_SCHEMA.fields[-1]))
     chain = PeerChain(tmp_path)
     chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.ROOT)).add(SetDataSchema(schema=schema))
@@ -183,7 +183,7 @@ def test_slice_that_names_a_column_twice_is_refused(tmp_path: Path) -> None:
     columns = [whole(0), pa.array([0], pa.int32()), times(at), times(at), pa.array(["Oslo"]), whole(1), whole(2)]
     chain.add_slice(parquet_bytes(pa.table(columns, schema=arrow_schema_of(schema))), rows=1)
 
-    Judge.create(tmp_path / "home").refuse(chain.offer(), chain.files, rule="ROWS-1")
+    Judge.create(tmp_path / "home").reject(chain.proposal(), chain.files, rule="ROWS-1")
 
 
 @pytest.mark.parametrize(

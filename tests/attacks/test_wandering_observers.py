@@ -24,7 +24,7 @@ SETTINGS: dict[str, Callable[[str], Configuration]] = {
 SALES = DatasetVersion(dataset_id="did:odf:a", name="shop.sales")
 
 
-TOLD = {"events": 2, "spans": 1}
+REPORTED = {"events": 2, "spans": 1}
 """Of one run: its begin and its end, or both at once."""
 
 
@@ -35,7 +35,7 @@ def tell(what: str, answer: Answer) -> dict[str, int]:
         with observer.observing(Run(kind=RunKind.INGEST, dataset=SALES)):
             pass
         end_s = time.monotonic() + 60
-        while sum((counts := observer.counts[what]).values()) < TOLD[what]:
+        while sum((counts := observer.counts[what]).values()) < REPORTED[what]:
             assert time.monotonic() < end_s, counts
             observer.flush()
         return counts
@@ -57,7 +57,7 @@ def test_answer_that_leads_elsewhere_is_not_followed_observe_11(what: str, statu
         asked.append(request.path)
         return web.Response(status=status, headers={"Location": "/inside"})
 
-    assert tell(what, answer) == {"sent": 0, "failed": TOLD[what], "dropped": 0}
+    assert tell(what, answer) == {"sent": 0, "failed": REPORTED[what], "dropped": 0}
     assert asked
     assert "/inside" not in asked
 
@@ -73,4 +73,4 @@ def test_answer_without_an_end_is_not_read_observe_11(what: str, encoding: str) 
                 await response.write(bytes(1 << 16))
         return response
 
-    assert tell(what, answer) == {"sent": TOLD[what], "failed": 0, "dropped": 0}
+    assert tell(what, answer) == {"sent": REPORTED[what], "failed": 0, "dropped": 0}

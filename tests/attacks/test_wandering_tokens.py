@@ -40,13 +40,13 @@ def doors() -> Iterator[list[socket.socket]]:
     """Ports of two servers, and who knocks at them."""
     with ExitStack() as stack:
         opened = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
-        for door in opened:
-            door.setblocking(False)
+        for listener in opened:
+            listener.setblocking(False)
         yield opened
 
 
-def _address(door: socket.socket) -> str:
-    return f"http://127.0.0.1:{door.getsockname()[1]}"
+def _address(listener: socket.socket) -> str:
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("scheme", ["", "odf+"])
@@ -54,8 +54,8 @@ def _address(door: socket.socket) -> str:
 def test_token_of_one_server_is_not_shown_to_the_others_that_a_push_goes_to(
     home: Path, doors: list[socket.socket], by_option: bool, scheme: str
 ) -> None:
-    for door in doors:
-        added = run_command(home, "repo", "alias", "add", "--push", "cities", f"{scheme}{_address(door)}/cities")
+    for listener in doors:
+        added = run_command(home, "repo", "alias", "add", "--push", "cities", f"{scheme}{_address(listener)}/cities")
         assert added.returncode == 0, added.stderr
     before = list_kept(home)
     words = ["--token", SECRET] if by_option else []
@@ -65,9 +65,9 @@ def test_token_of_one_server_is_not_shown_to_the_others_that_a_push_goes_to(
         assert pushed.returncode == 2, pushed
         assert "one token is for one server" in pushed.stderr
         assert SECRET not in pushed.stdout + pushed.stderr
-    for door in doors:
+    for listener in doors:
         with pytest.raises(BlockingIOError):
-            door.accept()
+            listener.accept()
     assert list_kept(home) == before
 
 
@@ -92,8 +92,8 @@ def test_token_of_one_server_is_not_shown_to_the_others_that_a_push_goes_to(
 )
 def test_password_in_an_address_is_not_kept_and_not_told(home: Path, words: list[str]) -> None:
     before = list_kept(home)
-    told = run_command(home, *(word.format(s=SECRET) for word in words))
-    assert told.returncode not in {0, 1}, told
+    reported = run_command(home, *(word.format(s=SECRET) for word in words))
+    assert reported.returncode not in {0, 1}, reported
     assert list_kept(home) == before
     for path in home.rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path

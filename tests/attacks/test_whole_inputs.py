@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_node.errors import UsageError
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import (
@@ -109,8 +109,8 @@ FALSE_WINDOWS = {
 
 
 @pytest.mark.parametrize("name", FALSE_WINDOWS)
-def test_window_whose_end_does_not_say_when_it_closes_is_refused(spark_session, tmp_path, name):
-    with pytest.raises(NotReplayableError):
+def test_window_whose_end_does_not_say_when_it_closes_is_rejected(spark_session, tmp_path, name):
+    with pytest.raises(NotReproducibleError):
         run(spark_session, tmp_path / "view", FALSE_WINDOWS[name], HISTORY)
 
 
@@ -137,17 +137,17 @@ def test_watermark_before_the_first_row_leaves_late_rows_out_however_steps_are_c
 @pytest.mark.parametrize(
     "amount", ["try_sum(a)", "try_avg(CAST(a AS DECIMAL(38, 0)))", "try_sum(a) OVER (PARTITION BY k)"]
 )
-def test_sum_whose_overflow_depends_on_how_rows_arrive_is_refused(spark_session, tmp_path, amount):
+def test_sum_whose_overflow_depends_on_how_rows_arrive_is_rejected(spark_session, tmp_path, amount):
     """Of the largest number twice and its opposite once, two make nothing of it and one order makes a sum."""
     query = f"SELECT event_time, k, {amount} AS a FROM orders" + ("" if "OVER" in amount else " GROUP BY event_time, k")
 
-    with pytest.raises(NotReplayableError, match="overflows on the way"):
+    with pytest.raises(NotReproducibleError, match="overflows on the way"):
         run(spark_session, tmp_path / "view", query, [([row(0, a=LARGEST)], None)])
 
 
 @pytest.mark.parametrize("text", ["s COLLATE UTF8_LCASE", "CAST(s AS STRING COLLATE UNICODE_CI)"])
-def test_groups_of_texts_that_differ_and_compare_as_equal_are_refused(spark_session, tmp_path, text):
-    with pytest.raises(NotReplayableError, match="collation"):
+def test_groups_of_texts_that_differ_and_compare_as_equal_are_rejected(spark_session, tmp_path, text):
+    with pytest.raises(NotReproducibleError, match="collation"):
         run(
             spark_session,
             tmp_path / "view",
@@ -189,7 +189,7 @@ def test_column_that_comes_takes_no_row_that_was_not_given(spark_session, tmp_pa
     assert all("b:bigint" in each[2] for each in folded)
 
 
-def test_result_with_other_columns_than_before_is_refused(spark_session, tmp_path):
+def test_result_with_other_columns_than_before_is_rejected(spark_session, tmp_path):
     view = run(spark_session, tmp_path / "view", "SELECT DISTINCT * FROM orders", [([row(0)], None)])
     evolve(view, WIDER)
 
@@ -285,7 +285,7 @@ def test_watermarks_of_an_input_that_fall_between_steps_close_no_window_twice(sp
     assert judge.accept(chain).replayed_steps == 2
 
 
-def test_input_whose_vocabulary_changes_after_its_rows_is_refused(spark_session, tmp_path):
+def test_input_whose_vocabulary_changes_after_its_rows_is_rejected(spark_session, tmp_path):
     """The new operation is a column that says of old rows nothing, so they would be neither given nor taken."""
     home, root, chain = publisher(tmp_path, spark_session)
     chain.add(select(COUNT, root.id))
@@ -301,7 +301,7 @@ def test_input_whose_vocabulary_changes_after_its_rows_is_refused(spark_session,
     assert home.judge.snapshot() == before
 
 
-def test_maintained_view_whose_query_is_replaced_is_refused(spark_session, tmp_path):
+def test_maintained_view_whose_query_is_replaced_is_rejected(spark_session, tmp_path):
     """Its differences would be those of the new query, and take rows that nobody gave."""
     home, root, chain = publisher(tmp_path, spark_session)
     chain.add(select(COUNT, root.id))
@@ -333,7 +333,7 @@ def test_maintained_view_whose_query_is_replaced_is_refused(spark_session, tmp_p
     chain.files[data.physical_hash] = content
     chain.add(ExecuteTransform(query_inputs=(read,), prev_offset=2, new_data=data), at=later(3))
 
-    judge.refuse(chain.offer(honest), chain.files, rule="VIEW-11 maintained-view-is-declared-once")
+    judge.reject(chain.proposal(honest), chain.files, rule="VIEW-11 maintained-view-is-declared-once")
 
 
 def test_own_view_whose_query_is_replaced_makes_no_step(spark_session, tmp_path):
@@ -372,7 +372,7 @@ def test_own_join_as_of_a_time_whose_query_is_replaced_makes_no_step(spark_sessi
 
 
 def test_column_that_an_input_gets_is_not_written_into_a_derivative_that_selects_all(spark_session, tmp_path):
-    """A slice with another column than the dataset's would be signed by this node, and refused by all others."""
+    """A slice with another column than the dataset's would be signed by this node, and rejected by all others."""
     home, root, chain = publisher(tmp_path, spark_session)
     chain.add(select("SELECT * EXCEPT (offset, op, system_time) FROM in0", root.id))
     home.keep(root.add_rows(CITIES))
@@ -395,7 +395,7 @@ def test_column_that_an_input_gets_is_not_written_into_a_derivative_that_selects
     assert home.judge.snapshot() == before
 
 
-def test_step_over_an_input_without_columns_is_refused(spark_session, tmp_path):
+def test_step_over_an_input_without_columns_is_rejected(spark_session, tmp_path):
     """Nobody can say what a query gives over it; the publisher of the step is at fault, not whoever re-executes."""
     _home, _root, chain = publisher(tmp_path, spark_session)
     bare = PeerChain(chain.folder)
@@ -406,7 +406,7 @@ def test_step_over_an_input_without_columns_is_refused(spark_session, tmp_path):
     judge = Judge.create(tmp_path / "judge", spark_session)
     judge.accept(bare)
 
-    judge.refuse(chain.offer(), chain.files, rule="PLAN-5 recorded-blocks-say")
+    judge.reject(chain.proposal(), chain.files, rule="PLAN-5 recorded-blocks-say")
 
 
 def moved_rows(chain: PeerChain, first: int, at: Timestamp) -> bytes:

@@ -57,7 +57,7 @@ QUERIES = {
 }
 
 # A view's log also has what it took back; what the groups in force counted are all rows of the input.
-QUESTIONS = {
+QUERY_SERVICE = {
     "map": "SELECT count(1) AS found FROM map",
     "view": "SELECT sum(CASE WHEN op IN (0, 3) THEN n ELSE -n END) AS found FROM view",
 }
@@ -93,10 +93,10 @@ def run(home: Path, *words: str, step_rows: int = 20_000_000) -> tuple[str, floa
             peak = max(peak, usage_of(command.pid).memory_bytes)
             time.sleep(0.2)
         out.seek(0)
-        said = out.read().decode()
+        stated = out.read().decode()
     if command.returncode != 0:
-        raise SystemExit(f"{words}: ended with code {command.returncode}: {said}")
-    return said, time.perf_counter() - started, peak
+        raise SystemExit(f"{words}: ended with code {command.returncode}: {stated}")
+    return stated, time.perf_counter() - started, peak
 
 
 def main() -> int:
@@ -111,17 +111,17 @@ def main() -> int:
         (folder / "measured.yaml").write_text(ROOT)
         run(home, "add", str(folder / "measured.yaml"))
         for path in write_files(folder, rows):
-            _said, ingested_s, _peak = run(home, "ingest", "measured", str(path))
+            _stated, ingested_s, _peak = run(home, "ingest", "measured", str(path))
             path.unlink()
         print(f"{rows:,} rows, a block for each million; the last was ingested in {ingested_s:.1f} s")
         for kind in kinds:
             (folder / f"{kind}.yaml").write_text(DERIVATIVE.format(name=kind, query=QUERIES[kind]))
             run(home, "add", "-q", str(folder / f"{kind}.yaml"))
-            _said, taken_s, peak = run(home, "pull", kind, step_rows=step_rows)
+            _stated, taken_s, peak = run(home, "pull", kind, step_rows=step_rows)
             log, _, _ = run(home, "log", kind, "-o", "oneline", "--all")
             steps = log.count(" ExecuteTransform ")
-            told, _, _ = run(home, "sql", "-c", QUESTIONS[kind], "-o", "json")
-            found = json.loads(told)[0]["found"]
+            reported, _, _ = run(home, "sql", "-c", QUERY_SERVICE[kind], "-o", "json")
+            found = json.loads(reported)[0]["found"]
             is_complete &= found == expected[kind]
             print(
                 f"{kind}: {steps} steps of at most {step_rows:,} rows, {taken_s:.1f} s;"

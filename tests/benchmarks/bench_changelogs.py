@@ -93,7 +93,9 @@ def measure(work: Callable[[], object]) -> float:
 def verify(judge: Judge) -> None:
     with closing(Node(HomeFolder(judge.home.path), FixedClock(NOON))) as node:
         (record,) = node.verifier.select(["cities"], recursive=False)
-        finding = node.verifier.verify(record, say=Silence().say, options=VerifyOptions(everything=True))
+        finding = node.verifier.verify(
+            record, on_progress=Silence().on_progress, options=VerifyOptions(everything=True)
+        )
         assert finding.is_valid, finding.problem
 
 

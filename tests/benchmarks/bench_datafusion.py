@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from odf_engines.contract import Limits, QueryRequest, QueryTable, TransformRequest
-from odf_engines.engine import Engine, Offer
+from odf_engines.engine import Capability, Engine
 from odf_engines.registry import get_engine
 from odf_node.adapters.engine_folder import EngineFolder
 from odf_node.home_folder import HomeFolder
@@ -40,7 +40,7 @@ LARGE_ROWS = 10_000_000
 STEPS = 100
 WARM = 20
 QUERY = "SELECT op, event_time, upper(status) AS status, amount * 2 AS twice FROM orders WHERE id % 10 <> 0"
-QUESTION = "SELECT status, count(*) AS n FROM orders GROUP BY status"
+QUERY_TEXT = "SELECT status, count(*) AS n FROM orders GROUP BY status"
 
 
 def main() -> None:
@@ -55,10 +55,10 @@ def main() -> None:
         baseline = None
         for engine in iter_engines(folder):
             engine.prepare()
-            told = measure(engine, folder, request, kind, number)
-            compared = list(told.values())[-1]
+            reported = measure(engine, folder, request, kind, number)
+            compared = list(reported.values())[-1]
             baseline = baseline or compared
-            shown = ", ".join(f"{what} {found:.3f} s" for what, found in told.items())
+            shown = ", ".join(f"{what} {found:.3f} s" for what, found in reported.items())
             print(
                 f"{engine.name:10} {rows:,} rows: {shown}; the last is {compared / baseline:.2f} of the first engine's"
             )
@@ -67,14 +67,14 @@ def main() -> None:
 def measure(engine: Engine, folder: Path, request: TransformRequest, kind: str, number: int) -> dict[str, float]:
     """Return the seconds of each part, the median where it was done several times."""
     table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS, slices=request.inputs[0].slices)
-    question = QueryRequest(tables=(table,), sql=QUESTION)
+    query_text = QueryRequest(tables=(table,), sql=QUERY_TEXT)
     with engine.open(folder, Limits(memory_bytes=4 * 1024**3)) as session:
         seconds = {"start": [taken(session.start)], "first step": [taken(lambda: session.transform(request))]}
         if kind == "small":
             seconds["warm step"] = [taken(lambda: session.transform(request)) for _ in range(WARM)]
-        if kind == "small" and Offer.QUERY in engine.offers:
-            seconds["first question"] = [taken(lambda: session.query(question))]
-            seconds["warm question"] = [taken(lambda: session.query(question)) for _ in range(WARM)]
+        if kind == "small" and Capability.QUERY in engine.capabilities:
+            seconds["first question"] = [taken(lambda: session.query(query_text))]
+            seconds["warm question"] = [taken(lambda: session.query(query_text)) for _ in range(WARM)]
         if kind == "large":
             seconds["large step"] = [taken(lambda: session.transform(request)) for _ in range(3)]
         if kind == "steps":
@@ -86,9 +86,9 @@ def iter_engines(folder: Path) -> Iterator[Engine]:
     """Yield ours, and theirs in our sandbox."""
     yield get_engine("datafusion")
     if "ODF_PEER" in os.environ:
-        shelf = EngineFolder(HomeFolder(folder / "home"))
+        engine_files = EngineFolder(HomeFolder(folder / "home"))
         program = Path(os.environ["ODF_PEER"], "engine-datafusion")
-        yield shelf.add(
+        yield engine_files.add(
             "theirs", program, WantedStart(), now=Timestamp.from_unix_ms(0), examine=lambda _engine: None
         ).engine
     yield get_engine("spark")

@@ -27,7 +27,7 @@ from support.transforms import ORDERS, write_orders
 ROWS = 2_000_000
 FILES = 4
 ROUNDS = 3
-QUESTIONS = {
+QUERY_SERVICE = {
     "float sums by group": "SELECT id % 100 AS g, sum(amount) AS s, avg(amount) AS a FROM orders GROUP BY 1",
     "float sums, many groups": "SELECT max(s) AS m FROM (SELECT id, sum(amount) AS s FROM orders GROUP BY id)",
     "one deviation": "SELECT stddev(amount) AS d, corr(amount, id) AS c FROM orders",
@@ -80,7 +80,7 @@ def main() -> None:
         with engine.open(folder, Limits()) as session:
             assert isinstance(session, SparkHostSession)
             session.compile_fully()
-            for title, sql in QUESTIONS.items():
+            for title, sql in QUERY_SERVICE.items():
                 ours_s, free_s = [], []
                 for _ in range(ROUNDS):
                     started = time.perf_counter()

@@ -38,16 +38,16 @@ def main() -> None:
         subprocess.run([sys.executable, "-c", BUILD, REPOSITORY, folder], check=True)
         (wheel,) = Path(folder).glob("*.whl")
         print(f"wheel: {wheel.stat().st_size / 1e6:.1f} MB, {len(zipfile.ZipFile(wheel).namelist())} files")
-        for is_told in (False, True):
-            environment = Path(folder) / f"told-{is_told}"
+        for is_reported in (False, True):
+            environment = Path(folder) / f"told-{is_reported}"
             subprocess.run([sys.executable, "-m", "venv", environment], check=True)
             for extra in ("", *extras):
                 before = size_mb(environment)
                 took = install(environment, f"{wheel}[{extra}]" if extra else str(wheel))
-                if is_told:
+                if is_reported:
                     name = f"odf-node[{extra}], beside it" if extra else "odf-node"
                     print(f"{name}: {size_mb(environment) - before:,.0f} MB, {took}")
-            if is_told:
+            if is_reported:
                 (packages,) = environment.glob("lib/python3.*")
                 sizes = {each.name: size_mb(each) for each in (packages / "site-packages").iterdir() if each.is_dir()}
                 largest = sorted(sizes, key=lambda name: sizes[name], reverse=True)[:4]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from odf_engines.reading.slices import summarise
-from odf_locate.tree_questions import locate_difference
+from odf_locate.tree_queries import locate_difference
 from odf_protocol.multihash import Multihash
 from support.exchange_nodes import Chain, TestNode
 

@@ -1,6 +1,6 @@
 """A map over ten million rows: our engine with sandbox, changelog and hash, against plain Spark from file to file.
 
-Both read the same slice, project and filter it by the same query, and write Parquet; ours also mends the operations,
+Both read the same slice, project and filter it by the same query, and write Parquet; ours also fixes the operations,
 writes one file in the order of the input, checks it in a sandbox of its own and hashes it: rows on the way through the
 check, bytes afterwards. Both are taken in turn; the best of several rounds counts, since other work on the machine only
 ever adds. Processor time is that of whole processes from start to end.

@@ -115,10 +115,10 @@ def compare_hashing(program: Path, rows: Path, folder: Path) -> bool:
     found = set()
     for _ in range(REPEATS):
         for who, command in commands.items():
-            said = json.loads(run(command, folder)[2])
-            best_s[who] = min(best_s[who], said["hash_s"])
-            busiest_s[who] = min(busiest_s[who], said.get("busiest_s", said["hash_s"]))
-            found.add(said["arrow0"])
+            stated = json.loads(run(command, folder)[2])
+            best_s[who] = min(best_s[who], stated["hash_s"])
+            busiest_s[who] = min(busiest_s[who], stated.get("busiest_s", stated["hash_s"]))
+            found.add(stated["arrow0"])
     assert len(found) == 1, found
     theirs_s = best_s["theirs"]
     for who, seconds in best_s.items():

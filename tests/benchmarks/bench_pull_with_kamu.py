@@ -45,18 +45,18 @@ GOALS = {"data": 4.0, "chain": 10.0}
 class Times:
     """The least of several rounds; processor time is that of the command and of what it waited for."""
 
-    least_s: float = float("inf")
-    least_cpu_s: float = float("inf")
+    min_s: float = float("inf")
+    min_cpu_s: float = float("inf")
 
     @contextmanager
     def measured(self) -> Iterator[None]:
         began, cpu_s = time.perf_counter(), _cpu_s()
         yield
-        self.least_s = min(self.least_s, time.perf_counter() - began)
-        self.least_cpu_s = min(self.least_cpu_s, _cpu_s() - cpu_s)
+        self.min_s = min(self.min_s, time.perf_counter() - began)
+        self.min_cpu_s = min(self.min_cpu_s, _cpu_s() - cpu_s)
 
     def __str__(self) -> str:
-        return f"{self.least_s:.2f} s ({self.least_cpu_s:.2f} s of processor)"
+        return f"{self.min_s:.2f} s ({self.min_cpu_s:.2f} s of processor)"
 
 
 def _cpu_s() -> float:
@@ -111,9 +111,9 @@ async def measure(what: str, chain: PeerChain, folder: Path) -> bool:
                         RealNode(place, is_apart=True).must(*pull, *options)
     print(f"{what} of {len(chain.blocks):,} blocks and {size:.0f} MB: theirs {theirs}, goal {GOALS[what]:g} x as fast")
     for way, times in (("every row", ours), ("rows later", rows_later)):
-        print(f"  ours, {way}: {times}, {theirs.least_s / times.least_s:.1f} x as fast")
+        print(f"  ours, {way}: {times}, {theirs.min_s / times.min_s:.1f} x as fast")
     alike = rows_later if what == "data" else ours
-    return theirs.least_s / alike.least_s >= GOALS[what]
+    return theirs.min_s / alike.min_s >= GOALS[what]
 
 
 async def main(megabytes: int = 170, blocks: int = 4_000, slices: int = 2) -> int:

@@ -83,18 +83,18 @@ def main() -> None:
             seconds = []
             for replay in (False, True):
                 started = time.perf_counter()
-                finding = node.verifier.verify(record, replay=replay, say=Silence().say)
+                finding = node.verifier.verify(record, replay=replay, on_progress=Silence().on_progress)
                 seconds.append(time.perf_counter() - started)
                 assert finding.is_valid, list(finding.describe())
         finally:
             node.close()
         cold_s = cold(engine, folder)
-    hashes_s, replay_s = seconds
+    hashes_s, step_s = seconds
     print(f"{steps} steps of {ROWS} rows")
     print(f"made, each:                    {made_s / steps:6.3f} s")
-    print(f"re-executed, each, with start: {replay_s / steps:6.3f} s (goal {GOAL_S})")
+    print(f"re-executed, each, with start: {step_s / steps:6.3f} s (goal {GOAL_S})")
     print(f"verified by hashes, each:      {hashes_s / steps:6.3f} s")
-    print(f"a process for one step:        {cold_s:6.3f} s, {cold_s / (replay_s / steps):.0f} times as long")
+    print(f"a process for one step:        {cold_s:6.3f} s, {cold_s / (step_s / steps):.0f} times as long")
 
 
 if __name__ == "__main__":

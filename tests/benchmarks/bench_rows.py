@@ -32,7 +32,7 @@ from support.signing import NEW_KEY
 MEGABYTES = 64
 ROW_BYTES = 27  # of these rows in a file
 SLICES = 4
-QUESTION = "SELECT count(*), max(people) FROM cities"
+QUERY_TEXT = "SELECT count(*), max(people) FROM cities"
 QUERY = "SELECT event_time, upper(city) AS city, people * 2 AS twice FROM in0 WHERE people % 2 = 0"
 
 
@@ -81,7 +81,7 @@ def main() -> None:
             def ask() -> None:
                 with judge.opened() as store:
                     runner = QueryRunner(make_home(judge.home, store), judge.engines)
-                    runner.run(QUESTION, as_of=None, max_rows=None)
+                    runner.run(QUERY_TEXT, as_of=None, max_rows=None)
 
             def derive() -> None:
                 publisher = PublisherHome(judge)

@@ -16,7 +16,7 @@ from pathlib import Path
 os.environ["ODF_NODE_SIGNED_MARKS"] = ""  # keys of tests sign more than one history
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from bench_rows import QUESTION, rows
+from bench_rows import QUERY_TEXT, rows
 
 from odf_engines.contract import Limits
 from odf_engines.registry import get_engine
@@ -60,7 +60,7 @@ def measure(slices: int, count: int) -> dict[str, float]:
                 timed("newest 10 rows", lambda: reader.tail(record, count=10))
 
                 def ask() -> object:
-                    return runner.run(QUESTION, as_of=None, max_rows=None)
+                    return runner.run(QUERY_TEXT, as_of=None, max_rows=None)
 
                 timed("question, rows written anew", ask)
                 timed("question, rows there", ask)

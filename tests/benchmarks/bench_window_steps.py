@@ -1,9 +1,9 @@
-"""Steps of final derivatives after 10, 100 and 1,000 portions of their inputs: ``bench_window_steps.py [PORTIONS...]``.
+"""Steps of final derivatives after 10, 100 and 1,000 subsets of their inputs: ``bench_window_steps.py [SUBSETS...]``.
 
-Two roots gain a portion of some hundred rows, and a watermark with it, before each step of a tumbling window,
+Two roots gain a subset of some hundred rows, and a watermark with it, before each step of a tumbling window,
 sessions, a join as of a time, and a window over a join with a bound in event time. Prints, of the last ten steps at
-each number of portions, the median seconds by the clock and of processors, how many times as long as with the fewest
-portions the processors took, how many rows of the inputs the last one read, and where its time went. Node and engine
+each number of subsets, the median seconds by the clock and of processors, how many times as long as with the fewest
+subsets the processors took, how many rows of the inputs the last one read, and where its time went. Node and engine
 run as they do in a daemon: one process each, warm.
 """
 
@@ -25,12 +25,12 @@ from support.nodes import RealNode
 from support.processor_time import spent_s
 from support.stores import find_named
 
-PORTIONS = (10, 100, 1_000)
+SUBSETS = (10, 100, 1_000)
 STEPS = 10
 AT_ONCE = 50
 ROWS = 300
-PORTION_MS = 3_600_000
-START_MS = 1_700_000_000_000 // PORTION_MS * PORTION_MS
+SUBSET_MS = 3_600_000
+START_MS = 1_700_000_000_000 // SUBSET_MS * SUBSET_MS
 KEYS = 50
 BURST = 20
 ROOT = """
@@ -90,14 +90,14 @@ def add_all(folder: Path, home: Path) -> None:
 
 def time_of(row: int) -> Timestamp:
     """When a row happened."""
-    return Timestamp.from_unix_ms(START_MS + row * PORTION_MS // ROWS)
+    return Timestamp.from_unix_ms(START_MS + row * SUBSET_MS // ROWS)
 
 
-def gain(node: Node, folder: Path, portion: int) -> None:
-    """Let each root gain a portion: an hour of rows, in bursts of one key."""
+def gain(node: Node, folder: Path, subset: int) -> None:
+    """Let each root gain a subset: an hour of rows, in bursts of one key."""
     for name in ("orders", "rates"):
         path = folder / "rows.ndjson"
-        first = portion * ROWS
+        first = subset * ROWS
         path.write_text(
             "".join(
                 f'{{"event_time": "{time_of(number)}", "k": {number // BURST % KEYS}, "a": {number % 97}}}\n'
@@ -132,25 +132,25 @@ def make_step(node: Node, name: str) -> Step:
     return Step(seconds, spent, dict(made.statistics.milliseconds), report.read_rows)
 
 
-def measure(node: Node, folder: Path, first: int, portions: int) -> dict[str, list[Step]]:
-    """Go on from ``first`` to so many portions, the last ten of them a step each."""
-    for portion in range(first, portions - STEPS):
-        gain(node, folder, portion)
-        if portion % AT_ONCE == AT_ONCE - 1 or portion == portions - STEPS - 1:
+def measure(node: Node, folder: Path, first: int, subsets: int) -> dict[str, list[Step]]:
+    """Go on from ``first`` to so many subsets, the last ten of them a step each."""
+    for subset in range(first, subsets - STEPS):
+        gain(node, folder, subset)
+        if subset % AT_ONCE == AT_ONCE - 1 or subset == subsets - STEPS - 1:
             for name in QUERIES:
                 record = find_named(node.store, name)
                 assert record is not None
                 node.transformer.run(record, writing_time=node.now)
     made = defaultdict(list)
-    for portion in range(max(first, portions - STEPS), portions):
-        gain(node, folder, portion)
+    for subset in range(max(first, subsets - STEPS), subsets):
+        gain(node, folder, subset)
         for name in QUERIES:
-            if portion:  # the first window is closed by the second portion
+            if subset:  # the first window is closed by the second subset
                 made[name].append(make_step(node, name))
     return made
 
 
-def main(portions: list[int]) -> None:
+def main(subsets: list[int]) -> None:
     """Print the table."""
     SparkEngine().prepare()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:  # the engine ends behind us
@@ -159,7 +159,7 @@ def main(portions: list[int]) -> None:
         node = open_node(folder / "home")
         fewest: dict[str, float] = {}
         try:
-            for first, last in zip([0, *portions], portions, strict=False):
+            for first, last in zip([0, *subsets], subsets, strict=False):
                 made = measure(node, folder, first, last)
                 for query, steps in made.items():
                     seconds = statistics.median(each.seconds for each in steps)
@@ -169,10 +169,10 @@ def main(portions: list[int]) -> None:
                         part: statistics.median(each.milliseconds.get(part, 0) for each in steps) for part in named
                     }
                     ratio = spent / fewest.setdefault(query, spent)
-                    told = ", ".join(f"{part} {took:.0f}" for part, took in parts.items())
+                    reported = ", ".join(f"{part} {took:.0f}" for part, took in parts.items())
                     print(
-                        f"{last:5} portions, {query:8} {seconds:6.3f} s, {spent:6.3f} s of processors,"
-                        f" {ratio:4.1f} times; {steps[-1].read_rows:7} rows; ms: {told}",
+                        f"{last:5} subsets, {query:8} {seconds:6.3f} s, {spent:6.3f} s of processors,"
+                        f" {ratio:4.1f} times; {steps[-1].read_rows:7} rows; ms: {reported}",
                         flush=True,
                     )
         finally:
@@ -180,4 +180,4 @@ def main(portions: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(each) for each in sys.argv[1:]] or list(PORTIONS))
+    main([int(each) for each in sys.argv[1:]] or list(SUBSETS))

@@ -73,8 +73,8 @@ class ObjectStoreSuite(ABC):
 
     def test_object_written_in_pieces_has_the_hash_of_the_whole(self, store: ObjectStore) -> None:
         with store.writing(), store.stage() as staged:
-            for piece in (DATA[:7], bytearray(DATA[7:500]), memoryview(DATA)[500:]):
-                staged.write(piece)
+            for chunk in (DATA[:7], bytearray(DATA[7:500]), memoryview(DATA)[500:]):
+                staged.write(chunk)
             assert (staged.hash, staged.size_bytes) == (HASH, len(DATA))
             staged.flush()
             assert staged.path.read_bytes() == DATA
@@ -92,7 +92,7 @@ class ObjectStoreSuite(ABC):
             path = staged.path
         assert not path.exists()
 
-    def test_wrong_bytes_are_refused_and_leave_nothing(self, store: ObjectStore) -> None:
+    def test_wrong_bytes_are_rejected_and_leave_nothing(self, store: ObjectStore) -> None:
         with store.writing(), store.stage() as staged:
             staged.write(b"other")
             with pytest.raises(ObjectMismatchError) as caught:

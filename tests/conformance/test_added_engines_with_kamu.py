@@ -45,8 +45,8 @@ def engine_program() -> Path:
 
 def library_entries() -> list[Entry]:
     """The libraries that the engine loads, as a small image has them."""
-    told = subprocess.run(["ldd", engine_program()], capture_output=True, text=True, check=True).stdout
-    libraries = {Path(path) for path in re.findall(r"(/\S+) \(0x", told)}
+    reported = subprocess.run(["ldd", engine_program()], capture_output=True, text=True, check=True).stdout
+    libraries = {Path(path) for path in re.findall(r"(/\S+) \(0x", reported)}
     found = [folder("usr/"), folder("usr/lib/"), link("lib", "usr/lib"), link("lib64", "/usr/lib"), Entry("etc/issue")]
     return found + [program(f"usr/lib/{path.name}", path.read_bytes()) for path in sorted(libraries)]
 
@@ -69,9 +69,9 @@ def write_file(form: str, target: Path) -> Path:
 def theirs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineSession]:
     """Their engine, added from a file of each form."""
     place = tmp_path_factory.mktemp(request.param)
-    shelf = EngineFolder(HomeFolder(place / "home"))
+    engine_files = EngineFolder(HomeFolder(place / "home"))
     file = write_file(request.param, place / "file")
-    added = shelf.add("theirs", file, WantedStart(), now=NOW, examine=lambda _engine: None)
+    added = engine_files.add("theirs", file, WantedStart(), now=NOW, examine=lambda _engine: None)
     file.unlink()
     assert added.form == ("program" if request.param == "program" else "root")
     assert not (place / "home/engines/theirs/rootfs/etc/issue").exists() or request.param == "root"
@@ -121,7 +121,7 @@ def test_their_words_for_a_query_that_is_none(theirs: EngineSession, tmp_path: P
         theirs.transform(step(tmp_path, "SELECT event_time, nothing FROM orders"))
     table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS)
     assert theirs.check(transform_sql(QUERIES["map"]), [table]).level is GradeLevel.PINNED
-    assert theirs.check(transform_sql("SELECT nothing FROM orders"), [table]).level is GradeLevel.REFUSED
+    assert theirs.check(transform_sql("SELECT nothing FROM orders"), [table]).level is GradeLevel.REJECTED
 
 
 def test_file_that_is_no_slice_is_not_the_querys_fault(theirs: EngineSession, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_part_of_a_chain_is_read_by_its_ends(store: MetadataStore) -> None:
     assert list(store.iter_blocks(dataset_id(), after=9)) == []
 
 
-def test_reading_above_the_head_is_refused(store: MetadataStore) -> None:
+def test_reading_above_the_head_is_rejected(store: MetadataStore) -> None:
     store.commit(creation(count=2))
     with pytest.raises(BlockNotFoundError):
         list(store.iter_blocks(dataset_id(), upto=2))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from odf_node.records.datasets import Origin, SignedHead
+from odf_node.records.datasets import HeldHead, Origin
 from odf_node.records.errors import DatasetNotFoundError, HeadMovedError, NameTakenError
-from odf_node.records.evidence import ReplayRecord
+from odf_node.records.evidence import HeldStepRecord
 from odf_node.store import MetadataStore
 from odf_protocol.head import Head
 from odf_protocol.policy import Trust
@@ -32,7 +32,7 @@ def test_pulled_dataset_shows_origin_trust_and_pinned_key(store: MetadataStore) 
     assert (record.origin, record.origin_url) == (Origin.PULLED, "https://peer.example/d")
     assert (record.trust, record.pinned_key) == (Trust.REEXECUTED, did_key())
     assert list(store.iter_acceptances(dataset_id())) == [commit.acceptance]
-    assert store.find_signed_head(dataset_id()) == SignedHead(dataset_id(), commit.new_head, b"signed head document")
+    assert store.find_signed_head(dataset_id()) == HeldHead(dataset_id(), commit.new_head, b"signed head document")
 
 
 def test_growth_moves_the_head_and_the_chain_state(store: MetadataStore) -> None:
@@ -66,7 +66,7 @@ def test_creating_a_dataset_twice_loses_the_second_time(store: MetadataStore) ->
     assert len(store.list_datasets()) == 1
 
 
-def test_taken_name_is_refused_with_its_holder(store: MetadataStore) -> None:
+def test_taken_name_is_rejected_with_its_holder(store: MetadataStore) -> None:
     store.commit(creation(1, name="same"))
     with pytest.raises(NameTakenError) as caught:
         store.commit(creation(2, name="same"))
@@ -74,7 +74,7 @@ def test_taken_name_is_refused_with_its_holder(store: MetadataStore) -> None:
     assert len(store.list_datasets()) == 1
 
 
-def test_growth_of_an_unknown_dataset_is_refused(store: MetadataStore) -> None:
+def test_growth_of_an_unknown_dataset_is_rejected(store: MetadataStore) -> None:
     with pytest.raises(DatasetNotFoundError):
         store.commit(growth(creation()))
 
@@ -100,9 +100,9 @@ def test_commit_carries_everything_or_nothing(store: MetadataStore) -> None:
     second = growth(
         first, objects=(object_hash(1), object_hash(2)), merge_state=object_hash(3), quarantine=quarantine_file()
     )
-    block = replace(second.blocks[0], replay_record=b"{replay}")
+    block = replace(second.blocks[0], step_record=b"{replay}")
     store.commit(replace(second, blocks=(block,), signed_head=b"head"))
-    assert store.find_replay_record(dataset_id(), block.hash) == ReplayRecord(dataset_id(), 1, block.hash, b"{replay}")
+    assert store.find_step_record(dataset_id(), block.hash) == HeldStepRecord(dataset_id(), 1, block.hash, b"{replay}")
     assert store.find_merge_state(dataset_id(), block.hash) == object_hash(3)
     assert list(store.iter_quarantine(dataset_id())) == [quarantine_file()]
     assert store.list_referenced_objects() == {object_hash(n) for n in (1, 2, 3, 7)}
@@ -155,7 +155,7 @@ def test_later_acceptance_raises_the_trust(store: MetadataStore) -> None:
     assert [a.trust for a in store.iter_acceptances(dataset_id())] == [Trust.SIGNED, Trust.REEXECUTED]
 
 
-def test_acceptance_of_an_old_head_is_refused(store: MetadataStore) -> None:
+def test_acceptance_of_an_old_head_is_rejected(store: MetadataStore) -> None:
     store.commit(pulled_creation())
     with pytest.raises(HeadMovedError):
         store.put_acceptance(dataset_id(), acceptance(Head(0, object_hash(1))))
@@ -183,9 +183,9 @@ def test_own_history_is_not_replaced(store: MetadataStore) -> None:
     assert store.get_head(dataset_id()) == first.new_head
 
 
-def test_block_with_other_bytes_is_not_mended(store: MetadataStore) -> None:
+def test_block_with_other_bytes_is_not_fixed(store: MetadataStore) -> None:
     commit = creation(count=2)
     store.commit(commit)
     with pytest.raises(ValueError, match="are not those of"):
-        store.mend_block(dataset_id(), replace(commit.blocks[1], raw=b"other"))
+        store.fix_block(dataset_id(), replace(commit.blocks[1], raw=b"other"))
     assert list(store.iter_blocks(dataset_id())) == [stored(block) for block in commit.blocks]

@@ -122,7 +122,7 @@ def in_no_order(rows: list[dict[str, object]]) -> list[str]:
 
 @pytest.mark.timeout(1800)
 def test_unions_of_another_implementation_are_re_executed_here_as_bags_of_rows(tmp_path: Path) -> None:
-    """Clause PLAN-19; a policy that asks for the order refuses one of another order (POLICY-11)."""
+    """Clause PLAN-19; a policy that asks for the order rejects one of another order (POLICY-11)."""
     folders = [tmp_path / each for each in ("theirs", "ours")]
     for folder in folders:
         folder.mkdir()
@@ -138,10 +138,10 @@ def test_unions_of_another_implementation_are_re_executed_here_as_bags_of_rows(t
         if name in UNIONS:
             assert report["replayedSteps"] == 3
             assert in_no_order(theirs.rows(name)) == in_no_order(ours.rows(name))
-            said = node.must("verify", name).out
-            assert "3 steps re-executed" in said
+            stated = node.must("verify", name).out
+            assert "3 steps re-executed" in stated
             # A few groups come in one order on both sides now and then: the rows of a union never do.
-            assert name == "counts" or "and not their order" in said
+            assert name == "counts" or "and not their order" in stated
     assert "the rows are proved, and not their order" in node.must("trust", "both").out
     strict = RealNode(tmp_path / "strict")
     (tmp_path / "strict" / "policies.yaml").write_text(

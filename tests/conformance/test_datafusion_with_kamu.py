@@ -14,7 +14,7 @@ import pytest
 
 from odf_engines.contract import Limits, TransformInput, TransformRequest, TransformResponse, Watermark
 from odf_engines.engine import EngineSession
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_engines.reading.slices import logical_hash_of
 from odf_engines.registry import get_engine
 from odf_protocol import engine_messages
@@ -24,7 +24,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
-from support.fusion_queries import BY_HAND, REFUSED_BY_BOTH, REFUSED_HERE, Steps, iter_generated
+from support.fusion_queries import BY_HAND, REJECTED_BY_BOTH, REJECTED_HERE, Steps, iter_generated
 from support.peer_engine import PeerEngine, running_peer_engine
 
 pytestmark = [
@@ -62,7 +62,7 @@ class Changelog:
 
 
 @dataclass(frozen=True)
-class Portion:
+class Subset:
     """What one step sees: of each input its slices, offsets and watermarks in milliseconds."""
 
     name: str
@@ -71,13 +71,11 @@ class Portion:
     marks: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-PORTIONS = [
-    Portion(
-        "first", OffsetInterval(start=0, end=9), OffsetInterval(start=0, end=3), {"orders": (5, 9), "cities": (7,)}
-    ),
-    Portion("across-slices", OffsetInterval(start=7, end=24), OffsetInterval(start=2, end=8)),
-    Portion("one-input-stands", OffsetInterval(start=10, end=29), None, {"orders": (20,)}),
-    Portion("marks-alone", None, None, {"orders": (30,), "cities": (25, 28)}),
+SUBSETS = [
+    Subset("first", OffsetInterval(start=0, end=9), OffsetInterval(start=0, end=3), {"orders": (5, 9), "cities": (7,)}),
+    Subset("across-slices", OffsetInterval(start=7, end=24), OffsetInterval(start=2, end=8)),
+    Subset("one-input-stands", OffsetInterval(start=10, end=29), None, {"orders": (20,)}),
+    Subset("marks-alone", None, None, {"orders": (30,), "cities": (25, 28)}),
 ]
 
 
@@ -127,29 +125,29 @@ class Engines:
     orders: Changelog
     cities: Changelog
 
-    def ask_ours(self, steps: Steps, portion: Portion) -> TransformResponse:
+    def ask_ours(self, steps: Steps, subset: Subset) -> TransformResponse:
         return self.ours.transform(
             TransformRequest(
                 dataset_id="did:odf:derivative",
                 transform=sql_of(steps),
                 vocabulary=Vocabulary(),
-                inputs=tuple(self._input(*each, portion) for each in self._intervals(portion)),
+                inputs=tuple(self._input(*each, subset) for each in self._intervals(subset)),
                 system_time=SYSTEM_TIME,
                 next_offset=100,
             )
         )
 
-    def ask_theirs(self, steps: Steps, portion: Portion) -> tuple[Any, Path]:
+    def ask_theirs(self, steps: Steps, subset: Subset) -> tuple[Any, Path]:
         output = self.folder / "their-output"
         output.unlink(missing_ok=True)
         answer = self.theirs.transform(
-            engine_messages.TransformRequest(
+            engine_messages.WireTransformRequest(
                 dataset_id=DatasetId(b"\x01" * 32),
                 dataset_alias="someone/derivative",
                 system_time=SYSTEM_TIME,
                 vocab=engine_messages.DatasetVocabulary(),
                 transform=sql_of(steps),
-                query_inputs=tuple(self._their_input(*each, portion) for each in self._intervals(portion)),
+                query_inputs=tuple(self._their_input(*each, subset) for each in self._intervals(subset)),
                 next_offset=100,
                 new_checkpoint_path=str(self.folder / "checkpoint"),
                 new_data_path=str(output),
@@ -157,11 +155,11 @@ class Engines:
         )
         return answer, output
 
-    def _intervals(self, portion: Portion) -> list[tuple[Changelog, OffsetInterval | None]]:
-        return [(self.orders, portion.orders), (self.cities, portion.cities)]
+    def _intervals(self, subset: Subset) -> list[tuple[Changelog, OffsetInterval | None]]:
+        return [(self.orders, subset.orders), (self.cities, subset.cities)]
 
-    def _input(self, log: Changelog, interval: OffsetInterval | None, portion: Portion) -> TransformInput:
-        marks = portion.marks.get(log.alias, ())
+    def _input(self, log: Changelog, interval: OffsetInterval | None, subset: Subset) -> TransformInput:
+        marks = subset.marks.get(log.alias, ())
         return TransformInput(
             dataset_id=f"did:odf:{log.alias}",
             alias=log.alias,
@@ -174,7 +172,7 @@ class Engines:
         )
 
     def _their_input(
-        self, log: Changelog, interval: OffsetInterval | None, portion: Portion
+        self, log: Changelog, interval: OffsetInterval | None, subset: Subset
     ) -> engine_messages.TransformRequestInput:
         schema_file = self.folder / f"schema-{log.alias}.parquet"
         pq.write_table(log.schema.empty_table(), schema_file)
@@ -187,8 +185,8 @@ class Engines:
             data_paths=() if interval is None else tuple(map(str, log.paths)),
             schema_file=str(schema_file),
             explicit_watermarks=tuple(
-                engine_messages.Watermark(system_time=SYSTEM_TIME, event_time=Timestamp.from_unix_ms(ms))
-                for ms in portion.marks.get(log.alias, ())
+                engine_messages.WireWatermark(system_time=SYSTEM_TIME, event_time=Timestamp.from_unix_ms(ms))
+                for ms in subset.marks.get(log.alias, ())
             ),
         )
 
@@ -212,14 +210,14 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
         yield Engines(ours, theirs, folder, orders, cities)
 
 
-def check_equal(engines: Engines, steps: Steps, portion: Portion) -> bool:
-    """Check that both engines give the same, or both refuse; say whether they gave something."""
-    answer, output = engines.ask_theirs(steps, portion)
+def check_equal(engines: Engines, steps: Steps, subset: Subset) -> bool:
+    """Check that both engines give the same, or both reject; say whether they gave something."""
+    answer, output = engines.ask_theirs(steps, subset)
     if not isinstance(answer, engine_messages.TransformResponseSuccess):
         with pytest.raises(InvalidQueryError):
-            engines.ask_ours(steps, portion)
+            engines.ask_ours(steps, subset)
         return False
-    response = engines.ask_ours(steps, portion)
+    response = engines.ask_ours(steps, subset)
     table = pq.read_table(output)
     assert response.schema.names == table.column_names
     assert [each.nullable for each in response.schema] == [each.nullable for each in table.schema]
@@ -230,37 +228,37 @@ def check_equal(engines: Engines, steps: Steps, portion: Portion) -> bool:
     return True
 
 
-@pytest.mark.parametrize("portion", PORTIONS, ids=lambda each: each.name)
+@pytest.mark.parametrize("subset", SUBSETS, ids=lambda each: each.name)
 @pytest.mark.parametrize("name", BY_HAND)
-def test_queries_give_the_same_bits(engines: Engines, name: str, portion: Portion) -> None:
-    check_equal(engines, BY_HAND[name], portion)
+def test_queries_give_the_same_bits(engines: Engines, name: str, subset: Subset) -> None:
+    check_equal(engines, BY_HAND[name], subset)
 
 
-@pytest.mark.parametrize("portion", PORTIONS[:2], ids=lambda each: each.name)
-def test_generated_queries_give_the_same_bits(engines: Engines, portion: Portion) -> None:
-    given = [check_equal(engines, steps, portion) for _, steps in iter_generated(GENERATED)]
+@pytest.mark.parametrize("subset", SUBSETS[:2], ids=lambda each: each.name)
+def test_generated_queries_give_the_same_bits(engines: Engines, subset: Subset) -> None:
+    given = [check_equal(engines, steps, subset) for _, steps in iter_generated(GENERATED)]
     assert sum(given) > GENERATED * 0.8
 
 
-@pytest.mark.parametrize("name", REFUSED_BY_BOTH)
-def test_broken_contracts_are_refused_by_both(engines: Engines, name: str) -> None:
-    answer, output = engines.ask_theirs(REFUSED_BY_BOTH[name], PORTIONS[0])
+@pytest.mark.parametrize("name", REJECTED_BY_BOTH)
+def test_broken_contracts_are_rejected_by_both(engines: Engines, name: str) -> None:
+    answer, output = engines.ask_theirs(REJECTED_BY_BOTH[name], SUBSETS[0])
     assert not isinstance(answer, engine_messages.TransformResponseSuccess), output
     with pytest.raises(InvalidQueryError):
-        engines.ask_ours(REFUSED_BY_BOTH[name], PORTIONS[0])
+        engines.ask_ours(REJECTED_BY_BOTH[name], SUBSETS[0])
 
 
-@pytest.mark.parametrize("name", REFUSED_HERE)
-def test_what_cannot_be_repeated_is_refused_here(engines: Engines, name: str) -> None:
-    answer, _ = engines.ask_theirs(REFUSED_HERE[name], PORTIONS[0])
+@pytest.mark.parametrize("name", REJECTED_HERE)
+def test_what_cannot_be_repeated_is_rejected_here(engines: Engines, name: str) -> None:
+    answer, _ = engines.ask_theirs(REJECTED_HERE[name], SUBSETS[0])
     assert isinstance(answer, engine_messages.TransformResponseSuccess), answer
-    with pytest.raises((InvalidQueryError, NotReplayableError)):
-        engines.ask_ours(REFUSED_HERE[name], PORTIONS[0])
+    with pytest.raises((InvalidQueryError, NotReproducibleError)):
+        engines.ask_ours(REJECTED_HERE[name], SUBSETS[0])
 
 
 def test_watermark_never_goes_back(engines: Engines) -> None:
     """Theirs is the least of what this step's inputs stated, also where that is older than the step before."""
-    portion = replace(PORTIONS[0], marks={"orders": (5,)})
-    answer, _ = engines.ask_theirs(BY_HAND["filter"], portion)
+    subset = replace(SUBSETS[0], marks={"orders": (5,)})
+    answer, _ = engines.ask_theirs(BY_HAND["filter"], subset)
     assert answer.new_watermark == Timestamp.from_unix_ms(5)
-    assert engines.ask_ours(BY_HAND["filter"], portion).watermark == Timestamp.from_unix_ms(5)
+    assert engines.ask_ours(BY_HAND["filter"], subset).watermark == Timestamp.from_unix_ms(5)

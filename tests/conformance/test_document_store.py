@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from odf_node.records.datasets import SignedHead
+from odf_node.records.datasets import HeldHead
 from odf_node.records.errors import BlockNotFoundError, HeadMovedError, KeyLogMovedError
 from odf_node.records.evidence import DocumentKind, EvidenceDocument, KeyLogChange, SeenHead
 from odf_node.store import MetadataStore
@@ -36,7 +36,7 @@ def test_signed_head_of_an_older_block_is_not_the_present_one(store: MetadataSto
 def test_contradicting_documents_stay_beside_each_other(store: MetadataStore) -> None:
     commit = pulled_creation()
     store.commit(commit)
-    other = SignedHead(dataset_id(), commit.new_head, b"other document")
+    other = HeldHead(dataset_id(), commit.new_head, b"other document")
     store.put_signed_head(other)
     store.put_signed_head(other)
     assert [s.raw for s in store.iter_signed_heads(dataset_id())] == [b"signed head document", b"other document"]
@@ -81,10 +81,10 @@ def test_unsigned_dataset_gets_no_pin_by_key_events(store: MetadataStore) -> Non
     assert store.list_datasets()[0].pinned_key is None
 
 
-def test_signed_head_of_a_foreign_block_is_refused(store: MetadataStore) -> None:
+def test_signed_head_of_a_foreign_block_is_rejected(store: MetadataStore) -> None:
     store.commit(creation())
     with pytest.raises(BlockNotFoundError):
-        store.put_signed_head(SignedHead(dataset_id(), Head(0, object_hash(1)), b"x"))
+        store.put_signed_head(HeldHead(dataset_id(), Head(0, object_hash(1)), b"x"))
 
 
 def test_signed_head_is_kept_by_whoever_knew_all_key_events_or_not_at_all(store: MetadataStore) -> None:
@@ -92,7 +92,7 @@ def test_signed_head_is_kept_by_whoever_knew_all_key_events_or_not_at_all(store:
     commit = pulled_creation()
     store.commit(commit)
     before = store.list_head_documents()
-    late = SignedHead(dataset_id(), commit.new_head, b"by the old key")
+    late = HeldHead(dataset_id(), commit.new_head, b"by the old key")
     with pytest.raises(KeyLogMovedError):
         store.put_signed_head(late, known_key_events=1)
     assert store.list_head_documents() == before
@@ -113,7 +113,7 @@ def test_number_of_a_head_changes_with_the_document_that_counts(store: MetadataS
     store.commit(creation(2))
     before = store.list_head_documents()
     assert list(before) == [dataset_id()]
-    store.put_signed_head(SignedHead(dataset_id(), commit.new_head, b"another"))
+    store.put_signed_head(HeldHead(dataset_id(), commit.new_head, b"another"))
     assert store.list_head_documents()[dataset_id()] > before[dataset_id()]
 
 

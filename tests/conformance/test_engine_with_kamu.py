@@ -9,7 +9,7 @@ import pytest
 from support.city_datasets import derivative_manifest, root_manifest
 from support.engine_workspace import Workspace
 from support.nodes import FIRST_ROWS, SECOND_ROWS, RealNode, make_publisher
-from support.warm_engine import lent_to_strangers
+from support.warm_engine import lent_to_untrusted
 
 pytestmark = [
     pytest.mark.peer,
@@ -87,7 +87,7 @@ def test_peer_transforms_step_by_step_with_our_engine_and_our_node_agrees(steps:
     node, words = RealNode(tmp_path / "home"), ("--policy", "unsigned", "-o", "json")
     for name in ("cities", "large.cities"):
         steps.workspace.run("push", name, "--to", (tmp_path / "export" / name).as_uri(), "--no-alias")
-        with lent_to_strangers():
+        with lent_to_untrusted():
             (report,) = node.must("pull", (tmp_path / "export" / name).as_uri(), *words).json()
     assert report["replayedSteps"] == len(VERSIONS)
     taken = node.must("tail", "large.cities", "-n", "100", "-o", "json").json()
@@ -109,7 +109,7 @@ def test_peer_preprocesses_with_our_engine(steps: Steps) -> None:
 
 
 @pytest.mark.timeout(1800)
-def test_peer_replays_its_first_step_and_asks_later_ones_without_files(steps: Steps) -> None:
+def test_peer_reexecutes_its_first_step_and_asks_later_ones_without_files(steps: Steps) -> None:
     # Not of our doing: it fails with every engine. Ours says why, instead of computing nothing out of nothing. The
     # offsets are those of the second step, so the first one, which had read row 0 and left it out, was equal.
     with pytest.raises(AssertionError, match=r"expected files with offsets 1 to 3, found none"):
@@ -117,7 +117,7 @@ def test_peer_replays_its_first_step_and_asks_later_ones_without_files(steps: St
 
 
 @pytest.mark.timeout(1800)
-def test_peer_replays_what_our_node_made(steps: Steps, tmp_path: Path) -> None:
+def test_peer_reexecutes_what_our_node_made(steps: Steps, tmp_path: Path) -> None:
     workspace = steps.workspace
     publisher = make_publisher(tmp_path, steps=1)
     # The peer finds inputs by identity, so these do not meet those that it has itself.

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from odf_node.records.commits import Commit
-from odf_node.records.evidence import ReplayRecord, Verified
+from odf_node.records.evidence import HeldStepRecord, Verified
 from odf_node.store import MetadataStore
 from support.store_values import (
     NOON,
@@ -14,11 +14,11 @@ from support.store_values import (
 
 
 def recorded(commit: Commit, *numbers: int) -> Commit:
-    """Give some blocks replay records."""
+    """Give some blocks step records."""
     return replace(
         commit,
         blocks=tuple(
-            replace(block, replay_record=b"%d" % block.sequence_number) if block.sequence_number in numbers else block
+            replace(block, step_record=b"%d" % block.sequence_number) if block.sequence_number in numbers else block
             for block in commit.blocks
         ),
     )
@@ -27,10 +27,10 @@ def recorded(commit: Commit, *numbers: int) -> Commit:
 def test_replay_record_is_found_by_its_block(store: MetadataStore) -> None:
     commit = recorded(creation(count=2), 1)
     store.commit(commit)
-    found = store.find_replay_record(dataset_id(), commit.blocks[1].hash)
-    assert found == ReplayRecord(dataset_id(), 1, commit.blocks[1].hash, b"1")
-    assert store.find_replay_record(dataset_id(), commit.blocks[0].hash) is None
-    assert store.find_replay_record(dataset_id(2), commit.blocks[1].hash) is None
+    found = store.find_step_record(dataset_id(), commit.blocks[1].hash)
+    assert found == HeldStepRecord(dataset_id(), 1, commit.blocks[1].hash, b"1")
+    assert store.find_step_record(dataset_id(), commit.blocks[0].hash) is None
+    assert store.find_step_record(dataset_id(2), commit.blocks[1].hash) is None
 
 
 def test_attestation_of_a_dataset_not_held_is_kept_once(store: MetadataStore) -> None:
@@ -41,8 +41,8 @@ def test_attestation_of_a_dataset_not_held_is_kept_once(store: MetadataStore) ->
 
 def test_replay_records_are_read_in_order_between_two_blocks(store: MetadataStore) -> None:
     store.commit(recorded(creation(count=6), 1, 3, 4))
-    assert list(store.iter_replay_records(dataset_id(), after=1, upto=4)) == [(3, b"3"), (4, b"4")]
-    assert list(store.iter_replay_records(dataset_id(2), after=-1, upto=4)) == []
+    assert list(store.iter_step_records(dataset_id(), after=1, upto=4)) == [(3, b"3"), (4, b"4")]
+    assert list(store.iter_step_records(dataset_id(2), after=-1, upto=4)) == []
 
 
 def test_attestations_are_told_from_where_the_last_look_ended(store: MetadataStore) -> None:

@@ -82,7 +82,7 @@ CHANGES = {
 """Columns before and after, and whether a chain may change so."""
 
 
-async def find_refusal_of_peer(folder: Path, manifest: Path) -> str:
+async def find_rejection_of_peer(folder: Path, manifest: Path) -> str:
     peer = await PeerWorkspace.create(folder)
     try:
         await peer.run("add", str(manifest))
@@ -97,7 +97,7 @@ def test_peer_and_this_node_allow_the_same_changes_of_a_schema_schema_2(change: 
     manifest = tmp_path / "declared.yaml"
     manifest.write_text(SCHEMAS.format(system=SYSTEM, before=before, after=after))
     ran = RealNode(tmp_path / "home").run("add", str(manifest))
-    refusal = asyncio.run(find_refusal_of_peer(tmp_path / "peer", manifest))
-    assert ("schema" in refusal.lower()) != is_allowed, refusal
+    rejection = asyncio.run(find_rejection_of_peer(tmp_path / "peer", manifest))
+    assert ("schema" in rejection.lower()) != is_allowed, rejection
     assert (ran.code == 0) == is_allowed, ran.err
     assert is_allowed or "CHAIN-47" in ran.err, ran.err

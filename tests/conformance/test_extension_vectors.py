@@ -13,10 +13,10 @@ from odf_protocol.errors import RejectedError
 from odf_protocol.heads import verify_head
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import Multihash
-from odf_protocol.replay_codec import decode_replay_record
 from odf_protocol.signatures import Purpose, verify, verify_block_signature
+from odf_protocol.step_record_codec import decode_step_record
 from run_vectors import iter_checks
-from support.extension_vectors import BUILDERS, FOLDER, replay_record, tables, text_of
+from support.extension_vectors import BUILDERS, FOLDER, step_record, tables, text_of
 from support.logical_hash import hash_table
 
 
@@ -38,7 +38,7 @@ def test_vectors_run_as_those_of_odf_do(name: str) -> None:
 
 @pytest.mark.parametrize("name", BUILDERS)
 def test_vectors_that_state_something_else_are_reported(name: str) -> None:
-    """The runner does look: what is refused is not accepted, and the other way round."""
+    """The runner does look: what is rejected is not accepted, and the other way round."""
     document = load(name)
     parts = ("signed", "heads", "events", "attestations", "proofs", "records", "tables", "document")
     accepted = next(part for part in parts if part in document)
@@ -86,8 +86,8 @@ def test_heads_and_keys_are_accepted_as_published() -> None:
 
 def test_records_findings_and_proofs_are_accepted_as_published() -> None:
     vectors = load("replay")
-    signed = decode_replay_record(base64.b64decode(vectors["document"]))
-    assert (signed.record, str(signed.hash)) == (replay_record(), vectors["hash"])
+    signed = decode_step_record(base64.b64decode(vectors["document"]))
+    assert (signed.record, str(signed.hash)) == (step_record(), vectors["hash"])
     verdicts = [decode_attestation(case["envelope"].encode()).verdict for case in load("attestations")["attestations"]]
     assert verdicts == ["success", "divergence"]
     vectors = load("equivocation")

@@ -30,7 +30,7 @@ MANIFESTS = sorted((KAMU / "manifests").glob("*.yaml"))
 DDL = json.loads((KAMU / "ddl" / "columns.json").read_text())
 
 # It takes these and we do not: names without letters, comments, table constraints.
-DDL_WE_REFUSE = ("@a INT", '""  INT', "a  INT /* c */", "primary key (a)")
+DDL_WE_REJECT = ("@a INT", '""  INT', "a  INT /* c */", "primary key (a)")
 
 
 def printed_blocks(path: Path) -> dict[str, str]:
@@ -102,8 +102,8 @@ def test_snapshots_survive_yaml_and_json(path):
 
 
 @pytest.mark.parametrize("case", DDL, ids=lambda case: ", ".join(case["ddlSchema"]) or "nothing")
-def test_ddl_means_the_same_columns_or_is_refused_too(case):
-    if case["fields"] is None or case["ddlSchema"][0] in DDL_WE_REFUSE:
+def test_ddl_means_the_same_columns_or_is_rejected_too(case):
+    if case["fields"] is None or case["ddlSchema"][0] in DDL_WE_REJECT:
         with pytest.raises((MalformedError, UnsupportedError)):
             parse_ddl(case["ddlSchema"])
     else:

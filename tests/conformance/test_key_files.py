@@ -43,20 +43,20 @@ class TestKeyFiles(KeyStoreSuite):
         assert list(self.home.staging.iterdir()) == [self.home.downloads]
 
     @pytest.mark.parametrize("mode", [0o644, 0o640, 0o602, 0o610])
-    def test_key_that_others_can_use_is_refused_with_the_remedy(self, store: KeyStore, mode: int) -> None:
+    def test_key_that_others_can_use_is_rejected_with_the_remedy(self, store: KeyStore, mode: int) -> None:
         store.get_or_create_node_key()
         self.node_file.chmod(mode)
         with pytest.raises(UnsafeKeyFileError, match=f"expected mode 600, found {mode:o}.*chmod 600") as caught:
             store.find_node_key()
         assert caught.value.path == self.node_file
 
-    def test_key_in_an_open_folder_is_refused(self, store: KeyStore) -> None:
+    def test_key_in_an_open_folder_is_rejected(self, store: KeyStore) -> None:
         store.get_or_create_node_key()
         self.home.keys.chmod(0o755)
         with pytest.raises(UnsafeKeyFileError, match="chmod 700"):
             store.get_or_create_node_key()
 
-    def test_link_to_a_key_is_refused(self, store: KeyStore) -> None:
+    def test_link_to_a_key_is_rejected(self, store: KeyStore) -> None:
         store.get_or_create_node_key()
         self.node_file.rename(self.home.path / "elsewhere.pem")
         self.node_file.symlink_to(self.home.path / "elsewhere.pem")

@@ -20,9 +20,9 @@ from odf_node.adapters.layout_places import find_layout_target
 from odf_node.byte_rate import ByteRate
 from odf_node.composition import Node
 from odf_node.datasets.exporting import ExportReport
-from odf_node.errors import RefusedError
+from odf_node.errors import ProposalRejectedError
 from odf_node.exchange.pull_planning import PullTarget
-from odf_node.exchange.pulling import PullWishes
+from odf_node.exchange.pulling import PullOptions
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.layouts import HEAD_PATH, LayoutTarget
 from odf_node.ports.peer_errors import PeerNotFoundError, PeerUnavailableError
@@ -124,14 +124,14 @@ def take(home: Path, place: Place, *, policy: Policy | None = None, rate: ByteRa
         if rate is not None:
             node.__dict__["rate"] = rate
         url = place.address if "://" in place.address else Path(place.address).as_uri()
-        report = asyncio.run(node.pulling.pull(PullTarget("it", None, url), PullWishes(policy=policy), Silence()))
+        report = asyncio.run(node.pulling.pull(PullTarget("it", None, url), PullOptions(policy=policy), Silence()))
         assert isinstance(report, AcceptanceReport)
         for needed in node.store.list_referenced_objects():
             node.objects.check(needed)
         return report
 
 
-def refuse(home: Path, place: Place, error: type[OdfError] = RefusedError) -> OdfError:
+def reject(home: Path, place: Place, error: type[OdfError] = ProposalRejectedError) -> OdfError:
     with pytest.raises(error) as caught:
         take(home, place)
     with closing(Node(HomeFolder(home), FixedClock(NOW))) as node:
@@ -175,32 +175,32 @@ def test_second_export_writes_what_is_new(
         assert export_held(publisher, chain, place.target()).new_blocks == 0
 
 
-def test_changed_slice_is_refused(place: Place, publisher: PublisherHome, chain: PeerChain, tmp_path: Path) -> None:
+def test_changed_slice_is_rejected(place: Place, publisher: PublisherHome, chain: PeerChain, tmp_path: Path) -> None:
     export(publisher, chain, place.target())
     name = f"data/{next(iter(chain.files))}"
     content = bytearray(place.read(name))
     content[len(content) // 2] ^= 1
     place.write(name, bytes(content))
 
-    assert "EX-12 object-hash" in str(refuse(tmp_path / "reader", place).args) + refuse(tmp_path / "reader", place).rule  # type: ignore[attr-defined]
+    assert "EX-12 object-hash" in str(reject(tmp_path / "reader", place).args) + reject(tmp_path / "reader", place).rule  # type: ignore[attr-defined]
 
 
-def test_changed_block_is_refused(place: Place, publisher: PublisherHome, chain: PeerChain, tmp_path: Path) -> None:
+def test_changed_block_is_rejected(place: Place, publisher: PublisherHome, chain: PeerChain, tmp_path: Path) -> None:
     export(publisher, chain, place.target())
     name = f"blocks/{chain.blocks[1].hash}"
     place.write(name, chain.blocks[0].raw)
 
-    refuse(tmp_path / "reader", place, OdfError)
+    reject(tmp_path / "reader", place, OdfError)
 
 
-def test_signature_of_another_key_is_refused(
+def test_signature_of_another_key_is_rejected(
     place: Place, publisher: PublisherHome, chain: PeerChain, tmp_path: Path
 ) -> None:
     export(publisher, chain, place.target())
     forged = root_chain(tmp_path, key=OTHER_KEY)
     place.write(f"signatures/{chain.blocks[1].hash}", forged.signatures[1] or b"")
 
-    refuse(tmp_path / "reader", place)
+    reject(tmp_path / "reader", place)
 
 
 @pytest.mark.parametrize("place", ["folder", "bucket"], indirect=True)
@@ -294,7 +294,7 @@ def test_archive_that_is_none_is_said_to_be_none(
     place = Place("archive", str(tmp_path / "cities.tar"), tmp_path)
     export(publisher, chain, place.target())
     spoil(Path(place.address))
-    refuse(tmp_path / "reader", place, MalformedError)
+    reject(tmp_path / "reader", place, MalformedError)
 
 
 def test_half_an_object_of_an_earlier_attempt_is_gone_on_from(
@@ -374,14 +374,14 @@ def test_files_are_written_and_read_no_faster_than_the_rate_allows(
     chain.add_rows([(f"{number:060}", number) for number in range(500)])
     publisher.keep(chain)
     moved_bytes = sum(len(content) for content in (*chain.files.values(), *(block.raw for block in chain.blocks)))
-    least_s = moved_bytes / RATE - 0.6
+    min_s = moved_bytes / RATE - 0.6
     with closing(Node(publisher.judge.home, FixedClock(NOW))) as node:
         writing = TurnedClock()
         node.__dict__["rate"] = writing.rate(RATE)
         (record,) = node.store.list_datasets()
         asyncio.run(node.exporting.export(record, place.target(), Silence()))
-    assert writing.passed_s > least_s
+    assert writing.passed_s > min_s
     reading = TurnedClock()
     report = take(tmp_path / "reader", place, rate=reading.rate(RATE))
     assert report.record.head == chain.head
-    assert reading.passed_s > least_s
+    assert reading.passed_s > min_s

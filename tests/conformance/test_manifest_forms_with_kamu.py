@@ -1,4 +1,4 @@
-"""Many forms of manifests and queries, at another implementation and here: taken or refused, and the same rows.
+"""Many forms of manifests and queries, at another implementation and here: taken or rejected, and the same rows.
 
 What differs has a line in the guide on manifests of the existing network, with the reason and the way.
 """

@@ -110,10 +110,10 @@ def test_rows_that_another_implementation_takes_back_were_given(tmp_path: Path) 
 
     for name in STRATEGIES:
         node.must("pull", (tmp_path / "pushed" / name).as_uri(), "--policy", "unsigned")
-        said = node.must("verify", name, "--all").out
-        assert ("never given" in said) == (name == "changelog"), name
+        stated = node.must("verify", name, "--all").out
+        assert ("never given" in stated) == (name == "changelog"), name
         # Where a key stands twice in a snapshot, the row before is taken back for each.
-        assert ("too many" in said) == (name in {"changelog", "snapshot", "compared"}), name
+        assert ("too many" in stated) == (name in {"changelog", "snapshot", "compared"}), name
     assert {row["op"] for name in ("snapshot", "compared", "upserts") for row in rows[name]} == {0, 1, 2, 3}
 
 

@@ -27,7 +27,7 @@ class TestObjectFolder(ObjectStoreSuite):
         store.sweep(frozenset, now=SOON)
         assert not self.home.path.exists()
 
-    def test_link_in_the_place_of_an_object_is_refused(self, store: ObjectFolder, tmp_path: Path) -> None:
+    def test_link_in_the_place_of_an_object_is_rejected(self, store: ObjectFolder, tmp_path: Path) -> None:
         put(store, DATA)
         place = store.get_path(HASH)
         elsewhere = tmp_path / "elsewhere"
@@ -59,7 +59,7 @@ class TestObjectFolder(ObjectStoreSuite):
         monkeypatch.setattr(Path, "lstat", look)
         assert store.measure().used_bytes == 2 * len(DATA)
 
-    def test_flipped_byte_is_found_and_mended_by_putting_again(self, store: ObjectFolder) -> None:
+    def test_flipped_byte_is_found_and_fixed_by_putting_again(self, store: ObjectFolder) -> None:
         put(store, DATA)
         place = store.get_path(HASH)
         place.write_bytes(b"S" + DATA[1:])

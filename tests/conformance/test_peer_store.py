@@ -26,7 +26,7 @@ def test_peer_keeps_its_first_key_and_time(store: MetadataStore) -> None:
 
 
 @pytest.mark.parametrize("shown", [did_key(2), None], ids=["another-key", "no-key"])
-def test_peer_with_another_key_is_refused_and_stays_as_it_was(store: MetadataStore, shown: object) -> None:
+def test_peer_with_another_key_is_rejected_and_stays_as_it_was(store: MetadataStore, shown: object) -> None:
     peer = Peer(url="https://p", node_key=did_key(1), first_seen=NOON)
     store.put_peer(peer)
     with pytest.raises(PeerKeyChangedError):

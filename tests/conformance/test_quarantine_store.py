@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from odf_node.records.quarantine import Fate, RowId, RowNote, SettledError, Settlement, WaitingBatch
+from odf_node.records.quarantine import Fate, RowId, RowNote, SettledError, SettledRows, WaitingBatch
 from odf_node.store import MetadataStore
 from odf_protocol.events import SourceState
 from support.store_values import LATER, creation, dataset_id, growth, object_hash, quarantine_file
@@ -35,19 +35,19 @@ def test_entry_comes_back_as_it_was_given(store: MetadataStore) -> None:
     assert [store.is_referenced_object(object_hash(n)) for n in (7, 8, 9)] == [True, False, True]
 
 
-def test_row_is_mended_until_it_is_settled_and_never_again(store: MetadataStore) -> None:
+def test_row_is_fixed_until_it_is_settled_and_never_again(store: MetadataStore) -> None:
     store.commit(creation())
     entry = put(store)
     rows = RowId(entry, 1), RowId(entry, 3)
-    store.mend_rows(dataset_id(), {rows[0]: {"a": "1", "b": None}, rows[1]: {"a": "x"}})
-    store.mend_rows(dataset_id(), {rows[0]: {"a": "2", "b": None}})
+    store.fix_rows(dataset_id(), {rows[0]: {"a": "1", "b": None}, rows[1]: {"a": "x"}})
+    store.fix_rows(dataset_id(), {rows[0]: {"a": "2", "b": None}})
     assert store.list_row_notes(entry) == {1: RowNote(columns={"a": "2", "b": None}), 3: RowNote(columns={"a": "x"})}
-    store.settle(dataset_id(), Settlement(fate=Fate.DROPPED, rows=rows[:1]))
+    store.settle(dataset_id(), SettledRows(fate=Fate.DROPPED, rows=rows[:1]))
     notes = store.list_row_notes(entry)
     assert notes[1] == RowNote(columns={"a": "2", "b": None}, fate=Fate.DROPPED)
     for attempt in (
-        lambda: store.mend_rows(dataset_id(), {rows[1]: {"a": "y"}, rows[0]: {"a": "3"}}),
-        lambda: store.settle(dataset_id(), Settlement(fate=Fate.RESENT, rows=(rows[1], rows[0])), quarantine_file()),
+        lambda: store.fix_rows(dataset_id(), {rows[1]: {"a": "y"}, rows[0]: {"a": "3"}}),
+        lambda: store.settle(dataset_id(), SettledRows(fate=Fate.RESENT, rows=(rows[1], rows[0])), quarantine_file()),
     ):
         with pytest.raises(SettledError, match=f"{entry}.1 of the quarantine"):
             attempt()
@@ -60,7 +60,7 @@ def test_row_that_is_not_there_is_not_settled(store: MetadataStore, row: RowId) 
     store.commit(creation())
     entry = put(store)
     with pytest.raises(SettledError):
-        store.settle(dataset_id(), Settlement(fate=Fate.RESENT, rows=(replace(row, entry=entry + row.entry - 1),)))
+        store.settle(dataset_id(), SettledRows(fate=Fate.RESENT, rows=(replace(row, entry=entry + row.entry - 1),)))
     assert store.list_row_notes(entry) == {}
 
 
@@ -69,7 +69,7 @@ def test_row_of_another_dataset_is_not_settled(store: MetadataStore) -> None:
     store.commit(replace(creation(2), dataset_id=dataset_id(2)))
     entry = put(store)
     with pytest.raises(SettledError):
-        store.settle(dataset_id(2), Settlement(fate=Fate.RESENT, rows=(RowId(entry, 1),)))
+        store.settle(dataset_id(2), SettledRows(fate=Fate.RESENT, rows=(RowId(entry, 1),)))
     assert store.list_row_notes(entry) == {}
 
 
@@ -77,7 +77,7 @@ def test_rows_are_settled_with_the_block_that_takes_them_or_not_at_all(store: Me
     first = creation()
     store.commit(first)
     entry = put(store)
-    settlement = Settlement(fate=Fate.RESENT, rows=(RowId(entry, 2),))
+    settlement = SettledRows(fate=Fate.RESENT, rows=(RowId(entry, 2),))
     grown = growth(first, settlement=settlement, quarantine=quarantine_file(2))
     store.commit(grown)
     assert store.list_row_notes(entry) == {2: RowNote(fate=Fate.RESENT, sequence_number=grown.new_head.sequence_number)}
@@ -95,12 +95,12 @@ def test_batch_waits_once_and_is_settled_once(store: MetadataStore) -> None:
     second = put(store, batch=replace(BATCH, why="another limit"))
     assert first != second
     assert [each.id for each in store.iter_quarantine(dataset_id())] == [second]
-    store.settle(dataset_id(), Settlement(fate=Fate.DROPPED, batches=(second,)))
+    store.settle(dataset_id(), SettledRows(fate=Fate.DROPPED, batches=(second,)))
     (found,) = store.iter_quarantine(dataset_id())
     assert found.batch == replace(BATCH, why="another limit", file=None, fate=Fate.DROPPED)
     assert store.list_referenced_objects() == {object_hash(7)}
     for entry in (first, second):
         with pytest.raises(SettledError):
-            store.settle(dataset_id(), Settlement(fate=Fate.RESENT, batches=(entry,)))
+            store.settle(dataset_id(), SettledRows(fate=Fate.RESENT, batches=(entry,)))
     with pytest.raises(SettledError):
-        store.settle(dataset_id(), Settlement(fate=Fate.RESENT, rows=(RowId(second, 1),)))
+        store.settle(dataset_id(), SettledRows(fate=Fate.RESENT, rows=(RowId(second, 1),)))

@@ -1,13 +1,13 @@
 """Metrics of stages in the store of a home (STAGE-4, STAGE-5, STAGE-6)."""
 
-from odf_engines.stage_figures import StageFigures
+from odf_engines.stage_metrics import StageMetrics
 from odf_node.records.ingests import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS
 from odf_node.row_counts import RowCounts
 from odf_node.store import MetadataStore
 from support.store_values import creation, dataset_id, growth
 
-READ = StageFigures(stage="read", seconds=0.5, rows_in=10, rows_out=9, bad_rows=1)
-CSV = StageFigures(stage="read", plug_in="Csv", seconds=0.25, rows_in=10)
+READ = StageMetrics(stage="read", seconds=0.5, rows_in=10, rows_out=9, bad_rows=1)
+CSV = StageMetrics(stage="read", plug_in="Csv", seconds=0.25, rows_in=10)
 
 
 def test_figures_of_a_block_are_kept(store: MetadataStore) -> None:
@@ -53,7 +53,7 @@ def test_figures_are_summed_over_batches_with_and_without_a_block(store: Metadat
 def test_plug_ins_beyond_the_bound_are_summed_together(store: MetadataStore) -> None:
     store.commit(creation())
     names = [f"plug-in {number}" for number in range(MAX_PLUG_INS + 3)]
-    store.note_stages(dataset_id(), None, [StageFigures(stage="validate", plug_in=name, seconds=1) for name in names])
+    store.note_stages(dataset_id(), None, [StageMetrics(stage="validate", plug_in=name, seconds=1) for name in names])
     totals = store.list_stage_totals()
     assert len(totals) == MAX_PLUG_INS + 1
     (others,) = [each for each in totals if each.plug_in == OTHER_PLUG_INS]

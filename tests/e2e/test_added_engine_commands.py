@@ -162,7 +162,7 @@ def test_archive_that_leaves_its_root_is_not_added(node: RealNode, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "stated"),
     [
         (["add", "other-one", "FILE"], 2, "is here already"),
         (["add", "../x", "FILE"], 7, "malformed name of an engine"),
@@ -181,13 +181,13 @@ def test_archive_that_leaves_its_root_is_not_added(node: RealNode, tmp_path: Pat
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_requests_that_make_no_sense_say_what_would(
-    tmp_path_factory: pytest.TempPathFactory, shelved: tuple[RealNode, Path], words: list[str], code: int, said: str
+    tmp_path_factory: pytest.TempPathFactory, shelved: tuple[RealNode, Path], words: list[str], code: int, stated: str
 ) -> None:
     node, file = shelved
     target = tmp_path_factory.mktemp("target") / "file"
     before = kept(node)
     refused = node.run("engine", *({"FILE": str(file), "TARGET": str(target)}.get(word, word) for word in words))
-    assert (refused.code, said in refused.err) == (code, True), refused.err
+    assert (refused.code, stated in refused.err) == (code, True), refused.err
     assert kept(node) == before
     assert not target.exists()
 
@@ -260,10 +260,10 @@ def test_question_is_not_asked_of_an_engine_that_answers_none(shelved: tuple[Rea
 
 def test_change_of_files_is_noticed_before_each_start(shelved: tuple[RealNode, Path], tmp_path: Path) -> None:
     """ADDED-5: also by a process that has started it before."""
-    shelf = EngineFolder(HomeFolder(shelved[0].home))
-    (found,) = shelf.find("other-one")
+    engine_files = EngineFolder(HomeFolder(shelved[0].home))
+    (found,) = engine_files.find("other-one")
     assert isinstance(found, ShelvedEngine)
-    (again,) = shelf.find("Other-One")
+    (again,) = engine_files.find("Other-One")
     assert isinstance(again, ShelvedEngine)
     assert again.engine is found.engine
     program = shelved[0].home / "engines" / found.build / "file"

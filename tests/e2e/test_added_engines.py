@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from odf_engines.added.content import digest_of_contents
-from odf_engines.added.description import EngineDescription, EngineStart, Form
+from odf_engines.added.description import AddedForm, EngineDescription, EngineStart
 from odf_engines.added.engine import AddedEngine, RootRuntime, find_runtime
 from odf_engines.contract import GradeLevel, Limits, QueryTable, TransformRequest
 from odf_engines.engine import EngineSession
@@ -48,7 +48,7 @@ def program_engine(folder: Path, behaviour: str = "honest") -> AddedEngine:
     start = EngineStart(command=("/opt/engine/program",))
     digest = digest_of_contents(program, start, None)
     description = EngineDescription(
-        name="other", version="", digest=str(digest), form=Form.PROGRAM, start=start, file_bytes=0,
+        name="other", version="", digest=str(digest), form=AddedForm.PROGRAM, start=start, file_bytes=0,
         added_at="2024-01-01T00:00:00Z",
     )  # fmt: skip
     return AddedEngine(description, program, folder / "cache")
@@ -105,7 +105,7 @@ def test_query_is_tried_before_it_is_declared(session: EngineSession) -> None:
     assert (grade.level, grade.transform_class) == (GradeLevel.PINNED, None)
     assert "holds them to the digest" in grade.findings[0].reason
     refused = session.check(transform_sql("NONSENSE"), tables)
-    assert refused.level is GradeLevel.REFUSED
+    assert refused.level is GradeLevel.REJECTED
     assert refused.findings[0].reason == "NONSENSE is no query"
 
 
@@ -116,7 +116,7 @@ def test_invalid_query_is_the_querys_fault_and_the_session_goes_on(session: Engi
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "said"),
+    ("behaviour", "stated"),
     [
         ("wrong-offsets-in-file", "offsets do not count from 0"),
         ("wrong-interval", "asked for rows from offset 0, it says 5"),
@@ -135,9 +135,9 @@ def test_invalid_query_is_the_querys_fault_and_the_session_goes_on(session: Engi
         ("dies", "ended with code 7 in the middle of a request"),
     ],
 )
-def test_engine_that_lies_is_a_failure_with_what_is_wrong(tmp_path: Path, behaviour: str, said: str) -> None:
+def test_engine_that_lies_is_a_failure_with_what_is_wrong(tmp_path: Path, behaviour: str, stated: str) -> None:
     with opened(tmp_path, behaviour) as session:
-        with pytest.raises(EngineFailureError, match=re.escape(said)):
+        with pytest.raises(EngineFailureError, match=re.escape(stated)):
             session.transform(step(tmp_path))
         assert list((tmp_path / "work").rglob("out/*")) == []
     assert list((tmp_path / "work").iterdir()) == []
@@ -216,9 +216,9 @@ def root_engine(folder: Path, behaviour: str) -> AddedEngine:
     ).read_bytes()
     layer = tar_of([program("app/engine", text), Entry("usr/data"), link("lib", "usr")])
     start = {"Entrypoint": ["/app/engine"], "Env": [f"LD_LIBRARY_PATH={options[-1]}", "OWN=1"], "WorkingDir": "/app"}
-    shelf = EngineFolder(HomeFolder(folder / "home"))
+    engine_files = EngineFolder(HomeFolder(folder / "home"))
     file = write(folder / "image.tar", docker_archive([layer], start))
-    engine = shelf.add("other", file, WantedStart(), now=SYSTEM_TIME, examine=lambda _engine: None).engine
+    engine = engine_files.add("other", file, WantedStart(), now=SYSTEM_TIME, examine=lambda _engine: None).engine
     assert isinstance(engine, AddedEngine)
     return engine
 

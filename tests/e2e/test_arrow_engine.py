@@ -15,7 +15,7 @@ from odf_engines.errors import EngineFailureError, InvalidSourceError
 from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.kept_session import find_warm_session
 from odf_node.adapters.warm_engines import Keeper
-from odf_node.daemon.gauges import add_stage_figures
+from odf_node.daemon.gauges import add_stage_metrics
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.home_folder import HomeFolder
 from odf_node.metrics import Metrics
@@ -141,8 +141,8 @@ def facts_of(response):
     data = None if response.data_path is None else response.data_path.read_bytes()
     state = None if response.state_path is None else pq.read_table(response.state_path)
     marks = None if state is None else (state.schema.metadata, repr(state.to_pylist()))
-    said = response.schema, response.watermark, response.quarantine_reasons, dict(response.quarantine_codes)
-    return data, marks, quarantined(response), said
+    stated = response.schema, response.watermark, response.quarantine_reasons, dict(response.quarantine_codes)
+    return data, marks, quarantined(response), stated
 
 
 def test_state_of_another_key_is_not_merged_with(session):
@@ -200,9 +200,9 @@ content:
     rows.write_text('{"n": 1}\n{"n": 2}\n')
     assert "2 rows" in node.must("ingest", "rows", str(rows)).out
     _check_that_stages_are_shown(node)
-    told = [json.loads(line) for line in events.read_text().splitlines()]
-    assert [(each["eventType"], each["job"]["name"]) for each in told] == [("START", "rows"), ("COMPLETE", "rows")]
-    assert told[1]["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 2
+    reported = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [(each["eventType"], each["job"]["name"]) for each in reported] == [("START", "rows"), ("COMPLETE", "rows")]
+    assert reported[1]["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 2
     rows.write_text('{"n": "+3"}\n{"n": "many"}\n')
     taken = node.must("ingest", "rows", str(rows))
     assert "1 row" in taken.out
@@ -292,7 +292,7 @@ def _check_that_stages_are_shown(node: RealNode) -> None:
     assert "NdJson" in node.must("inspect", "plan", "rows").out
     with closing(MetadataStore(HomeFolder(node.home))) as store:
         metrics = Metrics()
-        add_stage_figures(metrics, store)
+        add_stage_metrics(metrics, store)
     lines = metrics.render().splitlines()
     assert 'odf_node_ingest_plug_in_rows_total{plug_in="NdJson",rows="in",stage="read"} 2.0' in lines
     assert 'odf_node_ingest_stage_batches_total{stage="persist"} 1.0' in lines

@@ -1,4 +1,4 @@
-"""Joins as of an event time in a real Spark: what waits, what counts, what is late, and what is refused (ASOF)."""
+"""Joins as of an event time in a real Spark: what waits, what counts, what is late, and what is rejected (ASOF)."""
 
 import pytest
 
@@ -133,10 +133,10 @@ def test_class_of_a_join_as_of_a_time_is_final(spark_session):
         pytest.param("SELECT * FROM orders", ("k",), "does not read this temporal table", id="unread"),
     ],
 )
-def test_what_is_no_join_as_of_the_probes_time_is_refused(spark_session, query, key, reason):
+def test_what_is_no_join_as_of_the_probes_time_is_rejected(spark_session, query, key, reason):
     tables = [QueryTable(name=name, vocabulary=Vocabulary(), schema=schema) for name, schema in SCHEMAS.items()]
     grade = spark_session.check(as_of(query, "people", *key), tables)
-    assert (grade.level.value, grade.schema) == ("refused", None)
+    assert (grade.level.value, grade.schema) == ("rejected", None)
     assert reason in grade.findings[0].reason
 
 
@@ -179,4 +179,4 @@ def test_time_travel_without_a_temporal_table_says_what_to_declare(spark_session
     plain = TransformSql(engine="spark", queries=(SqlQueryStep(query=JOINED),))
     assert "temporalTables" in spark_session.check(plain, tables).findings[0].reason
     grade = spark_session.check(as_of(JOINED, "orders"), tables)
-    assert grade.level.value == "refused"
+    assert grade.level.value == "rejected"

@@ -89,7 +89,7 @@ def test_script_stops_at_the_first_error_and_says_which_query_9(home: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "told"),
+    ("given", "code", "reported"),
     [
         pytest.param(b"", 2, "no statement", id="nothing"),
         pytest.param(b"-- nothing; but words\n ; ;", 2, "no statement", id="comments"),
@@ -97,10 +97,10 @@ def test_script_stops_at_the_first_error_and_says_which_query_9(home: Path) -> N
         pytest.param(b"SELECT '\xff'", 2, "UTF-8, at byte 8", id="no-text"),
     ],
 )
-def test_script_that_is_none_is_told_so(home: Path, given: bytes, code: int, told: str) -> None:
+def test_script_that_is_none_is_told_so(home: Path, given: bytes, code: int, reported: str) -> None:
     done = run_command(home, "sql", *FUSION, given=given)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (code, "", 1)
-    assert told in done.stderr
+    assert reported in done.stderr
 
 
 def test_several_answers_have_no_room_in_one_file_query_11(home: Path, tmp_path: Path) -> None:

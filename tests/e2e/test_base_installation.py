@@ -46,7 +46,7 @@ class Base:
         assert done.code == 0, f"{words}: {done.out}{done.err}"
         return done.out
 
-    def refuses(self, *words: str, code: int = 8, **environment: str) -> str:
+    def rejects(self, *words: str, code: int = 8, **environment: str) -> str:
         """Run what cannot be done without Spark; give the one line that says so."""
         done = self.run(*words, **environment)
         assert (done.code, done.out) == (code, ""), done.err
@@ -107,8 +107,8 @@ def test_base_installation_serves_pulls_verifies_and_asks(base: Base, tmp_path: 
     assert "cities: valid" in base.must("verify", "cities")
     assert MISSING in base.must("verify", "spark.cities")
     assert "signed" in base.must("list")
-    question = "SELECT city, max(people) AS most FROM cities WHERE people > 10000 GROUP BY city ORDER BY most"
-    assert base.must("sql", "-o", "csv", "-c", question).splitlines()[1:] == ['"Oslo",717710', '"Rome",2800000']
+    query_text = "SELECT city, max(people) AS most FROM cities WHERE people > 10000 GROUP BY city ORDER BY most"
+    assert base.must("sql", "-o", "csv", "-c", query_text).splitlines()[1:] == ['"Oslo",717710', '"Rome",2800000']
     assert base.must("sql", "-o", "csv", "-c", 'SELECT count(*) AS n FROM "spark.cities"').splitlines()[1:] == ["3"]
 
 
@@ -133,9 +133,9 @@ def test_what_needs_spark_says_so_in_a_line_before_anything_is_begun(base: Base,
     base.must("add", str(manifest))
     before = base.must("list", "-o", "json")
 
-    assert base.refuses("add", str(derived)) == f"odf-node add: {MISSING}"
-    assert "pip install 'odf-node[spark]' brings this one" in base.refuses("add", str(prepared), code=7)
-    assert base.refuses("sql", "--engine", "spark", "-c", "SELECT 1") == f"odf-node sql: {MISSING}"
+    assert base.rejects("add", str(derived)) == f"odf-node add: {MISSING}"
+    assert "pip install 'odf-node[spark]' brings this one" in base.rejects("add", str(prepared), code=7)
+    assert base.rejects("sql", "--engine", "spark", "-c", "SELECT 1") == f"odf-node sql: {MISSING}"
 
     assert base.must("list", "-o", "json") == before
     extras = base.must("doctor")

@@ -60,9 +60,9 @@ def test_bounded_steps_of_which_none_gives_a_row_come_to_an_end(tmp_path: Path) 
     node = make_publisher(tmp_path, has_engine=True).node
     _add(node, tmp_path, "nothing", "WHERE people < 0")
 
-    told = node.must("pull", "nothing", environment={**ONE_ROW, "ODF_NODE_PROGRESS_S": "0.05"}).err
+    reported = node.must("pull", "nothing", environment={**ONE_ROW, "ODF_NODE_PROGRESS_S": "0.05"}).err
 
-    assert re.search("nothing: computing: [1-9][0-9]* of [0-9]+ rows", told)
+    assert re.search("nothing: computing: [1-9][0-9]* of [0-9]+ rows", reported)
     (read,) = node.must("inspect", "query", "nothing", "-o", "json").json()["inputs"]
     assert read["read"] in (None, [0, read["heldRows"] - 1])
     assert node.must("pull", "nothing", environment=ONE_ROW).out == "nothing: up to date\n"

@@ -305,7 +305,7 @@ def test_port_in_use_is_named(home: Path) -> None:
 # Homes
 
 
-def test_home_that_is_used_for_something_else_is_refused_by_every_command(tmp_path: Path) -> None:
+def test_home_that_is_used_for_something_else_is_rejected_by_every_command(tmp_path: Path) -> None:
     documents, file = tmp_path / "documents", tmp_path / "file"
     documents.mkdir()
     (documents / "thesis.odt").write_text("mine")
@@ -318,7 +318,7 @@ def test_home_that_is_used_for_something_else_is_refused_by_every_command(tmp_pa
     assert file.read_text() == "mine"
 
 
-def test_home_of_another_build_is_refused_before_anything_is_served(home: Path) -> None:
+def test_home_of_another_build_is_rejected_before_anything_is_served(home: Path) -> None:
     with closing(sqlite3.connect(home / "odf-node.sqlite")) as connection:
         connection.execute("PRAGMA user_version = 99")
     for words in (["list"], ["add", str(ROOT)], ["serve", "--http-port", "0"]):
@@ -392,7 +392,7 @@ def test_machine_without_a_sandbox_runs_no_query_and_says_why(home: Path, tmp_pa
     around = bubblewrap("--unshare-user", "--disable-userns")
     for words in (["pull", "countries.daily"], ["sql", "-c", "SELECT 1"]):
         done = run_command(home, *words, environment=source, around=around)
-        refused(done, 1, "no sandbox", "namespace", "'odf-node doctor' says how to mend it")
+        refused(done, 1, "no sandbox", "namespace", "'odf-node doctor' says how to fix it")
     assert list_kept(home) == before
     doctor = run_command(home, "doctor", around=around)
     assert doctor.returncode == 1

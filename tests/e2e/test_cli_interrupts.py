@@ -186,11 +186,11 @@ def test_question_that_is_answered_with_ctrl_c_deletes_nothing(home: Path) -> No
         env=environment_of(home), stdin=theirs, stdout=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c,
     )  # fmt: skip
     assert process.stdout is not None
-    question = ""
-    while "[y/N]" not in question:
-        question += process.stdout.read(1)
+    query_text = ""
+    while "[y/N]" not in query_text:
+        query_text += process.stdout.read(1)
 
-    def ends_when_told() -> bool:
+    def ends_when_reported() -> bool:
         # A signal between the question and the reading of its answer is noticed with the next one only, which is the
         # second and ends the process on the spot.
         process.send_signal(signal.SIGINT)
@@ -198,7 +198,7 @@ def test_question_that_is_answered_with_ctrl_c_deletes_nothing(home: Path) -> No
             process.wait(timeout=1)
         return process.returncode is not None
 
-    wait_until(ends_when_told, "the end of the question", SOON_S)
+    wait_until(ends_when_reported, "the end of the question", SOON_S)
     process.communicate()
     os.close(terminal)
     os.close(theirs)

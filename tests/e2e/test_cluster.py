@@ -13,7 +13,7 @@ import pytest
 
 from support.nodes import RealNode
 from support.spark_cluster import LoopbackCluster, loopback_cluster
-from support.warm_engine import lent_to_strangers
+from support.warm_engine import lent_to_untrusted
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
@@ -123,8 +123,8 @@ def test_a_cluster_publishes_the_same_bytes_as_one_machine(published: tuple[Real
         settings = _cluster_settings(cluster, shared)
         there.must("pull", *DATASETS, "--system-time", SECOND, environment={**in_steps, **settings})
         tasks = cluster.finished_tasks()
-        told = there.must("doctor", "-o", "json", environment=settings)
-        assert {row["what"]: row["ok"] for row in told.json()}[f"cluster {cluster.master}"]
+        reported = there.must("doctor", "-o", "json", environment=settings)
+        assert {row["what"]: row["ok"] for row in reported.json()}[f"cluster {cluster.master}"]
         stranger = _copy(node, tmp_path / "stranger")
         false_secret = tmp_path / "false-secret"
         false_secret.write_text("0" * 64)
@@ -133,10 +133,10 @@ def test_a_cluster_publishes_the_same_bytes_as_one_machine(published: tuple[Real
         refused = stranger.run(
             "pull", "trips", environment={**settings, "ODF_NODE_ENGINES_SPARK_SECRET": str(false_secret)}
         )
-        refused_s = time.monotonic() - began_s
+        rejected_s = time.monotonic() - began_s
 
     assert (refused.code, "its secret" in refused.err) == (5, True)
-    assert refused_s < 55  # Spark itself gives up after 60
+    assert rejected_s < 55  # Spark itself gives up after 60
     assert _blocks(stranger) == _blocks(node)
     assert len(tasks) == 2
     # Steps over so little have one task after the other, so both executors worked in stages of the ingest alone; and in
@@ -153,7 +153,7 @@ def test_a_cluster_publishes_the_same_bytes_as_one_machine(published: tuple[Real
     assert not [path for path in there.home.rglob("*") if path.is_file() and secret in path.read_bytes()]
     auditor = RealNode(tmp_path / "auditor", has_engine=True)
     # Its settings name a cluster, which is gone: what others published asks for none.
-    with lent_to_strangers():
+    with lent_to_untrusted():
         for name in DATASETS:
             there.must("push", name, "--to", f"file://{tmp_path}/offered/{name}")
             taken = auditor.must("pull", f"file://{tmp_path}/offered/{name}", "-o", "json", environment=settings).json()
@@ -165,7 +165,7 @@ def _files_of(node: RealNode) -> dict[str, bytes]:
     return {name: content for name, content in node.snapshot().items() if name != "odf-node.sqlite"}
 
 
-def test_a_cluster_that_cannot_be_used_is_refused_and_leaves_nothing(
+def test_a_cluster_that_cannot_be_used_is_rejected_and_leaves_nothing(
     published: tuple[RealNode, Path], tmp_path: Path
 ) -> None:
     node, _source = published
@@ -183,14 +183,14 @@ def test_a_cluster_that_cannot_be_used_is_refused_and_leaves_nothing(
     readable = there.run("pull", "trips", environment=settings)
     shared.rmdir()
     folderless = there.run("pull", "trips", environment=settings)
-    told = there.run("doctor", "-o", "json", environment=settings)
+    reported = there.run("doctor", "-o", "json", environment=settings)
 
     assert (unreachable.code, readable.code, folderless.code) == (5, 5, 5)
     assert "no master takes a connection (127.0.0.1:1: Connection refused)" in unreachable.err
     assert "must be a file that only its owner can read" in readable.err
     assert f"there is no folder {shared}" in folderless.err
-    (tried,) = [row for row in told.json() if row["what"] == f"cluster {cluster.master}"]
-    assert (told.code, tried["ok"], f"there is no folder {shared}" in tried["found"]) == (1, False, True)
+    (tried,) = [row for row in reported.json() if row["what"] == f"cluster {cluster.master}"]
+    assert (reported.code, tried["ok"], f"there is no folder {shared}" in tried["found"]) == (1, False, True)
     assert _files_of(there) == before
     assert there.must("log", "trips", "-o", "json").out == log
     assert {path.name for path in tmp_path.iterdir()} == {"there", "secret"}

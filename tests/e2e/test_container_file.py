@@ -35,9 +35,9 @@ def test_container_is_built_and_its_engines_answer() -> None:
     # As the file itself says.
     options = re.findall(r"--security-opt ('?)(\S+?)\1(?= |\n)", FILE.read_text())
     words = ["run", "--rm", *(word for _, option in options for word in ("--security-opt", option)), image]
-    told = {row["what"]: row for row in json.loads(run(*words, "odf-node", "doctor", "-o", "json"))}
-    assert [what for what, row in told.items() if not row["ok"]] == []
-    assert not told["home"]["found"].startswith("/root")
+    reported = {row["what"]: row for row in json.loads(run(*words, "odf-node", "doctor", "-o", "json"))}
+    assert [what for what, row in reported.items() if not row["ok"]] == []
+    assert not reported["home"]["found"].startswith("/root")
     for engine in ("datafusion", "spark"):
         answer = run(*words, "odf-node", "sql", "--engine", engine, "-o", "json", "-c", "SELECT 1 + 1 AS two")
         assert json.loads(answer) == [{"two": 2}]

@@ -85,7 +85,7 @@ def test_each_page_is_taken_once_whatever_fails_on_the_way(node: RealNode) -> No
 
 
 @pytest.mark.parametrize(
-    ("added", "allowed", "image", "said"),
+    ("added", "allowed", "image", "stated"),
     [
         (True, {}, NAME, "the setting ingest.commands = 'sandboxed'"),
         (False, ALLOWED, NAME, f"odf-node image add {NAME} FILE"),
@@ -94,14 +94,14 @@ def test_each_page_is_taken_once_whatever_fails_on_the_way(node: RealNode) -> No
     ],
     ids=["not-allowed", "not-added", "another", "another-digest"],
 )
-def test_add_refuses_what_could_never_run_and_makes_nothing(
-    node: RealNode, added: bool, allowed: dict[str, str], image: str, said: str
+def test_add_rejects_what_could_never_run_and_makes_nothing(
+    node: RealNode, added: bool, allowed: dict[str, str], image: str, stated: str
 ) -> None:
     if added:
         add_image(node)
     ran = node.run("add", write_manifest(node, image), environment=allowed)
     assert ran.code == 7
-    assert said in ran.err
+    assert stated in ran.err
     assert "content.metadata[0].fetch." in ran.err
     assert list_kept(node.home)["datasets"] == ()
 

@@ -98,7 +98,7 @@ def manifest(folder: Path, rules: str = RULES, merge: str = "{kind: Append}") ->
     return str(path)
 
 
-def test_messy_file_goes_in_with_its_errors_told_and_mended(tmp_path: Path) -> None:
+def test_messy_file_goes_in_with_its_errors_told_and_fixed(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home")
     node.must("add", manifest(tmp_path, "largestBadShare: 0.7\n" + RULES))
     (tmp_path / "sales.csv").write_text(MESSY, encoding="iso-8859-1")
@@ -128,7 +128,7 @@ def test_messy_file_goes_in_with_its_errors_told_and_mended(tmp_path: Path) -> N
     }  # fmt: skip
     held = b"".join(path.read_bytes() for path in node.home.rglob("*") if path.is_file())
     assert SECRET["ODF_NODE_SECRET_people"].encode() not in held
-    # Mended as they were sent, they go through the converters again.
+    # Fixed as they were sent, they go through the converters again.
     node.must("quarantine", "fix", "sales", shown[0]["row"], "--set", "Datum='4.9.2020'")
     ran = node.must("quarantine", "resend", "sales", shown[0]["row"], environment=SECRET)
     assert "1 row" in ran.out
@@ -155,13 +155,15 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rules", "place", "said"), WRONG)
-def test_converter_that_cannot_be_followed_is_refused_by_add(tmp_path: Path, rules: str, place: str, said: str) -> None:
+@pytest.mark.parametrize(("rules", "place", "stated"), WRONG)
+def test_converter_that_cannot_be_followed_is_rejected_by_add(
+    tmp_path: Path, rules: str, place: str, stated: str
+) -> None:
     node = RealNode(tmp_path / "home")
     ran = node.run("add", manifest(tmp_path, rules))
     assert ran.code == 7, ran.out
     assert place in ran.err
-    assert said in ran.err
+    assert stated in ran.err
     assert list_kept(node.home)["datasets"] == ()
 
 
@@ -218,14 +220,14 @@ CALLS = (
     call("Cast", column="a", type="DOUBLE", decimal=","),
     call("Rename", columns={"a": "price"}),
 )
-SAID = [
+STATED = [
     (2, "convert", "Cast", "form", "a"),
     (4, "convert", "types", "form", "n"),
     (5, "read", "Csv", "broken-record", None),
 ]
 
 
-def told(response: IngestResponse) -> list[tuple]:
+def reported(response: IngestResponse) -> list[tuple]:
     return [
         (row["record"], row["stage"], e["plug_in"], e["code"], e["column"])
         for row in quarantined(response)
@@ -243,26 +245,26 @@ def test_both_engines_convert_alike_around_every_merge_and_query(tmp_path: Path)
     assert theirs.data_path is not None
     assert theirs.data_path.read_bytes() == slice_bytes
     assert quarantined(theirs) == set_aside
-    assert told(theirs) == SAID
+    assert reported(theirs) == STATED
     # What SQL computes is computed by the same library in both sandboxes.
     computed = (*CALLS, call("Compute", columns={"share": "6 / (n - 3)", "when": "to_timestamp(n)"}))
     with ArrowEngine().open(tmp_path, Limits()) as arrow:
         answers = [RootDataset(READ, session=each).ingest(ROWS, converters=computed) for each in (arrow, None)]
         slices = [each.data_path.read_bytes() for each in answers if each.data_path is not None]
-        said = [quarantined(each) for each in answers]
+        stated = [quarantined(each) for each in answers]
     assert slices[0] == slices[1]
-    assert said[0] == said[1]
+    assert stated[0] == stated[1]
     assert ("Compute", "expression", "share", None) in [
-        (each["plug_in"], each["code"], each["column"], each["value"]) for row in said[0] for each in row["errors"]
+        (each["plug_in"], each["code"], each["column"], each["value"]) for row in stated[0] for each in row["errors"]
     ]
     # Texts of a type that nothing but Spark converts: it does so first.
     odd = RootDataset(BY_SPARK).ingest(ROWS, converters=CALLS)
     assert [(row["price"], row["n"]) for row in rows_of(odd.data_path)] == [(1.5, 1), (None, 3), (2.25, 5)]
-    assert told(odd) == SAID
+    assert reported(odd) == STATED
     assert odd.statistics.rows_in == odd.statistics.rows_out + odd.quarantined_rows == 6
     keyed = RootDataset(BY_SPARK, MergeStrategySnapshot(primary_key=("n",))).ingest(ROWS, converters=CALLS)
     assert sorted((row["price"] or 0, row["n"]) for row in rows_of(keyed.data_path)) == [(0, 3), (1.5, 1), (2.25, 5)]
-    assert told(keyed) == SAID
+    assert reported(keyed) == STATED
     # Of two rows with one price the newest stays, whichever engine looks; the one that fails is not compared.
     again, once = ROWS + '"1,5",9\n"1,5",x\n', (*CALLS, call("Deduplicate", columns=["price"], by="n", keep="Last"))
     for left in (
@@ -275,7 +277,7 @@ def test_both_engines_convert_alike_around_every_merge_and_query(tmp_path: Path)
     query = TransformSql(engine="spark", query="SELECT price * 2 AS twice, n FROM input")
     asked = RootDataset(BY_SPARK, preprocess=query).ingest(ROWS, converters=CALLS)
     assert [row["twice"] for row in rows_of(asked.data_path)] == [3.0, None, 4.5]
-    assert told(asked) == SAID
+    assert reported(asked) == STATED
 
 
 PLUG_INS = """
@@ -341,7 +343,7 @@ def test_converter_of_another_package_is_blamed_by_its_name_for_what_it_does(plu
         with pytest.raises(LimitExceededError, match="converter Compute"):
             dataset.ingest("a,n\nx,1\n", converters=(much,), limits=limits)
         looked = dataset.ingest("a,n\nx,1\n", converters=(call("Looks"),))
-        assert [each[3] for each in told(looked)] == ["failed"]
+        assert [each[3] for each in reported(looked)] == ["failed"]
         with pytest.raises(InvalidSourceError, match="converter Trim: columns: expected a column of the rows"):
             dataset.ingest("a,n\nx,1\n", converters=(call("Trim", columns=["b"]),))
     # A name of ours stays ours.

@@ -14,7 +14,7 @@ from odf_node.ingest.correcting import Correcting
 from odf_node.records.errors import HeadMovedError
 from support.command_line import list_kept
 from support.nodes import RealNode
-from support.warm_engine import lent_engine, lent_to_strangers
+from support.warm_engine import lent_engine, lent_to_untrusted
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.usefixtures("light_engines")]
 
@@ -123,7 +123,7 @@ def test_retraction_is_one_block_with_the_reason_and_the_derivative_follows(tmp_
     assert standing(node) == {"Oslo": 700, "Rome": 2800}
     node.must("pull", "totals")
     assert [(row["op"], row["cities"]) for row in rows_of(node, "totals")] == [(0, 3), (2, 3), (3, 2)]
-    with lent_to_strangers():
+    with lent_to_untrusted():
         node.must("verify", "cities", "totals")
     assert f"correction: {WHY}" in node.must("log", "cities", "-o", "oneline").out
 
@@ -183,7 +183,7 @@ def test_later_ingest_merges_with_what_is_in_force_after_corrections(
     assert standing(node) == stands
 
 
-REFUSED = {
+REJECTED = {
     "nothing-meant": (["--retract", "--where", "offset = 77"], "none is meant"),
     "taken-already": (["--retract", "--where", "offset = 0"], "were taken since"),
     "key": (["--set", "city='Bergen'", "--where", "offset = 1"], "part of the key"),
@@ -196,7 +196,7 @@ REFUSED = {
 }
 
 
-def test_what_cannot_be_corrected_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+def test_what_cannot_be_corrected_is_rejected_and_nothing_changes(tmp_path: Path) -> None:
     node = make_node(tmp_path, SNAPSHOT)
     correct(node, "--retract", "--where", "city = 'Oslo'")
     files = {"twice": "offset,people\n1,5\n1,6\n", "taken": "offset,people\n0,5\n", "moved": "offset,city\n1,Bergen\n",
@@ -204,10 +204,13 @@ def test_what_cannot_be_corrected_is_refused_and_nothing_changes(tmp_path: Path)
              "doubled": "offset,people,people\n1,5,6\n", "other": "offset,colour\n1,red\n"}  # fmt: skip
     for name, text in files.items():
         (tmp_path / f"{name}.csv").write_text(text)
-    told = {"twice": "there twice", "taken": "row 0 of 'cities' is not in force", "moved": "part of the key",
+    reported = {"twice": "there twice", "taken": "row 0 of 'cities' is not in force", "moved": "part of the key",
             "words": "people", "nameless": "a column offset", "doubled": "'people' is there twice",
             "other": "no column 'colour'"}  # fmt: skip
-    cases = [*REFUSED.values(), *((["--file", str(tmp_path / f"{name}.csv")], word) for name, word in told.items())]
+    cases = [
+        *REJECTED.values(),
+        *((["--file", str(tmp_path / f"{name}.csv")], word) for name, word in reported.items()),
+    ]
     kept = list_kept(node.home)
     for words, expected in cases:
         ran = node.run("correct", "cities", *words, "--reason", WHY, "--yes")
@@ -318,7 +321,7 @@ RULES = """
 """
 
 
-def test_correction_that_an_ingest_would_refuse_is_refused_with_all_errors_of_each_row(tmp_path: Path) -> None:
+def test_correction_that_an_ingest_would_reject_is_rejected_with_all_errors_of_each_row(tmp_path: Path) -> None:
     node = make_node(tmp_path, more=MORE, rules=RULES)
     kept = list_kept(node.home)
     edited = tmp_path / "edited.ndjson"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support.nodes import RealNode
-from support.warm_engine import lent_to_strangers
+from support.warm_engine import lent_to_untrusted
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -74,12 +74,12 @@ def agency(tmp_path_factory: pytest.TempPathFactory) -> tuple[RealNode, dict[str
         reports = {each["dataset"]: each for each in node.must("pull", *DERIVED, "-o", "json").json()}
         query = "SELECT event_time, country, confirmed, deaths, days, op FROM countries.weekly"
         given = json.loads(node.must("sql", "-c", query, "-o", "json").out)
-        totals, pivot = rows_in_force(node, "worldwide.daily"), rows_in_force(node, "key.countries")
+        totals, pivot = current_rows(node, "worldwide.daily"), current_rows(node, "key.countries")
         days[day] = Day(totals, pivot, given, reports["countries.weekly"]["lateRows"])
     return node, days
 
 
-def rows_in_force(node: RealNode, dataset: str) -> list[list[str]]:
+def current_rows(node: RealNode, dataset: str) -> list[list[str]]:
     query = f"SELECT * FROM {dataset}__state ORDER BY event_time"
     found = json.loads(node.must("sql", "-c", query, "-o", "json").out)
     return [[str(value) if value is not None else "" for value in row.values()] for row in found]
@@ -99,12 +99,12 @@ def test_totals_and_pivot_are_those_of_the_publisher_after_every_correction(agen
         check_totals(found.totals, day)
         assert [[row[0][:10], *row[1:]] for row in found.pivot] == published("key-countries-pivoted", day)
     auditor = RealNode(tmp_path / "auditor", has_engine=True)
-    with node.serving() as address, lent_to_strangers():
+    with node.serving() as address, lent_to_untrusted():
         for name in ("countries.daily", "worldwide.daily", "key.countries"):
             auditor.must("pull", f"{address}/{name}")
     trust = {each["name"]: each["trust"] for each in json.loads(auditor.must("list", "-o", "json").out)}
     assert trust == {"countries.daily": "signed", "worldwide.daily": "re-executed", "key.countries": "re-executed"}
-    check_totals(rows_in_force(auditor, "worldwide.daily"), DAYS[-1])
+    check_totals(current_rows(auditor, "worldwide.daily"), DAYS[-1])
 
 
 def weeks(days: Sequence[str]) -> dict[tuple[str, str], tuple[int, int, int]]:

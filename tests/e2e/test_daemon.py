@@ -166,7 +166,7 @@ def test_setting_that_cannot_be_used_ends_serve_with_its_place(tmp_path: Path) -
     assert (checked.returncode, checked.stderr) == (0, f"{file}: every setting can be used\n")
 
 
-def test_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+def test_key_that_others_can_read_is_rejected(tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path)
     key.chmod(0o644)
     file = tmp_path / "node.toml"

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.contract import GradeLevel, Limits, QueryTable, TransformInput
-from odf_engines.engine import EngineSession, Offer
+from odf_engines.engine import Capability, EngineSession
 from odf_engines.errors import EngineFailureError, EngineMissingError, InvalidQueryError, LimitExceededError
 from odf_engines.registry import engines_offering, get_engine
 from odf_protocol.multihash import Multihash
@@ -41,10 +41,10 @@ def orders(tmp_path: Path) -> TransformInput:
 
 
 def test_engine_says_what_it_offers_and_is_not_asked_for_more() -> None:
-    assert get_engine("DataFusion").offers == {Offer.TRANSFORM, Offer.PREPROCESS, Offer.QUERY}
-    assert engines_offering(Offer.INGEST) == ("arrow",)
+    assert get_engine("DataFusion").capabilities == {Capability.TRANSFORM, Capability.PREPROCESS, Capability.QUERY}
+    assert engines_offering(Capability.INGEST) == ("arrow",)
     with pytest.raises(EngineMissingError, match=r"does not offer ingest \(offered by: arrow\)"):
-        get_engine("datafusion", Offer.INGEST)
+        get_engine("datafusion", Capability.INGEST)
 
 
 def test_digest_is_of_what_is_installed() -> None:
@@ -162,7 +162,7 @@ def test_grade_says_what_a_stateless_engine_does_not_promise(session: EngineSess
     assert grade.schema.names[-1] == "s"
 
     refused = session.check(transform_request("SELECT event_time, now() AS s FROM orders").transform, [table])
-    assert refused.level is GradeLevel.REFUSED
+    assert refused.level is GradeLevel.REJECTED
     assert refused.schema is None
 
 

@@ -101,20 +101,20 @@ def test_changelog_shows_the_correction_in_between(story: Story) -> None:
     assert corrections == [("2", "68919"), ("3", "70763")]
 
 
-def test_forgery_under_another_key_is_refused_for_the_key(story: Story) -> None:
+def test_forgery_under_another_key_is_rejected_for_the_key(story: Story) -> None:
     first = story.part(3).split("stolen the agency's key")[0]
     assert "signed by the dataset key (HEAD-4)" in first
     assert "(exit code 4)" in first
 
 
-def test_forgery_with_the_stolen_key_is_refused_for_the_cell(story: Story) -> None:
+def test_forgery_with_the_stolen_key_is_rejected_for_the_cell(story: Story) -> None:
     second = story.part(3).split("stolen the agency's key")[1]
     forged = re.search(r"2020-10-31, Italy\s+deaths\s+(\d+)\s+(\d+)", second)
     assert forged, second
     assert int(forged[2]) - int(forged[1]) == 1000
 
 
-def test_refusals_leave_the_auditors_node_as_it_was(story: Story) -> None:
+def test_rejections_leave_the_auditors_node_as_it_was(story: Story) -> None:
     checksums = re.findall(r"before (\w+), after (\w+)", story.part(3))
     assert len(checksums) == 2
     assert all(before == after for before, after in checksums)

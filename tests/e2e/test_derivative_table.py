@@ -1,6 +1,6 @@
 """The table of what a derivative may say, alone and composed: after every step the output is what DuckDB says.
 
-``DERIVATIVE_PORTIONS=7`` cuts the histories into as many steps instead of two. Of those without watermarks the first is
+``DERIVATIVE_SUBSETS=7`` cuts the histories into as many steps instead of two. Of those without watermarks the first is
 not run: it gave what DuckDB says, and the next computes that again.
 """
 
@@ -26,7 +26,7 @@ from support.view_histories import (
 
 pytestmark = pytest.mark.spark
 
-PORTIONS = int(os.environ.get("DERIVATIVE_PORTIONS", "2"))
+SUBSETS = int(os.environ.get("DERIVATIVE_SUBSETS", "2"))
 HOUR = 3_600_000
 DAY = 24 * HOUR
 START = 1_600_000_000_000 // DAY * DAY
@@ -62,37 +62,37 @@ def _row(random: Random, name: str, time: int) -> tuple[object, ...]:
     return time, random.choice([None, 1, 2, 3]), random.choice([None, "x", "y"]), random.choice([None, -3, 0, 1, 7])
 
 
-def cut(random: Random, blocks: list[Block], portions: int) -> Iterator[list[Block]]:
-    ends = sorted(random.randrange(len(blocks) + 1) for _ in range(portions - 1))
+def cut(random: Random, blocks: list[Block], subsets: int) -> Iterator[list[Block]]:
+    ends = sorted(random.randrange(len(blocks) + 1) for _ in range(subsets - 1))
     for start, end in zip([0, *ends], [*ends, len(blocks)], strict=True):
         yield blocks[start:end]
 
 
-def check(session, folder, case: Case, portions: int) -> None:
+def check(session, folder, case: Case, subsets: int) -> None:
     random = Random(case.name)
     make = in_time if case.has_watermarks else anyhow
     folder.mkdir()
     view = View.over(session, case.transform, folder, SCHEMAS)
     seen: dict[str, list[Change]] = {name: [] for name in SCHEMAS}
     known = dict.fromkeys(SCHEMAS, 0)
-    cuts = {name: [*cut(random, make(random, name), portions)] for name in SCHEMAS}
-    for step in range(portions):
+    cuts = {name: [*cut(random, make(random, name), subsets)] for name in SCHEMAS}
+    for step in range(subsets):
         gained = {name: cuts[name][step] for name in SCHEMAS}
         for name, blocks in gained.items():
             seen[name] += [each for changes, _ in blocks for each in changes]
             known[name] = max([known[name], *(mark for _, mark in blocks if mark is not None)])
-        question = case.question
+        query_text = case.query_text
         for name, mark in known.items():
-            question = question.replace(f"{{{name}}}", f"make_timestamptz({mark * 1000})")
-        wanted = expected_rows(question, {name: fold(changes) for name, changes in seen.items()})
-        if step == 0 and portions > 1 and not case.has_watermarks:
+            query_text = query_text.replace(f"{{{name}}}", f"make_timestamptz({mark * 1000})")
+        wanted = expected_rows(query_text, {name: fold(changes) for name, changes in seen.items()})
+        if step == 0 and subsets > 1 and not case.has_watermarks:
             view.begin_after(gained, wanted)
             continue
         assert view.blocks(gained).statistics.late_rows == 0, case.name
-        assert fold(view.changes) == wanted, f"{case.name}, step {step} of {portions}: {case.query}"
+        assert fold(view.changes) == wanted, f"{case.name}, step {step} of {subsets}: {case.query}"
 
 
 @pytest.mark.parametrize("cell", TABLE)
 def test_output_is_what_another_database_says(spark_session, tmp_path, cell):
     for number, case in enumerate(TABLE[cell]):
-        check(spark_session, tmp_path / str(number), case, PORTIONS)
+        check(spark_session, tmp_path / str(number), case, SUBSETS)

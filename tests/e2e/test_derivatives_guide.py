@@ -107,7 +107,7 @@ WINDOW = "SELECT window.end AS event_time, count(*) AS n FROM"
 HOUR = "GROUP BY window(event_time, '1 hour')"
 
 # What this guide and supported-sql.md say of a query: its class, or a part of what would pass instead.
-SAID = {
+STATED = {
     "map": ("SELECT event_time, CASE WHEN id > 1 THEN amount END AS a FROM orders", "map"),
     "explode": ("SELECT event_time, explode(array(id, amount)) AS x FROM orders", "maintained"),
     "pivot": ("SELECT * FROM orders PIVOT (sum(amount) FOR currency IN ('EUR', 'USD'))", "maintained"),
@@ -150,9 +150,9 @@ SAID = {
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", SAID)
-def test_query_is_of_the_class_that_the_guide_says_or_refused_with_what_passes(spark_session, name):
-    query, said = SAID[name]
+@pytest.mark.parametrize("name", STATED)
+def test_query_is_of_the_class_that_the_guide_says_or_rejected_with_what_passes(spark_session, name):
+    query, stated = STATED[name]
     is_as_of = name.startswith("temporal") or name.endswith("as-of-a-time")
     transform = TransformSql(
         engine="spark",
@@ -160,13 +160,13 @@ def test_query_is_of_the_class_that_the_guide_says_or_refused_with_what_passes(s
         temporal_tables=(TemporalTable(name="rates", primary_key=("currency",)),) if is_as_of else None,
     )
     grade = spark_session.check(transform, [table for each, table in TABLES.items() if each in query])
-    if said in {"map", "maintained", "final"}:
-        assert grade.transform_class == said
+    if stated in {"map", "maintained", "final"}:
+        assert grade.transform_class == stated
         assert (grade.level.value == "pinned") == (name == "approximate")
     else:
         (finding,) = grade.findings
-        assert (grade.level.value, grade.transform_class) == ("refused", None)
-        assert said in f"{finding.reason} {finding.rewrite}"
+        assert (grade.level.value, grade.transform_class) == ("rejected", None)
+        assert stated in f"{finding.reason} {finding.rewrite}"
 
 
 def test_guide_shows_every_class_and_its_pictures_are_drawn_from_its_tables():

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odf_node.acceptance.offers import EVERYTHING, Portion, Wishes
+from odf_node.acceptance.offers import EVERYTHING, AcceptOptions, Subset
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.composition import Node
 from odf_node.daemon.background_rebuild import BackgroundRebuild
 from odf_node.errors import NodeBusyError, ObjectsAbsentError, UsageError
 from odf_node.exchange.pull_planning import PullTarget
-from odf_node.exchange.pulling import PullWishes
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.pulling import PullOptions
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_node.http.server import create_app
 from odf_node.ports.progress import Silence
@@ -141,7 +141,7 @@ def test_next_step_brings_back_what_it_reads(node: Node, place: Place) -> None:
     node.derived_cache.drop(held(node, place.doubled))
 
     record = held(node, place.tripled)
-    pull = node.pulling.pull(PullTarget(record.name, record, None), PullWishes(), Silence())
+    pull = node.pulling.pull(PullTarget(record.name, record, None), PullOptions(), Silence())
 
     assert asyncio.run(pull).new_rows == 1
     # The first slice was read by an earlier step, so nobody needed it.
@@ -155,7 +155,7 @@ def test_file_that_cannot_be_made_again_stays_or_comes_from_elsewhere(node: Node
     with closing(Node(Judge.create(tmp_path / "other").home, FixedClock(NOW))) as other:
         other.__dict__["engines"] = place.engine
         # The same rows, written by a program that writes other bytes.
-        chain = place.tripled.copy(replay_records=[None] * len(place.tripled.blocks), files={})
+        chain = place.tripled.copy(step_records=[None] * len(place.tripled.blocks), files={})
         chain = chain.replacing_slice(step, table)
         publisher = PublisherHome(Judge(other.home.folder, place.engine))
         for each in (place.root, place.doubled, chain):
@@ -185,9 +185,11 @@ def test_copy_of_others_that_is_computed_from_a_hidden_input_is_for_this_node_al
         other.__dict__["engines"] = place.engine
         root = PublisherHome(Judge(other.home.folder, place.engine)).keep(place.root)
         other.store.set_published(root.id, False)
-        wishes = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)
+        pull_options = AcceptOptions(published=True, force=False, subset=Subset.METADATA_ONLY)
         peer = OfferingPeer(place.doubled.copy(files={}))
-        taken = other.taking.take(peer, Errand(url="http://127.0.0.1:9/doubled", name="doubled", wishes=wishes))
+        taken = other.taking.take(
+            peer, PullRequest(url="http://127.0.0.1:9/doubled", name="doubled", pull_options=pull_options)
+        )
         asyncio.run(taken)
         (name,) = place.doubled.files
         assert bring(other, place.doubled).rebuilt_files == 1
@@ -201,18 +203,19 @@ def test_daemon_brings_back_what_others_ask_for_and_clones_are_completed_from_it
 ) -> None:
     node.derived_cache.drop(held(node, place.doubled))
     (name,) = place.doubled.files
-    desk = BackgroundRebuild(place.open)
+    pool = BackgroundRebuild(place.open)
     receiver = RecordingReceiver(node.store, node.objects)
-    served = replace(TestNode(place.home, node.store, node.objects, receiver).served, rebuilds=desk)
+    served = replace(TestNode(place.home, node.store, node.objects, receiver).served, rebuilds=pool)
     clone = Node(Judge.create(tmp_path / "clone").home, FixedClock(NOW))
     clone.__dict__["engines"] = place.engine
 
-    async def pull(address: str, what: str, wishes: Wishes = EVERYTHING) -> Any:
+    async def pull(address: str, what: str, pull_options: AcceptOptions = EVERYTHING) -> Any:
         async with await clone.outgoing.open_peer(f"{address}/{what}") as peer:
-            return await clone.taking.take(peer, Errand(url=f"{address}/{what}", name=what, wishes=wishes))  # fmt: skip
+            request = PullRequest(url=f"{address}/{what}", name=what, pull_options=pull_options)
+            return await clone.taking.take(peer, request)
 
     async def ask() -> None:
-        metadata = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)
+        metadata = AcceptOptions(published=True, force=False, subset=Subset.METADATA_ONLY)
         async with serving(create_app(served)) as address:
             for what in ("cities", "doubled"):
                 assert (await pull(address, what, metadata)).record.trust is Trust.METADATA
@@ -234,9 +237,9 @@ def test_daemon_brings_back_what_others_ask_for_and_clones_are_completed_from_it
             assert completed.record.trust is Trust.REEXECUTED
             assert clone.store.list_absent_objects(place.root.id) == frozenset()
 
-    desk.start()
+    pool.start()
     try:
         asyncio.run(ask())
     finally:
-        desk.end()
+        pool.end()
         clone.close()

@@ -30,8 +30,8 @@ def add_engine(node: RealNode, file: Path, name: str = "other-one") -> str:
 
 def shelve(node: RealNode, file: Path, name: str = "other-one") -> str:
     """Add an engine that nobody will ask, without starting it."""
-    shelf, now = EngineFolder(HomeFolder(node.home)), Timestamp.from_unix_ms(time.time_ns() // 1_000_000)
-    return shelf.add(name, file, WantedStart(), now=now, examine=lambda _engine: None).digest
+    engine_files, now = EngineFolder(HomeFolder(node.home)), Timestamp.from_unix_ms(time.time_ns() // 1_000_000)
+    return engine_files.add(name, file, WantedStart(), now=now, examine=lambda _engine: None).digest
 
 
 def rows_of(node: RealNode, name: str) -> list[dict[str, object]]:
@@ -80,7 +80,7 @@ def test_each_step_is_of_the_build_that_its_record_names_and_new_ones_of_the_las
         assert f"does not count engine 'other-one' (digest {second})" in refused.err
         (receiver.home / "policies.yaml").unlink()
 
-        # Without the second build, its step is recomputed with the first: another result, and the cause is told.
+        # Without the second build, its step is re-executed with the first: another result, and the cause is told.
         receiver.must("engine", "remove", f"other-one@{second[-8:]}")
         assert [each["digest"] for each in rows_of(receiver, "other-one")] == [first]
         refused = receiver.run("pull", f"{address}/all.cities")
@@ -140,14 +140,14 @@ def test_several_of_one_name_are_not_removed_or_exported_by_the_name_alone(tmp_p
     assert [path.name for path in folder.iterdir() if path.is_dir()] == [f"other-one@{digests[1]}"]
 
     # ADDED-19: a version that a query states says which, where no record does; a digest is no part of a name.
-    shelf = EngineFolder(HomeFolder(node.home))
+    engine_files = EngineFolder(HomeFolder(node.home))
     shelve(node, files[0])
-    (last, before) = shelf.find("other-one")
+    (last, before) = engine_files.find("other-one")
     stated = TransformSql(engine="Other-One", version=before.engine.version)  # type: ignore[union-attr]
-    assert choose_build(stated, None, shelf) == before.build
-    assert choose_build(stated, Multihash.parse(last.digest), shelf) == last.build
-    assert choose_build(TransformSql(engine="other-one"), None, shelf) == "other-one"
-    assert get_engine_here("other-one", shelf) is last.engine  # type: ignore[union-attr]
+    assert choose_build(stated, None, engine_files) == before.build
+    assert choose_build(stated, Multihash.parse(last.digest), engine_files) == last.build
+    assert choose_build(TransformSql(engine="other-one"), None, engine_files) == "other-one"
+    assert get_engine_here("other-one", engine_files) is last.engine  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("name", ["datafusion@00000000", "datafusion@", "spark@../../x", "@", "datafusion@DIGEST"])
@@ -163,8 +163,8 @@ def test_engine_that_is_removed_while_it_is_looked_at_is_not_damaged_but_gone(
 ) -> None:
     node = RealNode(tmp_path / "home")
     shelve(node, write_engine(tmp_path / "added", "fewer-rows"))
-    shelf, really_open = EngineFolder(HomeFolder(node.home)), Path.open
-    (engine,) = shelf.list()
+    engine_files, really_open = EngineFolder(HomeFolder(node.home)), Path.open
+    (engine,) = engine_files.list()
 
     def remove_first(path: Path, *arguments: Any, **options: Any) -> Any:
         monkeypatch.undo()
@@ -172,7 +172,7 @@ def test_engine_that_is_removed_while_it_is_looked_at_is_not_damaged_but_gone(
         return really_open(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "open", remove_first)
-    assert shelf.list() == ()
+    assert engine_files.list() == ()
 
 
 def test_record_of_another_engine_chooses_no_build(tmp_path: Path) -> None:
@@ -180,6 +180,6 @@ def test_record_of_another_engine_chooses_no_build(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home")
     elsewhere = shelve(node, write_engine(tmp_path / "elsewhere", "another-result"), "elsewhere")
     shelve(node, write_engine(tmp_path / "added", "fewer-rows"), "datafusion")
-    shelf = EngineFolder(HomeFolder(node.home))
+    engine_files = EngineFolder(HomeFolder(node.home))
     for said in (Multihash.parse(elsewhere), Multihash.of_sha3_256(b"nothing")):
-        assert choose_build(TransformSql(engine="datafusion"), said, shelf) == "datafusion"
+        assert choose_build(TransformSql(engine="datafusion"), said, engine_files) == "datafusion"

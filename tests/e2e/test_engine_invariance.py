@@ -183,7 +183,7 @@ def slices(machines: dict[str, Machine], tmp_path_factory: pytest.TempPathFactor
     return found
 
 
-QUESTIONS = {
+QUERY_SERVICE = {
     "float-aggregates": "SELECT status, sum(amount) AS s, avg(amount) AS a, stddev(amount) AS d, corr(amount, id) AS c,"
     " max(amount) AS m, percentile_approx(amount, 0.3) AS p FROM orders GROUP BY status",
     "sums-of-all-and-average-of-averages": "SELECT avg(a) AS a, (SELECT sum(amount) FROM orders) AS s,"
@@ -210,7 +210,7 @@ QUESTIONS = {
     "state-rows": "SELECT id, status, amount FROM orders__state",
 }  # fmt: skip
 
-ASKED_OF = dict.fromkeys(QUESTIONS, (FOUR,)) | {
+ASKED_OF = dict.fromkeys(QUERY_SERVICE, (FOUR,)) | {
     "float-aggregates": (ONE, FOUR),
     "map-of-numbers-text-and-time": (ONE, FOUR),
     "running-float-sum": (ONE,),
@@ -234,14 +234,14 @@ def answer(machine: Machine, paths: tuple[Path, ...], sql: str) -> Path:
     return ask(machine, paths, sql)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("query_text", QUERY_SERVICE)
 def test_question_has_the_same_bits_everywhere(
-    machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]], question: str
+    machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]], query_text: str
 ) -> None:
-    sql, names = QUESTIONS[question], (TWO, *ASKED_OF[question])
+    sql, names = QUERY_SERVICE[query_text], (TWO, *ASKED_OF[query_text])
     hashes = {name: logical_hash_of(answer(machines[name], slices[name], sql)) for name in names}
     assert len(set(hashes.values())) == 1, hashes
-    if question in RACES:
+    if query_text in RACES:
         assert logical_hash_of(ask(machines[FOUR], slices[FOUR], sql)) == hashes[FOUR]
 
 
@@ -275,13 +275,17 @@ def test_rows_of_a_question_without_order_are_sorted(
     machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]]
 ) -> None:
     machine, paths = machines[FOUR], slices[FOUR]
-    rows = pq.read_table(answer(machine, paths, QUESTIONS["distinct"])).to_pylist()
+    rows = pq.read_table(answer(machine, paths, QUERY_SERVICE["distinct"])).to_pylist()
     assert rows == sorted(rows, key=lambda row: (row["status"] is not None, row["status"] or "", row["id"]))
-    cut = pq.read_table(answer(machines[ONE], slices[ONE], QUESTIONS["order-with-ties-cut"])).to_pylist()
+    cut = pq.read_table(answer(machines[ONE], slices[ONE], QUERY_SERVICE["order-with-ties-cut"])).to_pylist()
     assert cut == sorted(cut, key=lambda row: (row["event_time"], row["offset"]))
-    kept = pq.read_table(answer(machine, paths, QUESTIONS["map-of-numbers-text-and-time"])).column("offset").to_pylist()
+    kept = (
+        pq.read_table(answer(machine, paths, QUERY_SERVICE["map-of-numbers-text-and-time"]))
+        .column("offset")
+        .to_pylist()
+    )
     assert kept == sorted(kept)
-    first = pq.read_table(ask(machine, paths, QUESTIONS["distinct"], max_rows=2)).to_pylist()
+    first = pq.read_table(ask(machine, paths, QUERY_SERVICE["distinct"], max_rows=2)).to_pylist()
     assert first == rows[:2]
 
 

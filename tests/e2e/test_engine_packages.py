@@ -52,7 +52,7 @@ def test_engine_of_another_package_derives_and_verifies(
     listed = node.must("engine", "list", "-o", "json", environment=installed).json()
     assert {each["name"] for each in listed} == {"arrow", "datafusion", "loud", "spark"}
     added = node.must("add", "-o", "json", derivative(tmp_path, "Loud", "LOUD"), environment=installed).json()
-    assert added[0]["grade"]["level"] == "replayable"
+    assert added[0]["grade"]["level"] == "reproducible"
     node.must("pull", "large.cities", environment=installed)
     rows = node.must("tail", "large.cities", "-o", "csv", environment=installed).out
     assert "OSLO" in rows
@@ -88,7 +88,7 @@ def test_query_that_nobody_could_repeat_is_not_added(node: RealNode, tmp_path: P
 
 def test_query_over_columns_that_are_not_known_yet_is_graded_later(node: RealNode, tmp_path: Path) -> None:
     added = node.must("add", derivative(tmp_path, "spark", QUERY))
-    said = (
+    stated = (
         "large.cities: whether others can repeat its query shows at its first step: input 'cities' has no columns yet"
     )
-    assert said in added.err
+    assert stated in added.err

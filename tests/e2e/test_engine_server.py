@@ -40,7 +40,7 @@ def server(spark_engine, tmp_path_factory) -> Iterator[EngineServer]:
     assert list((running.folder / "work").iterdir()) == []
 
 
-def refusal(server: EngineServer, method: str, message: bytes) -> tuple[grpc.StatusCode, str]:
+def rejection(server: EngineServer, method: str, message: bytes) -> tuple[grpc.StatusCode, str]:
     with pytest.raises(grpc.RpcError) as caught:
         server.call(method, message)
     return caught.value.code(), caught.value.details()
@@ -80,7 +80,7 @@ def test_step_without_rows_leaves_a_file_with_the_schema(server, more, request):
     ("query", "engine", "message"),
     [
         pytest.param("SELECT nonsense FROM orders", "spark", "nonsense", id="unknown-column"),
-        pytest.param("SELECT event_time, rand() AS r FROM orders", "spark", "cannot be replayed", id="impure"),
+        pytest.param("SELECT event_time, rand() AS r FROM orders", "spark", "cannot be re-executed", id="impure"),
         pytest.param("SELECT event_time, 1 / (id - 1) AS x FROM orders", "spark", "DIVIDE_BY_ZERO", id="value"),
         pytest.param(MAP, "flink", "this one is spark", id="other-engine"),
     ],
@@ -118,7 +118,9 @@ def test_files_outside_the_shared_folders_are_not_read(server, path, reason):
     if not link.is_symlink():
         link.symlink_to("/etc/passwd")
     named = path.replace("{in}", str(server.folder / "in"))
-    code, details = refusal(server, "ExecuteTransform", wrap(encode_root(server.request(MAP, "x", data_paths=[named]))))
+    code, details = rejection(
+        server, "ExecuteTransform", wrap(encode_root(server.request(MAP, "x", data_paths=[named])))
+    )
     assert code is grpc.StatusCode.PERMISSION_DENIED
     assert reason in details
 
@@ -144,7 +146,7 @@ def test_results_go_nowhere_else_and_replace_nothing(server, path, reason):
         transform=transform_sql("SELECT * FROM input"),
         output_data_path=target,
     )
-    code, details = refusal(server, "ExecuteRawQuery", wrap(encode_root(query)))
+    code, details = rejection(server, "ExecuteRawQuery", wrap(encode_root(query)))
     assert code is grpc.StatusCode.PERMISSION_DENIED
     assert reason in details
     assert (out / "taken").read_text() == "mine"
@@ -163,12 +165,12 @@ def test_results_go_nowhere_else_and_replace_nothing(server, path, reason):
         pytest.param(wrap(b"\x08\0\0\0" + b"\0" * 60), id="zeros"),
     ],
 )
-def test_message_that_is_no_request_is_refused(server, method, message):
-    assert refusal(server, method, message)[0] is grpc.StatusCode.INVALID_ARGUMENT
+def test_message_that_is_no_request_is_rejected(server, method, message):
+    assert rejection(server, method, message)[0] is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_huge_message_is_not_even_read(server):
-    code, _ = refusal(server, "ExecuteTransform", wrap(bytes(MAX_REQUEST_SIZE_BYTES + 1024)))
+    code, _ = rejection(server, "ExecuteTransform", wrap(bytes(MAX_REQUEST_SIZE_BYTES + 1024)))
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
@@ -180,9 +182,9 @@ def test_huge_message_is_not_even_read(server):
         pytest.param((0, 2**64 - 1), None, "expected at most", id="endless"),
     ],
 )
-def test_impossible_offsets_are_refused(server, interval, data_paths, expected):
+def test_impossible_offsets_are_rejected(server, interval, data_paths, expected):
     request = server.request(MAP, "impossible", interval=interval, data_paths=data_paths)
-    code, details = refusal(server, "ExecuteTransform", wrap(encode_root(request)))
+    code, details = rejection(server, "ExecuteTransform", wrap(encode_root(request)))
     assert (code, expected in details) == (grpc.StatusCode.INVALID_ARGUMENT, True), details
 
 

@@ -30,24 +30,24 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("session", ENGINES, indirect=True)
-def test_refusal_for_want_of_an_event_time_shows_the_query_that_would_pass(session: Any) -> None:
+def test_rejection_for_want_of_an_event_time_shows_the_query_that_would_pass(session: Any) -> None:
     for name, (query, passing) in PASSING.items():
         grade = session.check(transform_sql(query), tables_of(query))
-        assert grade.level is GradeLevel.REFUSED, name
+        assert grade.level is GradeLevel.REJECTED, name
         assert "no event time, a date or timestamp called event_time" in grade.findings[0].reason, name
         rewrite = grade.findings[0].rewrite
         if passing is None:
             assert "max(event_time) AS event_time" in rewrite, name
         else:
             assert rewrite == passing, name
-            assert session.check(transform_sql(passing), tables_of(query)).level is not GradeLevel.REFUSED, name
+            assert session.check(transform_sql(passing), tables_of(query)).level is not GradeLevel.REJECTED, name
 
 
 @pytest.mark.parametrize("session", ENGINES, indirect=True)
 def test_only_time_of_a_result_is_named_and_would_pass_as_its_event_time(session: Any) -> None:
     for name, (query, time) in ONE_TIME.items():
         grade = session.check(transform_sql(query), tables_of(query))
-        assert (grade.level, grade.time_columns) == (GradeLevel.REFUSED, (time,)), name
+        assert (grade.level, grade.time_columns) == (GradeLevel.REJECTED, (time,)), name
         taken = replace(Vocabulary(), event_time=time)
         assert session.check(transform_sql(query), tables_of(query), vocabulary=taken).schema is not None, name
     assert session.check(transform_sql(SEVERAL_TIMES), tables_of(SEVERAL_TIMES)).time_columns == ("sold", "expires")

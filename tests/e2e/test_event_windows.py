@@ -222,7 +222,7 @@ def test_session_whose_gap_comes_from_the_rows_is_final(spark_session):
         ),
     ],
 )
-def test_window_that_no_watermark_could_close_is_refused(spark_session, query, reason):
+def test_window_that_no_watermark_could_close_is_rejected(spark_session, query, reason):
     table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS)
     grade = spark_session.check(transform_sql(query), [table])
     assert reason in (grade.findings[0].reason if grade.findings else grade.obstacle.reason)

@@ -94,7 +94,7 @@ def test_dataset_goes_on_with_a_new_column(node: RealNode, merge: str) -> None:
         assert frame.column("extra").null_count < frame.num_rows
 
 
-def test_new_column_is_refused_with_its_way_and_taken_with_it_in_one_commit(node: RealNode) -> None:
+def test_new_column_is_rejected_with_its_way_and_taken_with_it_in_one_commit(node: RealNode) -> None:
     """SCHEMA-5, ING-20"""
     node.must("add", write(node, "cities", BEFORE, MERGES["snapshot"]))
     ingest(node, "cities", OLD)
@@ -102,9 +102,9 @@ def test_new_column_is_refused_with_its_way_and_taken_with_it_in_one_commit(node
     refused = node.run("add", "--replace", write(node, "cities", AFTER, MERGES["snapshot"]))
     assert (refused.code, "new: extra" in refused.err, "--evolve" in refused.err) == (2, True, True)
     assert node.must("log", "cities").out == before
-    told = node.must("add", "--replace", "--evolve", write(node, "cities", AFTER, MERGES["snapshot"]))
-    assert "new columns, null in rows that are there: extra (Option<String>)" in told.err
-    assert "changed by 2 new blocks" in told.out
+    reported = node.must("add", "--replace", "--evolve", write(node, "cities", AFTER, MERGES["snapshot"]))
+    assert "new columns, null in rows that are there: extra (Option<String>)" in reported.err
+    assert "changed by 2 new blocks" in reported.out
     for columns in ("event_time TIMESTAMP, id INT", "event_time TIMESTAMP, id BIGINT, extra STRING, v STRING"):
         refused = node.run("change", "cities", write(node, "cities", columns, MERGES["snapshot"]), "--evolve")
         assert refused.code == 2, refused.out

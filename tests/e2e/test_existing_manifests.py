@@ -83,7 +83,7 @@ def test_the_page_has_each_form_that_is_tried() -> None:
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=[pytest.mark.spark] if "(spark)" in form else []) for form in CASES]
 )
-def test_each_form_of_the_page_is_refused_and_told_the_way(form: str, tmp_path: Path) -> None:
+def test_each_form_of_the_page_is_rejected_and_told_the_way(form: str, tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home", has_engine="(spark)" in form)
     translates = ["--as-spark"] if "flink" in form else []
     text = CASES[form]
@@ -95,9 +95,9 @@ def test_each_form_of_the_page_is_refused_and_told_the_way(form: str, tmp_path: 
         node.must("pull", "rows")
         text = text.partition("---")[2]
     ran = node.run("add", "-", *translates, standard_input=text)
-    told = re.sub(r"\s+", " ", ran.out + ran.err)
-    assert ways()[form] in told, told
-    assert ran.code != 0, told
+    reported = re.sub(r"\s+", " ", ran.out + ran.err)
+    assert ways()[form] in reported, reported
+    assert ran.code != 0, reported
 
 
 def test_relative_pattern_is_looked_for_beside_the_manifest(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.nodes import RealNode
-from support.warm_engine import lent_to_strangers
+from support.warm_engine import lent_to_untrusted
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -192,13 +192,13 @@ def test_final_derivatives_for_flink_run_step_by_step_and_are_re_executed(tmp_pa
 
     ingest(node, tmp_path, "rates", line(9, "a", 4))
     (pulled,) = node.must("pull", "hours", "-o", "json").json()
-    # All five versions, and of the sales all but the first portion, which is older than any window that is open.
+    # All five versions, and of the sales all but the first subset, which is older than any window that is open.
     assert (pulled["readRows"], pulled["lateRows"]) == (5 + 4, 1)
     assert rows(node, "hours")[2:] == [(0, "05", 6)]
 
     given = {name: rows(node, name) for name in ("in.force", "visits", "by.key", "hours")}
     other = RealNode(tmp_path / "other", has_engine=True)
-    with node.serving() as url, lent_to_strangers():
+    with node.serving() as url, lent_to_untrusted():
         for name in ("sales", "rates"):
             other.must("pull", f"{url}/{name}")
         for name, expected in given.items():

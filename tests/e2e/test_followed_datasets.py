@@ -9,7 +9,7 @@ import pytest
 from odf_node.composition import open_node
 from odf_node.configuration.declaration import Schedule
 from odf_node.schedules.candidates import CandidateReader
-from odf_node.schedules.standings import Ended, Result
+from odf_node.schedules.standings import RunEnded, RunOutcome
 from odf_node.schedules.timetable import Timetable
 from support.command_line import list_kept
 from support.nodes import RealNode
@@ -111,7 +111,7 @@ def test_corrections_are_followed_as_operations_and_never_appended(node: RealNod
         ("", "dataset:NAME"),
     ],
 )
-def test_dataset_that_cannot_be_followed_is_refused_by_add(node: RealNode, other: str, says: str) -> None:
+def test_dataset_that_cannot_be_followed_is_rejected_by_add(node: RealNode, other: str, says: str) -> None:
     node.must("add", write(node, PUSHED, "cities"))
     before = node.must("list").out
     ran = node.run("add", write(node, FOLLOWER, "copy", other))
@@ -119,7 +119,7 @@ def test_dataset_that_cannot_be_followed_is_refused_by_add(node: RealNode, other
     assert node.must("list").out == before
 
 
-def test_circle_is_refused_by_change_and_by_a_pull(node: RealNode) -> None:
+def test_circle_is_rejected_by_change_and_by_a_pull(node: RealNode) -> None:
     node.must("add", write(node, PUSHED, "cities"))
     node.must("add", write(node, FOLLOWER, "copy", "cities"))
     node.must("add", write(node, FOLLOWER, "copy.two", "copy"))
@@ -143,11 +143,11 @@ def test_another_dataset_of_the_same_name_is_followed_from_its_beginning_if_its_
     ingest(node, "cities", FIRST)
     node.must("pull", "copy")
     node.must("rename", "cities", "first")
-    refuse(node, 3, "no dataset 'cities'")
+    reject(node, 3, "no dataset 'cities'")
     odd = PUSHED.replace("city STRING, n BIGINT", "n STRING, town STRING")
     node.must("add", write(node, odd, "cities"))
     ingest(node, "cities", "event_time,n,town\n2024-01-04T00:00:00Z,x,Kyiv\n")
-    refuse(node, 7, "town")
+    reject(node, 7, "town")
     node.must("delete", "cities", "--yes")
     node.must("add", write(node, PUSHED, "cities"))
     ingest(node, "cities", SECOND)
@@ -156,12 +156,12 @@ def test_another_dataset_of_the_same_name_is_followed_from_its_beginning_if_its_
     assert "up to date" in node.must("pull", "copy").out
 
 
-def refuse(node: RealNode, code: int, said: str) -> None:
+def reject(node: RealNode, code: int, stated: str) -> None:
     """Pull the follower in vain, twice, and see that nothing of the home has changed."""
     before = list_kept(node.home)
     for _ in range(2):
         ran = node.run("pull", "copy")
-        assert (ran.code, said in ran.err) == (code, True), ran
+        assert (ran.code, stated in ran.err) == (code, True), ran
     assert list_kept(node.home) == before
 
 
@@ -176,4 +176,4 @@ def test_follower_is_due_after_what_it_follows(node: RealNode) -> None:
     for name in ("cities", "copy"):
         (due,) = plan.take_due(NOW, 2)
         assert due.name == name
-        plan.end(due.id, Ended(Result.UPDATED), NOW)
+        plan.end(due.id, RunEnded(RunOutcome.UPDATED), NOW)

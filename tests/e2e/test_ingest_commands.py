@@ -124,7 +124,7 @@ def test_file_of_which_some_rows_fail_is_taken_and_says_why(node: RealNode, tmp_
 
 
 @pytest.mark.parametrize("engine", ["flink", "risingwave", "foo"])
-def test_preprocess_for_an_engine_that_is_not_here_is_refused_by_add(node: RealNode, engine: str) -> None:
+def test_preprocess_for_an_engine_that_is_not_here_is_rejected_by_add(node: RealNode, engine: str) -> None:
     path = node.home.with_name("elsewhere.yaml")
     preprocess = f"preprocess: {{kind: Sql, engine: {engine}, query: SELECT * FROM input}}"
     path.write_text(PUSHED.format(name="elsewhere", read=TYPED, preprocess=preprocess), encoding="utf-8")

@@ -249,13 +249,13 @@ def test_source_of_bad_records_only_gives_no_slice() -> None:
         ),
     ],
 )
-def test_unusable_source_is_refused_with_what_to_do(read: object, source: str, message: str) -> None:
+def test_unusable_source_is_rejected_with_what_to_do(read: object, source: str, message: str) -> None:
     with pytest.raises(InvalidSourceError) as caught:
         RootDataset(read).ingest(source)
     assert str(caught.value) == message
 
 
-def test_columns_that_differ_from_the_dataset_are_refused() -> None:
+def test_columns_that_differ_from_the_dataset_are_rejected() -> None:
     dataset = RootDataset(ReadStepCsv(header=True))
     dataset.ingest("a,b\n1,2\n")
     with pytest.raises(InvalidSourceError, match=r"columns differ from the dataset's \(missing: b; new: c\)"):
@@ -272,7 +272,7 @@ def test_columns_that_differ_from_the_dataset_are_refused() -> None:
         pytest.param("SELECT CAST(a AS INT) AS a FROM input", "x", id="value-it-fails-on"),
     ],
 )
-def test_wrong_preprocess_query_is_refused(query: str, message: str) -> None:
+def test_wrong_preprocess_query_is_rejected(query: str, message: str) -> None:
     dataset = RootDataset(ReadStepCsv(header=True), preprocess=TransformSql(engine="spark", query=query))
     with pytest.raises(InvalidQueryError, match=message):
         dataset.ingest("a\nx\n")
@@ -329,7 +329,7 @@ def test_wrong_preprocess_query_is_refused(query: str, message: str) -> None:
         ),
     ],
 )
-def test_texts_are_values_or_are_refused(kind: object, good: list[str], bad: list[str]) -> None:
+def test_texts_are_values_or_are_rejected(kind: object, good: list[str], bad: list[str]) -> None:
     dataset = RootDataset(ReadStepCsv(separator="|", schema=schema(v=kind, n=DataTypeInt32())))
     lines = [f"{text}|{number}" for number, text in enumerate([*good, *bad])]
     response = dataset.ingest("\n".join(lines))

@@ -1,4 +1,4 @@
-"""Sources with more than one file, batches that are refused as a whole, and manifests that are mended."""
+"""Sources with more than one file, batches that are rejected as a whole, and manifests that are fixed."""
 
 import gzip
 import json
@@ -83,7 +83,7 @@ def test_file_that_fails_among_others_stops_there_and_what_was_taken_is_told(nod
     assert "day-b.csv" in ran.err
     assert [row["n"] for row in rows(node, "days")] == [1]
 
-    # Mended, it and those behind it follow.
+    # Fixed, it and those behind it follow.
     write_days(tmp_path / "in", b="2024-01-02T00:00:00Z,2\n")
     assert "2 rows added" in node.must("pull", "days", environment=environment).out
     assert [row["n"] for row in rows(node, "days")] == [1, 2, 3]
@@ -111,7 +111,7 @@ def test_manifest_says_which_share_of_rows_may_fail(node: RealNode, tmp_path: Pa
         assert [row["n"] for row in rows(node, "days")] == [1, 2, 3]
 
 
-def test_limits_that_cannot_be_read_are_refused_by_add_with_their_place(node: RealNode) -> None:
+def test_limits_that_cannot_be_read_are_rejected_by_add_with_their_place(node: RealNode) -> None:
     path = node.home.with_name("wrong.yaml")
     path.write_text(
         GLOB + "    - kind: SetAttachments\n      attachments:\n        kind: Embedded\n        items:\n"
@@ -123,7 +123,7 @@ def test_limits_that_cannot_be_read_are_refused_by_add_with_their_place(node: Re
     assert "found 20" in ran.err
 
 
-def test_day_on_which_a_publisher_swapped_day_and_month_is_refused_whole_mended_and_healed(
+def test_day_on_which_a_publisher_swapped_day_and_month_is_rejected_whole_fixed_and_healed(
     node: RealNode, tmp_path: Path
 ) -> None:
     """The example, real files: in one of them 38 % of the rows have a day that can be read, and is the wrong one."""

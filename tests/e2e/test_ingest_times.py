@@ -81,12 +81,12 @@ def test_timestamp_is_read_as_its_pattern_says(pattern: str, text: str, expected
         ("yyyy-MM-dd", False, "one year"),
     ],
 )
-def test_pattern_that_is_none_is_refused_with_what_would_be_one(pattern: str, has_time: bool, expected: str) -> None:
+def test_pattern_that_is_none_is_rejected_with_what_would_be_one(pattern: str, has_time: bool, expected: str) -> None:
     with pytest.raises(UnsupportedError, match=expected):
         parse_pattern(pattern, has_time=has_time)
 
 
 @pytest.mark.spark
-def test_source_with_a_pattern_that_is_none_is_refused_before_a_row_is_read() -> None:
+def test_source_with_a_pattern_that_is_none_is_rejected_before_a_row_is_read() -> None:
     with pytest.raises(InvalidSourceError, match="dateFormat"):
         days_of("%Y-%j", "2020-001")

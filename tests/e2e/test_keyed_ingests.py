@@ -66,7 +66,7 @@ def test_same_rows_under_a_key_are_taken_once_and_answered_alike(node: RealNode)
     assert "1 row could not be taken" in shown
 
 
-def test_other_rows_or_another_way_under_a_key_are_refused(node: RealNode) -> None:
+def test_other_rows_or_another_way_under_a_key_are_rejected(node: RealNode) -> None:
     """Clause FEED-2."""
     ingest(node, GOOD, "--key", "monday")
     before = state(node)
@@ -97,7 +97,7 @@ def test_what_took_nothing_leaves_the_key_free(node: RealNode) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "k" * 256, "k" * 100_000, "with\nline", "ключ"])
-def test_key_that_is_none_is_refused_and_nothing_is_taken(node: RealNode, key: str) -> None:
+def test_key_that_is_none_is_rejected_and_nothing_is_taken(node: RealNode, key: str) -> None:
     """Clause FEED-1."""
     before = state(node)
     ran = node_run(node, GOOD, f"--key={key}")
@@ -135,9 +135,9 @@ def send_at_once(node: RealNode, rows: str, *keys: str) -> list[dict]:
         for key in keys
     ]
     with ThreadPoolExecutor(len(senders)) as pool:
-        said = [*pool.map(lambda sender: sender.communicate(rows), senders)]
-    assert [sender.returncode for sender in senders] == [0] * len(senders), said
-    return [json.loads(out)[0] for out, _ in said]
+        stated = [*pool.map(lambda sender: sender.communicate(rows), senders)]
+    assert [sender.returncode for sender in senders] == [0] * len(senders), stated
+    return [json.loads(out)[0] for out, _ in stated]
 
 
 def test_senders_of_one_key_at_once_are_answered_alike(node: RealNode) -> None:

@@ -67,9 +67,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[TransformInput, Tr
 
 
 def step(session: Any, query: str, *inputs: TransformInput) -> tuple[pa.Table, int]:
-    """Compute a first step: its rows, and in how many groups they stand, as each portion that is given is one.
+    """Compute a first step: its rows, and in how many groups they stand, as each subset that is given is one.
 
-    Rows that were exchanged come in as many portions as there are tasks behind the exchange, two for inputs of this
+    Rows that were exchanged come in as many subsets as there are tasks behind the exchange, two for inputs of this
     size; what is sorted in its place, in one for each part of a file or more.
     """
     request = TransformRequest(

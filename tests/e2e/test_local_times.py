@@ -41,7 +41,7 @@ def test_time_that_clocks_show_twice_or_never_is_bad_unless_a_rule_says_what_is_
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    ("parameters", "stated"),
     [
         ({"zone": "Europe/Berln"}, "zone"),
         ({"zone": "localtime"}, "zone"),
@@ -53,8 +53,8 @@ def test_time_that_clocks_show_twice_or_never_is_bad_unless_a_rule_says_what_is_
         ({"ambiguous": "Later"}, "ambiguous"),
     ],
 )
-def test_what_is_no_zone_or_rule_is_refused(parameters: dict[str, str], said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
+def test_what_is_no_zone_or_rule_is_rejected(parameters: dict[str, str], stated: str) -> None:
+    with pytest.raises(ParameterError, match=stated):
         cast([TWICE], **parameters)
 
 

@@ -89,8 +89,8 @@ def test_ingest_takes_values_of_another_dataset_and_its_block_says_of_which_head
     node.must("ingest", "sales", sold)
     assert names(node) == [("CH", "Switzerland"), (None, None)]
     (waiting,) = node.must("quarantine", "show", "sales", "-o", "json").json()
-    said = [(each["plug_in"], each["code"], each["column"], each["value"]) for each in waiting["errors"]]
-    assert said == [("Lookup", "missing", "code", "XX")]
+    stated = [(each["plug_in"], each["code"], each["column"], each["value"]) for each in waiting["errors"]]
+    assert stated == [("Lookup", "missing", "code", "XX")]
     assert waiting["errors"][0]["message"] == "countries has no row with this code"
     (noted,) = [line for line in node.must("log", "sales", "-o", "oneline").out.splitlines() if "looked up in" in line]
     assert report["id"] in noted
@@ -119,8 +119,8 @@ def test_dataset_does_not_look_into_itself_before_it_has_rows(tmp_path: Path, ru
     before = list_kept(node.home)
     for words in (["add"], ["add", countries(tmp_path)]):
         refused = node.run(*words, asking)
-        said = "[0].dataset: a dataset, found Sales (the dataset itself, whose first ingest would look for rows"
-        assert (refused.code, said in refused.err) == (7, True), refused
+        stated = "[0].dataset: a dataset, found Sales (the dataset itself, whose first ingest would look for rows"
+        assert (refused.code, stated in refused.err) == (7, True), refused
     assert list_kept(node.home) == before
     node.must("add", plain)
     assert node.run("change", "sales", asking).code == 7
@@ -134,19 +134,19 @@ def looking_into(folder: Path, name: str, dataset: str) -> str:
     return manifest(folder, name, columns, REFERENCE.format(dataset=dataset, column="code"))
 
 
-def test_datasets_without_rows_that_look_into_each_other_are_refused_with_the_names_on_the_circle(
+def test_datasets_without_rows_that_look_into_each_other_are_rejected_with_the_names_on_the_circle(
     tmp_path: Path,
 ) -> None:
     """CONV-8: none of them could ever take its first rows; with rows in one of them they may."""
     node = RealNode(tmp_path / "home")
-    said = "found b (a circle of which no dataset has rows to look into: a, b, c, a)"
+    stated = "found b (a circle of which no dataset has rows to look into: a, b, c, a)"
     pair = [looking_into(tmp_path, "a", "B"), looking_into(tmp_path, "b", "a")]
     before = list_kept(node.home)
     refused = node.run("add", *pair)
     assert (refused.code, "to look into: a, b, a)" in refused.err) == (7, True), refused
     ring = [looking_into(tmp_path, one, other) for one, other in ("ab", "bc", "ca")]
     refused = node.run("add", *ring)
-    assert (refused.code, said in refused.err) == (7, True), refused
+    assert (refused.code, stated in refused.err) == (7, True), refused
     assert list_kept(node.home) == before
     # What is here counts as what is added beside it.
     plain = manifest(tmp_path, "a", ["event_time TIMESTAMP", "code STRING", "n INT"])
@@ -155,7 +155,7 @@ def test_datasets_without_rows_that_look_into_each_other_are_refused_with_the_na
     before = list_kept(node.home)
     for words in (["change", "a"], ["add", "--replace"]):
         refused = node.run(*words, looking)
-        assert (refused.code, said in refused.err) == (7, True), refused
+        assert (refused.code, stated in refused.err) == (7, True), refused
     assert list_kept(node.home) == before
     rows = file(tmp_path, "rows.csv", "event_time,code,n\n2020-01-01T00:00:00Z,CH,1\n")
     node.must("ingest", "a", rows)
@@ -196,19 +196,19 @@ def test_reference_parts_rows_and_blocks_of_ingests_and_corrections_say_which_he
     known = "event_time,code,name\n2020-01-01T00:00:00Z,CH,Swiss\n"
     (report,) = node.must("ingest", "countries", file(tmp_path, "countries.csv", known), "-o", "json").json()
     columns, before = ["event_time TIMESTAMP", "code STRING", "n INT"], list_kept(node.home)
-    for dataset, column, said in (
+    for dataset, column, stated in (
         ("contries", "code", "validators[0].dataset: a dataset, found contries"),
         ("countries", "cade", "did you mean 'code'?"),
     ):
         ran = node.run("add", manifest(tmp_path, "sales", columns, REFERENCE.format(dataset=dataset, column=column)))
-        assert (ran.code, said in ran.err) == (7, True), ran.err
+        assert (ran.code, stated in ran.err) == (7, True), ran.err
     assert list_kept(node.home) == before
     node.must("add", manifest(tmp_path, "sales", columns, REFERENCE.format(dataset="countries", column="code")))
     node.must("ingest", "sales", file(tmp_path, "sales.csv", SALES))
     assert [row["code"] for row in node.must("tail", "sales", "-o", "json").json()] == ["CH", None]
     (waiting,) = node.must("quarantine", "show", "sales", "-o", "json").json()
-    said = [(each["plug_in"], each["code"], each["column"], each["value"]) for each in waiting["errors"]]
-    assert said == [("Reference", "reference", "code", "XX")]
+    stated = [(each["plug_in"], each["code"], each["column"], each["value"]) for each in waiting["errors"]]
+    assert stated == [("Reference", "reference", "code", "XX")]
     before = list_kept(node.home)
     refused = node.run(
         "correct", "sales", "--where", "n = 1", "--set", "code='YY'", "--reason", "typing error", "--yes"

@@ -84,7 +84,7 @@ def test_a_few_rows_that_give_many_change_the_result_as_a_few_do(spark_session, 
 def test_class_is_told_before_anything_is_made(spark_session):
     table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS)
     grade = spark_session.check(transform_sql(PER_STATUS), [table])
-    assert (grade.level, grade.transform_class) == (GradeLevel.REPLAYABLE, TransformClass.MAINTAINED)
+    assert (grade.level, grade.transform_class) == (GradeLevel.REPRODUCIBLE, TransformClass.MAINTAINED)
     assert grade.schema.names == ["offset", "op", "system_time", "event_time", "status", "n", "ids"]
     grade = spark_session.check(transform_sql("SELECT event_time, id FROM orders"), [table])
     assert grade.transform_class is TransformClass.MAP

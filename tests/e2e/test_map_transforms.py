@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.contract import GradeLevel, Limits, QueryTable
-from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError, NotReplayableError
-from odf_engines.spark.pieces import MOST_GROUP_BYTES, PIECE_BYTES, fit_in_memory
+from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError, NotReproducibleError
+from odf_engines.spark.chunks import CHUNK_BYTES, MAX_GROUP_BYTES, fit_in_memory
 from odf_protocol.events import DataField, DataSchema, DataTypeInt32, DataTypeInt64, DataTypeList, OffsetInterval
 from odf_protocol.vocabulary import Vocabulary
 from support.transforms import (
@@ -76,7 +76,7 @@ def test_correction_of_columns_that_are_left_out_is_dropped(spark_session, order
     assert output_rows(response) == [(APPEND, 1), (APPEND, 2), (RETRACT, 2)]
 
 
-def test_selected_operation_is_the_mended_one(spark_session, orders):
+def test_selected_operation_is_the_fixed_one(spark_session, orders):
     response = run(spark_session, "SELECT op, event_time, id, status FROM orders WHERE status = 'paid'", orders)
     assert output_rows(response) == [(APPEND, 1, "paid"), (RETRACT, 1, "paid")]
     assert response.schema.names == ["offset", "op", "system_time", "event_time", "id", "status"]
@@ -171,7 +171,7 @@ def test_query_of_earlier_requests_means_what_the_schema_and_the_names_of_this_o
     with pytest.raises(InvalidQueryError, match="has no event time"):
         spark_session.transform(transform_request(query, source, vocabulary=Vocabulary(event_time="at")))
     renamed = replace(source, vocabulary=Vocabulary(op="id", offset="op"))
-    with pytest.raises(NotReplayableError, match="id"):
+    with pytest.raises(NotReproducibleError, match="id"):
         spark_session.transform(transform_request(query, renamed))
 
     again = spark_session.transform(transform_request(query, source))
@@ -212,7 +212,7 @@ def test_watermark_is_the_newest_one_known(spark_session, stated, previous, expe
 def test_names_of_system_columns_follow_the_vocabularies(spark_session, orders):
     mine = Vocabulary(offset="nr", op="change", system_time="written_at", event_time="day")
     query = "SELECT CAST(event_time AS DATE) AS day, op AS change, id FROM orders"
-    with pytest.raises(NotReplayableError):
+    with pytest.raises(NotReproducibleError):
         run(spark_session, query, orders, vocabulary=mine)
     response = run(spark_session, "SELECT event_time AS day, id FROM orders", orders, vocabulary=mine)
     assert response.schema.names == ["nr", "change", "written_at", "day", "id"]
@@ -234,7 +234,7 @@ def test_slices_that_lack_rows_of_the_interval_fail_the_step_engine_27(spark_ses
         spark_session.transform(transform_request("SELECT event_time, id FROM orders WHERE id = 0", source))
 
 
-def test_too_many_rows_are_refused_and_the_session_goes_on(spark_session, orders):
+def test_too_many_rows_are_rejected_and_the_session_goes_on(spark_session, orders):
     query = "SELECT event_time, id FROM orders"
     with pytest.raises(LimitExceededError) as caught:
         run(spark_session, query, orders, limits=Limits(output_rows=3))
@@ -261,14 +261,14 @@ def test_large_rows_come_out_as_few_do(spark_session, tmp_path, is_held):
     count = 11_000
     # What is random makes the file large, what comes after it only its values; the query leaves that out, so that the
     # engine need not end for the memory that it took. Rows would cost more than their bytes.
-    padding = "" if is_held else "x" * (MOST_GROUP_BYTES // count - 1_500)
+    padding = "" if is_held else "x" * (MAX_GROUP_BYTES // count - 1_500)
     # A correction may begin in one piece and end in the next.
     rows = [
         (n, (APPEND, CORRECT_FROM, CORRECT_TO)[n % 3], n, n // 3, random.randbytes(800).hex() + padding, n / 7)
         for n in range(count)
     ]
     path = write_orders(tmp_path / "rows.parquet", rows, group_rows=1_000 if is_held else count)
-    assert path.stat().st_size > 2 * PIECE_BYTES
+    assert path.stat().st_size > 2 * CHUNK_BYTES
     assert fit_in_memory([path]) == is_held
     query = """
         SELECT event_time, id, left(status, 1600) AS status, amount, array(left(status, 20)) AS list FROM orders
@@ -304,13 +304,13 @@ def test_large_rows_come_out_as_few_do(spark_session, tmp_path, is_held):
 def test_grade_says_what_a_query_rests_on(spark_session):
     table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=orders_input().schema)
     plain = spark_session.check(transform_sql("SELECT event_time, id + 1 AS n FROM orders"), [table])
-    assert (plain.level, plain.findings) == (GradeLevel.REPLAYABLE, ())
+    assert (plain.level, plain.findings) == (GradeLevel.REPRODUCIBLE, ())
     assert plain.schema.names == ["offset", "op", "system_time", "event_time", "n"]
     pinned = spark_session.check(transform_sql("SELECT event_time, sin(amount) AS s FROM orders"), [table])
     assert pinned.level is GradeLevel.PINNED
     assert [finding.expression for finding in pinned.findings] == ["sin"]
     refused = spark_session.check(transform_sql("SELECT event_time, rand() AS r FROM orders"), [table])
-    assert (refused.level, refused.schema) == (GradeLevel.REFUSED, None)
+    assert (refused.level, refused.schema) == (GradeLevel.REJECTED, None)
     assert refused.findings[0].expression == "rand()"
 
 

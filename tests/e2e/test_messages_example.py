@@ -18,8 +18,8 @@ def test_messages_are_followed(tmp_path: Path) -> None:
         (tmp_path / "readings.yaml").write_text(manifest)
         node.must("add", str(tmp_path / "readings.yaml"))
         assert "up to date" in node.must("pull", "sensors.readings", environment=password).out
-        told = '{"event_time": "2026-03-01T12:00:0%dZ", "sensor": "roof", "celsius": 7.5%d}'
-        publish(port, told % (0, 0), told % (1, 1), told % (1, 1), topic="sensors/roof/state")
+        reported = '{"event_time": "2026-03-01T12:00:0%dZ", "sensor": "roof", "celsius": 7.5%d}'
+        publish(port, reported % (0, 0), reported % (1, 1), reported % (1, 1), topic="sensors/roof/state")
         node.must("pull", "sensors.readings", environment=password)
     rows = node.must("tail", "sensors.readings", "-o", "json").json()
     assert [(row["sensor"], row["celsius"]) for row in rows] == [("roof", "7.50"), ("roof", "7.51")]

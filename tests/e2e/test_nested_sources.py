@@ -185,14 +185,14 @@ def cases() -> Iterator[tuple[str, ReadStep, MergeStrategy, list[str]]]:
 def digests_of(response: IngestResponse) -> list[str | None]:
     data = None if response.data_path is None else hashlib.sha256(response.data_path.read_bytes()).hexdigest()
     state = None if response.state_path is None else repr(pq.read_table(response.state_path).to_pylist())
-    said = {
+    stated = {
         "state": state,
         "quarantine": repr(quarantined(response)),
         "reasons": repr(response.quarantine_reasons),
         "schema": repr(response.schema),
         "kept": response.kept_rows,
     }
-    return [data, hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()]
+    return [data, hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()]
 
 
 @pytest.mark.parametrize(("name", "read", "merge", "batches"), [pytest.param(*case, id=case[0]) for case in cases()])

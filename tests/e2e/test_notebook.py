@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from support.notebooks import printed_before, read_notebook, run_cells
-from support.warm_engine import lent_engine, lent_to_strangers
+from support.warm_engine import lent_engine, lent_to_untrusted
 
 NOTEBOOK = Path(__file__).parents[2] / "examples/notebook/what-was-known.ipynb"
 
@@ -15,7 +15,7 @@ def test_code_of_the_notebook_prints_what_stands_in_it(tmp_path: Path, monkeypat
     home = tmp_path / "home"
     monkeypatch.setenv("ODF_NODE_HOME", str(home))
     monkeypatch.setenv("COVID_SOURCE", "")  # the notebook sets it
-    with lent_engine(home) as environment, lent_to_strangers():
+    with lent_engine(home) as environment, lent_to_untrusted():
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         ran = [(printed_before(cell), printed) for cell, printed in run_cells(NOTEBOOK)]

@@ -62,28 +62,28 @@ def test_too_many_rows_are_told_as_written(session, orders) -> None:
 
 
 def test_time_that_is_up_is_told_with_the_part(session, orders) -> None:
-    told = []
+    reported = []
     for wall_s in (4.0, 16.0, 64.0, 256.0):  # a busy machine takes its time to come to the join
         reached = caught_at_limit(session, JOINING, orders, wall_s=wall_s)
         assert (reached.limit, reached.allowed) == ("wall_s", wall_s)
-        told.append(reached.where)
+        reported.append(reached.where)
         if reached.where != "reading its inputs":
             break
-    assert told[-1] == "a join (as in paired)"
+    assert reported[-1] == "a join (as in paired)"
 
 
 @pytest.mark.parametrize(
-    ("limit", "transform", "told", "where"),
+    ("limit", "transform", "reported", "where"),
     [
         ("memory_bytes", GROUPING, "aggregate 1", "a grouping of rows (as in summed)"),
         ("output_bytes", JOINING, "join 0", "a join (as in paired)"),
     ],
 )
-def test_limit_that_is_watched_is_told_with_the_part(session, orders, limit, transform, told, where) -> None:
+def test_limit_that_is_watched_is_told_with_the_part(session, orders, limit, transform, reported, where) -> None:
     session.start()
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(session.transform, transform_request(transform, orders))
-        while not any(read_running(folder) == told for folder in (session.folder / "out").iterdir()):
+        while not any(read_running(folder) == reported for folder in (session.folder / "out").iterdir()):
             assert not wait([asked], timeout=0.05).done
         # From here on the limit is less than what is used; the next process has the session's own.
         process = session._process

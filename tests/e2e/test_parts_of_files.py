@@ -121,8 +121,8 @@ def test_further_files_of_an_archive_are_named_ing_49(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (tmp_path / "m.yaml").write_text(PULLED.format(source=source, more=""))
     assert run_command(home, "add", tmp_path / "m.yaml").returncode == 0
-    told = "made: not read: 'b.csv', 'in/notes.txt' of the archive; subPath names the file that is read"
-    assert told in run_command(home, "pull", "made", "--dry-run").stdout
+    reported = "made: not read: 'b.csv', 'in/notes.txt' of the archive; subPath names the file that is read"
+    assert reported in run_command(home, "pull", "made", "--dry-run").stdout
     (report,) = json.loads(run_command(home, "pull", "made", "-o", "json").stdout)
     assert (report["addedRows"], report["unreadFiles"]) == (1, ["b.csv", "in/notes.txt"])
 

@@ -173,8 +173,8 @@ def test_dirty_files_give_the_same_rows_and_errors_with_and_without_spark(arrow_
     assert [(row["record"], row["stage"], row["errors"]) for row in bad] == [
         (row["record"], row["stage"], row["errors"]) for row in bad_exactly
     ]
-    good, said = {row["n"] for row in rows_of(arrow)}, {error["column"] for row in bad for error in row["errors"]}
-    assert said == set(KINDS) - {"text"}, "some are bad in each column"
+    good, stated = {row["n"] for row in rows_of(arrow)}, {error["column"] for row in bad for error in row["errors"]}
+    assert stated == set(KINDS) - {"text"}, "some are bad in each column"
     assert all(any(row.get(name) and int(row["n"]) in good for row in rows) for name in KINDS), "and some are good"
 
 

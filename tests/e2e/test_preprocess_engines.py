@@ -64,7 +64,7 @@ def test_query_runs_on_the_engine_that_it_names(tmp_path: Path) -> None:
     assert [row[-2:] for row in rows(node)] == [["city", "half"], ["Rome", "3"], ["Oslo", "2"], ["Oslo", "1"]]
 
 
-def test_records_that_are_not_read_wait_beside_rows_of_the_query_that_are_refused(
+def test_records_that_are_not_read_wait_beside_rows_of_the_query_that_are_rejected(
     tmp_path: Path,
 ) -> None:
     timeless = HALF.replace("day AS", "nullif(day, date '2024-01-03') AS")
@@ -98,7 +98,7 @@ WRONG = {
 }
 
 
-def test_queries_that_are_none_or_fail_are_refused_and_change_nothing(tmp_path: Path) -> None:
+def test_queries_that_are_none_or_fail_are_rejected_and_change_nothing(tmp_path: Path) -> None:
     node, manifests = RealNode(tmp_path / "home", has_engine=True), []
     for number, query in enumerate(WRONG):
         manifests.append(tmp_path / f"{number}.yaml")
@@ -107,15 +107,15 @@ def test_queries_that_are_none_or_fail_are_refused_and_change_nothing(tmp_path: 
     before, source = node.must("list", "-o", "json").json(), tmp_path / "sales.csv"
     objects = {name for name in node.snapshot() if name.startswith("objects/")}
     source.write_text(CSV)
-    for number, said in enumerate(WRONG.values()):
+    for number, stated in enumerate(WRONG.values()):
         refused = node.run("ingest", f"sales{number}", str(source))
-        assert (refused.code, said in refused.err) == (7, True), refused.err
+        assert (refused.code, stated in refused.err) == (7, True), refused.err
     assert node.must("list", "-o", "json").json() == before
     assert {name for name in node.snapshot() if name.startswith("objects/")} == objects
 
 
 @pytest.mark.parametrize("engine", ["flink", "RisingWave"])
-def test_step_for_an_engine_that_is_not_here_is_refused_and_can_be_translated(tmp_path: Path, engine: str) -> None:
+def test_step_for_an_engine_that_is_not_here_is_rejected_and_can_be_translated(tmp_path: Path, engine: str) -> None:
     node, manifest = RealNode(tmp_path / "home", has_engine=True), tmp_path / "sales.yaml"
     manifest.write_text(manifest_of(HALF, engine=engine))
     refused = node.run("add", str(manifest))

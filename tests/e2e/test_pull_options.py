@@ -133,8 +133,8 @@ def test_terminal_shows_the_rate_that_was_asked_for(publishers: Publishers, tmp_
     os.close(theirs)
     shown = b""
     try:
-        while piece := os.read(terminal, 65_536):
-            shown += piece
+        while chunk := os.read(terminal, 65_536):
+            shown += chunk
     except OSError:
         pass  # the terminal's other end was closed
     finally:

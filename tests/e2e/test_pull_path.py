@@ -10,7 +10,7 @@ from odf_engines.contract import TransformRequest
 from odf_node.adapters.clocks import SystemClock
 from odf_node.adapters.exchange_peer import ExchangePeer
 from odf_node.composition import Node
-from odf_node.exchange.pulling import PullWishes
+from odf_node.exchange.pulling import PullOptions
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
 from support.city_datasets import add_cities, derivative_manifest
@@ -18,10 +18,10 @@ from support.daemons import daemon
 from support.nodes import RealNode
 from support.traced_calls import Visits, visits_of
 
-MOST_MODULES = 4
-MOST_RETURNS = 6
-MOST_MODULES_OF_A_STEP = 9
-MOST_RETURNS_OF_A_STEP = 3
+MAX_MODULES = 4
+MAX_RETURNS = 6
+MAX_MODULES_OF_A_STEP = 9
+MAX_RETURNS_OF_A_STEP = 3
 """What ``spec/decisions/0170-straight-way-of-a-pull.md`` counts; less is better."""
 
 pytestmark = pytest.mark.usefixtures("light_engines")
@@ -39,10 +39,10 @@ def add_derivative(publisher: RealNode, folder: Path) -> None:
 def pull(node: Node, address: str) -> Visits:
     """Pull a dataset, from the use case down."""
     (target,) = node.planner.plan([address])
-    with visits_of(ExchangePeer, "odf_node") as visits:
-        report = asyncio.run(node.pulling.pull(target, PullWishes(), Silence()))
+    with visits_of(ExchangePeer, "odf_node") as requests:
+        report = asyncio.run(node.pulling.pull(target, PullOptions(), Silence()))
     assert report.new_blocks
-    return visits
+    return requests
 
 
 def test_peer_of_a_pull_goes_straight(tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_peer_of_a_pull_goes_straight(tmp_path: Path) -> None:
     publisher.must("publish", "cities", "all.cities")
     with daemon(publisher.home) as served, closing(Node(HomeFolder(tmp_path / "home"), SystemClock())) as node:
         pull(node, f"{served.url}/cities")
-        visits = pull(node, f"{served.url}/all.cities")
-    assert len(set(visits.modules)) <= MOST_MODULES, visits.modules
-    assert len(visits.returns) <= MOST_RETURNS, visits.modules
+        requests = pull(node, f"{served.url}/all.cities")
+    assert len(set(requests.modules)) <= MAX_MODULES, requests.modules
+    assert len(requests.returns) <= MAX_RETURNS, requests.modules
 
 
 def test_request_of_a_step_goes_straight(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_request_of_a_step_goes_straight(tmp_path: Path) -> None:
     clock = SystemClock()
     with closing(Node(HomeFolder(publisher.home), clock)) as node:
         (record,) = (each for each in node.store.list_datasets() if each.name == "all.cities")
-        with visits_of(TransformRequest, "odf_node", "odf_engines") as visits:
+        with visits_of(TransformRequest, "odf_node", "odf_engines") as requests:
             report = node.transformer.run_next(record, system_time=clock.now())
     assert report.new_rows
-    assert len(set(visits.modules)) <= MOST_MODULES_OF_A_STEP, visits.modules
-    assert len(visits.returns) <= MOST_RETURNS_OF_A_STEP, visits.modules
+    assert len(set(requests.modules)) <= MAX_MODULES_OF_A_STEP, requests.modules
+    assert len(requests.returns) <= MAX_RETURNS_OF_A_STEP, requests.modules

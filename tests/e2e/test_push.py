@@ -41,7 +41,7 @@ def test_corrections_in_the_input_become_corrections_in_the_output(publisher: Pu
     assert changes[2:] == [(2, "Oslo", 700000), (3, "Oslo", 717710), (0, "Turin", 841600), (0, "Vaduz", 120000)]
 
 
-def test_push_without_token_is_refused_and_changes_nothing(publisher: Publisher, receiver: Receiver) -> None:
+def test_push_without_token_is_rejected_and_changes_nothing(publisher: Publisher, receiver: Receiver) -> None:
     before, listed = receiver.node.snapshot(), receiver.node.must("list", "-o", "json").json()
     pushed = publisher.node.run("push", "cities", "--to", f"{receiver.address}/cities")
 
@@ -51,7 +51,7 @@ def test_push_without_token_is_refused_and_changes_nothing(publisher: Publisher,
     assert receiver.node.must("list", "-o", "json").json() == listed
 
 
-def test_pushed_derivative_is_refused_without_its_input_and_reexecuted_with_it(
+def test_pushed_derivative_is_rejected_without_its_input_and_reexecuted_with_it(
     publisher: Publisher, receiver: Receiver
 ) -> None:
     def push(name: str) -> RanCommand:

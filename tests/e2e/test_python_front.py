@@ -12,7 +12,7 @@ import pytest
 
 import odf_node
 from odf_engines.errors import InvalidQueryError
-from odf_node.errors import RefusedError, UnknownDatasetError, UsageError
+from odf_node.errors import ProposalRejectedError, UnknownDatasetError, UsageError
 from odf_node.front import OpenNode
 from odf_node.records.ingests import KeyReusedError
 from support.daemons import daemon
@@ -130,8 +130,8 @@ def test_datasets_of_another_node_are_verified_before_they_are_seen_python_1(hom
     home = shutil.copytree(home, tmp_path / "home")
     with daemon(home, settings=SETTINGS) as served:
         with odf_node.open(served.url) as far:
-            (offered,) = far.datasets("cit%")
-            assert (offered.name, offered.kind, offered.rows) == ("cities", "Root", None)
+            (proposed,) = far.datasets("cit%")
+            assert (proposed.name, proposed.kind, proposed.rows) == ("cities", "Root", None)
             with pytest.raises(UnknownDatasetError, match="offers this node no dataset 'nowhere'"):
                 far.datasets("nowhere")
             with pytest.raises(InvalidQueryError):
@@ -147,7 +147,7 @@ def test_datasets_of_another_node_are_verified_before_they_are_seen_python_1(hom
         for path in [each for each in (home / "objects").rglob("*") if each.is_file()]:
             path.chmod(0o600)
             path.write_bytes(path.read_bytes()[:-9] + b"\0" * 9)
-        with pytest.raises(RefusedError, match="EX-12"):
+        with pytest.raises(ProposalRejectedError, match="EX-12"):
             far.table("cities").to_arrow()
 
 
@@ -155,12 +155,12 @@ def test_datasets_of_another_node_are_verified_before_they_are_seen_python_1(hom
 def test_spark_session_of_the_callers_reads_the_files_python_4(node: OpenNode) -> None:
     from pyspark.sql import SparkSession
 
-    told = {
+    reported = {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "1",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # it lives for seconds
     }
-    session = SparkSession.builder.master("local[1]").config(map=told).getOrCreate()
+    session = SparkSession.builder.master("local[1]").config(map=reported).getOrCreate()
     try:
         frame = node.table("cities").to_spark(session)
         assert [row.city for row in frame.orderBy("offset").collect()] == ["Bern", "Rome", "Oslo"]

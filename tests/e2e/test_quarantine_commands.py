@@ -1,4 +1,4 @@
-"""What was not taken is shown, mended, sent again exactly once, or given up (QUAR)."""
+"""What was not taken is shown, fixed, sent again exactly once, or given up (QUAR)."""
 
 import csv
 import io
@@ -122,7 +122,7 @@ def test_words_of_a_sender_stay_on_their_line_and_steer_no_terminal(tmp_path: Pa
 
 
 @pytest.mark.parametrize("form", ["csv", "ndjson"])
-def test_rows_are_mended_by_an_edited_file_and_enter_once(node: RealNode, tmp_path: Path, form: str) -> None:
+def test_rows_are_fixed_by_an_edited_file_and_enter_once(node: RealNode, tmp_path: Path, form: str) -> None:
     entry = listed(node)[0]["entry"]
     exported = node.must("quarantine", "export", "orders", "-o", form).out
     path = tmp_path / f"edited.{form}"
@@ -169,7 +169,7 @@ def test_rows_are_mended_by_an_edited_file_and_enter_once(node: RealNode, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "stated"),
     [
         ("id,amount\n1,2\n", "edited.csv:2: expected the id of a row such as 3.17 in _row, found ''"),
         ("_row,amount\n{entry}.1,2\n{entry}.1,3\n", "edited.csv:3: the row {entry}.1 is there twice"),
@@ -179,15 +179,15 @@ def test_rows_are_mended_by_an_edited_file_and_enter_once(node: RealNode, tmp_pa
     ],
     ids=["no-id", "twice", "width", "no-such-row", "no-such-entry"],
 )
-def test_edited_file_that_names_no_waiting_row_mends_nothing(
-    node: RealNode, tmp_path: Path, text: str, said: str
+def test_edited_file_that_names_no_waiting_row_fixes_nothing(
+    node: RealNode, tmp_path: Path, text: str, stated: str
 ) -> None:
     entry = listed(node)[0]["entry"]
     (tmp_path / "edited.csv").write_text(text.replace("{entry}", str(entry)))
     before = kept(node)
     ran = node.run("quarantine", "fix", "orders", "--file", str(tmp_path / "edited.csv"))
     assert ran.code in {1, 7}
-    assert said.replace("{entry}", str(entry)) in ran.err
+    assert stated.replace("{entry}", str(entry)) in ran.err
     assert kept(node) == before
 
 
@@ -203,7 +203,7 @@ def test_entry_that_is_not_there_is_named_with_the_command_that_shows_those_that
 
 
 @pytest.mark.parametrize("name", ["amuont", '"amuont"', "`amuont`"])
-def test_column_that_nobody_has_is_refused_with_the_one_that_was_meant(
+def test_column_that_nobody_has_is_rejected_with_the_one_that_was_meant(
     node: RealNode, tmp_path: Path, name: str
 ) -> None:
     """QUAR-4: it was taken for one more column, and the row was sent again as it had been."""
@@ -223,7 +223,7 @@ def test_column_is_named_as_sql_names_it(node: RealNode, name: str) -> None:
 
 
 @pytest.mark.parametrize("names", [("amount", '"amount"'), ("`amount`", "amount"), ("amount", "amount")])
-def test_column_that_is_named_twice_is_refused(node: RealNode, tmp_path: Path, names: tuple[str, str]) -> None:
+def test_column_that_is_named_twice_is_rejected(node: RealNode, tmp_path: Path, names: tuple[str, str]) -> None:
     """QUAR-4: the last one was taken, without a word."""
     before = kept(node)
     row = f"{listed(node)[0]['entry']}.1"
@@ -238,18 +238,18 @@ def test_column_that_is_named_twice_is_refused(node: RealNode, tmp_path: Path, n
 
 
 @pytest.mark.parametrize("form", ["csv", "ndjson"])
-def test_row_in_which_nothing_was_edited_is_not_mended(node: RealNode, tmp_path: Path, form: str) -> None:
-    """QUAR-4: of a file as it was exported, all rows were told to be mended."""
+def test_row_in_which_nothing_was_edited_is_not_fixed(node: RealNode, tmp_path: Path, form: str) -> None:
+    """QUAR-4: of a file as it was exported, all rows were told to be fixed."""
     path = tmp_path / f"edited.{form}"
     before = kept(node)
     path.write_text(node.must("quarantine", "export", "orders", "-o", form).out)
     ran = node.must("quarantine", "fix", "orders", "--file", str(path))
-    assert "nothing was edited, no row was mended" in ran.out
+    assert "nothing was edited, no row was fixed" in ran.out
     assert kept(node) == before
 
     path.write_text(path.read_text().replace("-5", "5", 1))
     ran = node.must("quarantine", "fix", "orders", "--file", str(path))
-    assert "orders: 1 row mended" in ran.out
+    assert "orders: 1 row fixed" in ran.out
     assert "2 rows of" in ran.err
     assert list(states(node).values()) == ["mended", "waits", "waits"]
 
@@ -263,7 +263,7 @@ def test_text_without_quotes_is_told_how_it_is_written(node: RealNode) -> None:
         assert """there is no column 'many'; a text stands in quotes: --set "amount='many'\"""" in refused.err
 
 
-def test_rows_are_mended_by_sql_and_by_changed_rules(tmp_path: Path) -> None:
+def test_rows_are_fixed_by_sql_and_by_changed_rules(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home", has_engine=True)
     node.must("add", manifest(tmp_path, merge="{kind: Snapshot, primaryKey: [id]}"))
     ingest(node, tmp_path, ROWS.replace("5,50", "5,500"))
@@ -306,7 +306,7 @@ def strict(tmp_path: Path) -> RealNode:
     return node
 
 
-def test_refused_batch_waits_whole_and_once_and_is_released_once(strict: RealNode, tmp_path: Path) -> None:
+def test_rejected_batch_waits_whole_and_once_and_is_released_once(strict: RealNode, tmp_path: Path) -> None:
     (entry,) = listed(strict)
     assert entry["batch"] == {"why": "at most 50% may fail", "fate": None, "waits": True}
     number = str(entry["entry"])
@@ -325,8 +325,8 @@ def test_refused_batch_waits_whole_and_once_and_is_released_once(strict: RealNod
     ):
         refused = strict.run("quarantine", *words)
         assert (refused.code, f"batch {number}, which waits whole" in refused.err) == (2, True), refused
-    told = strict.must("quarantine", "resend", "orders").err
-    assert f"batch {number} waits whole: name it" in told
+    reported = strict.must("quarantine", "resend", "orders").err
+    assert f"batch {number} waits whole: name it" in reported
     assert f"resend orders {number} --release lets the batch pass" in strict.must("quarantine", "show", "orders").err
     assert kept(strict) == before
     released = strict.must("quarantine", "resend", "orders", number, "--release")
@@ -342,7 +342,7 @@ def test_refused_batch_waits_whole_and_once_and_is_released_once(strict: RealNod
         assert kept(strict) == before
 
 
-def test_refused_batch_without_a_bad_row_is_shown_with_the_command_that_lets_it_pass(tmp_path: Path) -> None:
+def test_rejected_batch_without_a_bad_row_is_shown_with_the_command_that_lets_it_pass(tmp_path: Path) -> None:
     """QUAR-2: what is wrong is the batch, and 'show' says so, as no row does."""
     node = RealNode(tmp_path / "home")
     text = Path(manifest(tmp_path)).read_text().replace("{kind: Required, columns: [amount]}", FRESH)
@@ -352,15 +352,15 @@ def test_refused_batch_without_a_bad_row_is_shown_with_the_command_that_lets_it_
     refused = node.run("ingest", "orders", str(tmp_path / "orders.csv"))
     assert refused.code == 7
     assert "'odf-node quarantine resend orders ENTRY --release' lets it pass" in refused.err
-    told = node.must("quarantine", "show", "orders")
-    assert "the batch waits whole" in told.out
-    assert "the newest value is 2020-01-01" in told.out
-    (command,) = [line for line in told.err.splitlines() if line.startswith("next: odf-node ")]
+    reported = node.must("quarantine", "show", "orders")
+    assert "the batch waits whole" in reported.out
+    assert "the newest value is 2020-01-01" in reported.out
+    (command,) = [line for line in reported.err.splitlines() if line.startswith("next: odf-node ")]
     node.must(*command.split(" lets ")[0].removeprefix("next: odf-node ").split())
     assert "nothing waits" in node.must("quarantine", "show", "orders").err
 
 
-def test_refused_batch_goes_through_once_its_rules_or_its_file_are_mended(strict: RealNode, tmp_path: Path) -> None:
+def test_rejected_batch_goes_through_once_its_rules_or_its_file_are_fixed(strict: RealNode, tmp_path: Path) -> None:
     number = str(listed(strict)[0]["entry"])
     (tmp_path / "mended.csv").write_text(BAD_BATCH.replace("-5", "6"))
     assert (

@@ -9,7 +9,7 @@ import pytest
 import odf_node
 from odf_engines.contract import Limits
 from odf_engines.errors import InvalidQueryError
-from odf_node.datasets.quarantine_table import MOST_COLUMNS
+from odf_node.datasets.quarantine_table import MAX_COLUMNS
 from odf_node.errors import UsageError
 from odf_node.front import OpenNode
 from support.nodes import RealNode
@@ -147,18 +147,18 @@ def test_derivative_has_no_quarantine(node: OpenNode) -> None:
 
 
 def test_names_of_a_sender_never_grow_the_table_without_bound(home: Path, tmp_path: Path) -> None:
-    names = "".join(f'"n{number}": "v", ' for number in range(2 * MOST_COLUMNS))
+    names = "".join(f'"n{number}": "v", ' for number in range(2 * MAX_COLUMNS))
     (tmp_path / "rows.ndjson").write_text(f'{{{names}"amount": -1}}\n{{"AMOUNT": "1", "": "2", "_errors": "3"}}\n')
     RealNode(home).must("ingest", "wide", str(tmp_path / "rows.ndjson"))
     with odf_node.open(home) as node:
         found = node.table("wide").quarantine().to_arrow()
     ours = 11
-    assert len(found.schema) == MOST_COLUMNS + ours
+    assert len(found.schema) == MAX_COLUMNS + ours
     assert found.column("amount").to_pylist() == ["-1", None]
     assert '"n1999": "v"' in found.column("_original").to_pylist()[0]
 
 
-def test_more_than_an_engine_may_write_is_refused_and_leaves_nothing(node: OpenNode) -> None:
+def test_more_than_an_engine_may_write_is_rejected_and_leaves_nothing(node: OpenNode) -> None:
     node.inner.engines.limits = Limits(output_bytes=1000)
     with pytest.raises(UsageError, match="quarantine show orders"):
         node.table("orders").quarantine()

@@ -1,4 +1,4 @@
-"""Questions over datasets: the changelog as it was at a time, the rows in force, and nothing else."""
+"""Questions over datasets: the changelog as it was at a time, the current rows, and nothing else."""
 
 from functools import cache
 from typing import Any
@@ -111,6 +111,6 @@ def test_columns_of_one_name_are_told_apart() -> None:
         pytest.param("SELEC 1", "SELEC", id="no-sql"),
     ],
 )
-def test_what_is_no_query_over_the_tables_is_refused(sql: str, message: str) -> None:
+def test_what_is_no_query_over_the_tables_is_rejected(sql: str, message: str) -> None:
     with pytest.raises(InvalidQueryError, match=message):
         ask(sql)

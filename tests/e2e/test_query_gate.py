@@ -1,9 +1,9 @@
-"""Clauses GATE-1 to GATE-9: what the gate refuses, and what it says."""
+"""Clauses GATE-1 to GATE-9: what the gate rejects, and what it says."""
 
 import pytest
 
 from odf_engines.contract import GradeLevel, QueryTable, TransformClass
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_protocol.events import SqlQueryStep, TemporalTable, TransformSql
 from odf_protocol.vocabulary import Vocabulary
 from support.transforms import ORDERS, orders_input, transform_request, transform_sql, write_orders
@@ -71,7 +71,7 @@ FORBIDDEN = {
     "nothing": "",
 }
 
-NOT_REPLAYABLE = {
+NOT_REPRODUCIBLE = {
     "clock": ("SELECT event_time, current_timestamp() AS x FROM orders", "current_timestamp()", "clock"),
     "clock-without-brackets": ("SELECT event_time, current_timestamp AS x FROM orders", "current_timestamp", "clock"),
     "now": ("SELECT event_time FROM orders WHERE event_time < now()", "now()", "clock"),
@@ -156,12 +156,12 @@ def test_what_is_no_allowed_query_is_invalid(spark_session, query):
 
 
 @pytest.mark.parametrize(
-    ("query", "expression", "reason"), [pytest.param(*each, id=name) for name, each in NOT_REPLAYABLE.items()]
+    ("query", "expression", "reason"), [pytest.param(*each, id=name) for name, each in NOT_REPRODUCIBLE.items()]
 )
-def test_what_cannot_be_replayed_is_refused_with_expression_reason_and_rewrite(
+def test_what_cannot_be_reexecuted_is_rejected_with_expression_reason_and_rewrite(
     spark_session, query, expression, reason
 ):
-    with pytest.raises(NotReplayableError) as caught:
+    with pytest.raises(NotReproducibleError) as caught:
         spark_session.transform(transform_request(query))
     assert expression in caught.value.expression
     assert reason in caught.value.reason
@@ -171,19 +171,19 @@ def test_what_cannot_be_replayed_is_refused_with_expression_reason_and_rewrite(
 @pytest.mark.parametrize("query", [pytest.param(query, id=name) for name, query in ALLOWED.items()])
 def test_maps_pass(spark_session, query):
     grade = check(spark_session, query)
-    assert grade.level is not GradeLevel.REFUSED, grade.findings
+    assert grade.level is not GradeLevel.REJECTED, grade.findings
     assert grade.transform_class is TransformClass.MAP
 
 
 @pytest.mark.parametrize("query", [pytest.param(query, id=name) for name, query in VIEWS.items()])
 def test_what_is_no_map_is_a_maintained_view(spark_session, query):
     grade = check(spark_session, query)
-    assert grade.level is not GradeLevel.REFUSED, grade.findings
+    assert grade.level is not GradeLevel.REJECTED, grade.findings
     assert grade.transform_class is TransformClass.MAINTAINED
     assert grade.schema.names[3] == "event_time"
 
 
-def test_refused_statements_have_no_effect_on_later_requests(spark_session, tmp_path):
+def test_rejected_statements_have_no_effect_on_later_requests(spark_session, tmp_path):
     path = write_orders(tmp_path / "0.parquet", [(0, 0, 0, 1, "new", None)])
     for query in ("SET TIME ZONE 'Asia/Tokyo'", "CREATE TEMP VIEW customers AS SELECT 1 AS a"):
         with pytest.raises(InvalidQueryError):
@@ -223,11 +223,11 @@ def test_steps_that_do_not_fit_together_are_invalid(spark_session, transform):
         spark_session.transform(transform_request(transform))
 
 
-def test_temporal_table_without_a_time_is_refused_with_what_would_pass(spark_session):
+def test_temporal_table_without_a_time_is_rejected_with_what_would_pass(spark_session):
     transform = TransformSql(
         engine="spark",
         queries=(SqlQueryStep(query="SELECT event_time FROM orders"),),
         temporal_tables=(TemporalTable(name="orders", primary_key=("id",)),),
     )
-    with pytest.raises(NotReplayableError, match=r"nothing says which time is meant; instead: .* AS OF"):
+    with pytest.raises(NotReproducibleError, match=r"nothing says which time is meant; instead: .* AS OF"):
         spark_session.transform(transform_request(transform))

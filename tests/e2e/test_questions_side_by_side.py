@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 DAYS = ("2024-02-01T00:00:00Z", "2024-02-02T00:00:00Z", "2024-02-03T00:00:00Z")
 
-QUESTIONS = {
+QUERY_SERVICE = {
     "changelog": 'SELECT "offset", op, account, balance FROM my.accounts ORDER BY "offset"',
     "system-columns": 'SELECT system_time, event_time FROM my.accounts ORDER BY "offset"',
     "state": "SELECT account, balance FROM my.accounts__state ORDER BY account",
@@ -32,7 +32,7 @@ QUESTIONS = {
     "nothing": "SELECT account FROM my.accounts WHERE balance > 100",
     "clock": "SELECT count(*) AS n FROM my.accounts WHERE event_time < now()",
 }
-REFUSED = (
+REJECTED = (
     "DELETE FROM my.accounts",
     "CREATE TABLE t AS SELECT 1",
     "SELECT * FROM nowhere",
@@ -72,21 +72,21 @@ def ask(session: QuerySession, engine: str, sql: str, **options: Any) -> list[tu
 MOMENTS = [(name, day) for name in ("changelog", "state", "join", "nothing") for day in DAYS]
 
 
-@pytest.mark.parametrize(("name", "as_of"), [*((name, None) for name in QUESTIONS), *MOMENTS])
+@pytest.mark.parametrize(("name", "as_of"), [*((name, None) for name in QUERY_SERVICE), *MOMENTS])
 def test_engines_give_the_same_answer(sessions: dict[str, QuerySession], name: str, as_of: str | None) -> None:
     moment = None if as_of is None else Timestamp.parse(as_of)
-    answers = [ask(session, engine, QUESTIONS[name], as_of=moment) for engine, session in sessions.items()]
+    answers = [ask(session, engine, QUERY_SERVICE[name], as_of=moment) for engine, session in sessions.items()]
     assert answers[0] == answers[1]
     assert answers[0] or name == "nothing" or (name == "state" and as_of is None)
 
 
 @pytest.mark.parametrize("engine", ["spark", "datafusion"])
 def test_answer_is_cut_where_asked(sessions: dict[str, QuerySession], engine: str) -> None:
-    assert len(ask(sessions[engine], engine, QUESTIONS["changelog"], max_rows=2)) == 2
+    assert len(ask(sessions[engine], engine, QUERY_SERVICE["changelog"], max_rows=2)) == 2
 
 
 @pytest.mark.parametrize("engine", ["spark", "datafusion"])
-@pytest.mark.parametrize("sql", REFUSED)
-def test_anything_but_one_query_is_refused(sessions: dict[str, QuerySession], engine: str, sql: str) -> None:
+@pytest.mark.parametrize("sql", REJECTED)
+def test_anything_but_one_query_is_rejected(sessions: dict[str, QuerySession], engine: str, sql: str) -> None:
     with pytest.raises(InvalidQueryError):
         ask(sessions[engine], engine, sql)

@@ -1,4 +1,4 @@
-"""Readers of further formats, by real commands: taken apart, converted, set aside, mended, refused whole (READ)."""
+"""Readers of further formats, by real commands: taken apart, converted, set aside, fixed, rejected whole (READ)."""
 
 import datetime as dt
 from pathlib import Path
@@ -60,7 +60,7 @@ def manifest(folder: Path, reader: str, read: str = READ) -> str:
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("reader", "text"), [(FIXED, LINES), (XML, DOCUMENT)], ids=["fixed-width", "xml"])
-def test_file_of_a_further_format_goes_in_with_its_errors_told_and_mended(
+def test_file_of_a_further_format_goes_in_with_its_errors_told_and_fixed(
     tmp_path: Path, reader: str, text: str
 ) -> None:
     node = RealNode(tmp_path / "home", has_engine=True)
@@ -85,7 +85,7 @@ def test_file_of_a_further_format_goes_in_with_its_errors_told_and_mended(
     assert (newest["event_time"], newest["place"], newest["celsius"]) == ("2020-02-02", "Genève", 2.5)
 
 
-def test_document_that_defines_entities_is_refused_whole_and_changes_nothing(tmp_path: Path) -> None:
+def test_document_that_defines_entities_is_rejected_whole_and_changes_nothing(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home")
     node.must("add", manifest(tmp_path, XML))
     (tmp_path / "file").write_text('<!DOCTYPE days [<!ENTITY a "aaaa">]><days><day on="&a;"/></days>')
@@ -131,7 +131,7 @@ def test_workbook_and_avro_file_go_in_and_a_hostile_one_changes_nothing(kind: st
 
 
 @pytest.mark.parametrize(
-    ("reader", "read", "place", "said"),
+    ("reader", "read", "place", "stated"),
     [
         ("{kind: FixedWith, columns: {}}", READ, "reader.kind", "did you mean 'FixedWidth'?"),
         ("{kind: Orc}", READ, "reader.kind", "a reader that is installed here (Avro, Excel, FixedWidth, XmlRows)"),
@@ -142,14 +142,14 @@ def test_workbook_and_avro_file_go_in_and_a_hostile_one_changes_nothing(kind: st
         ("[]", READ, "reader", "a map with the kind of a reader"),
     ],
 )
-def test_reader_that_cannot_be_followed_is_refused_by_add(
-    tmp_path: Path, reader: str, read: str, place: str, said: str
+def test_reader_that_cannot_be_followed_is_rejected_by_add(
+    tmp_path: Path, reader: str, read: str, place: str, stated: str
 ) -> None:
     node = RealNode(tmp_path / "home")
     ran = node.run("add", manifest(tmp_path, reader, read))
     assert ran.code == 7, ran.out
     assert place in ran.err
-    assert said in ran.err
+    assert stated in ran.err
     assert list_kept(node.home)["datasets"] == ()
 
 

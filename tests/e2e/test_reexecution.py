@@ -1,7 +1,7 @@
 """The gate for derivatives: steps are run again, with a real engine, and nothing that differs gets in.
 
-The forger here holds the publisher's keys: hashes, links and signatures are always right. Every refusal is checked to
-change no byte of the home and to leave its evidence whole (``Judge.refuse``).
+The forger here holds the publisher's keys: hashes, links and signatures are always right. Every rejection is checked to
+change no byte of the home and to leave its evidence whole (``Judge.reject``).
 """
 
 import html
@@ -26,19 +26,19 @@ from odf_node.composition import open_node
 from odf_node.ports.progress import Count, Silence
 from odf_node.records.access import READS_EVERYTHING
 from odf_node.store import MetadataStore
-from odf_node.trust.verifying import Finding, Verifier
+from odf_node.trust.verifying import VerificationFinding, Verifier
 from odf_pages.dataset_pages import show_version
 from odf_pages.rendering import render
-from odf_pages.visits import Viewer, Visit
+from odf_pages.requests import PageRequest, Viewer
 from odf_protocol.attestations import Attestation, decode_attestation
 from odf_protocol.divergence import CAUSE_TEXTS, Cause
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, Seed, SetDataSchema
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy, Trust
-from odf_protocol.replay import EngineIdentity, InputWatermark
-from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
-from odf_protocol.step_statistics import NO_STATE, RowsByOperation, StateSize, StepStatistics
+from odf_protocol.step_metrics import NO_STATE, RowsByOperation, StateSize, StepMetrics
+from odf_protocol.step_record import EngineIdentity, InputWatermark
+from odf_protocol.step_record_codec import decode_step_record, sign_step_record
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.homes import make_home
@@ -91,13 +91,13 @@ def judge(tmp_path: Path, spark_session: Any, published: Published) -> Judge:
 def forged(published: Published, number: int, change: Callable[[Any], Any]) -> PeerChain:
     """Change the event of a step; records that no longer fit are left out, as a forger would."""
     chain = published.derivative.replacing(number, change)
-    chain.replay_records = [None] * len(chain.blocks)
+    chain.step_records = [None] * len(chain.blocks)
     return chain
 
 
 def with_cells(published: Published, number: int, column: str, values: list[Any]) -> PeerChain:
     """Replace the values of a column in the slice of a step, and make everything fit again."""
-    chain = published.derivative.copy(replay_records=[None] * len(published.derivative.blocks))
+    chain = published.derivative.copy(step_records=[None] * len(published.derivative.blocks))
     data = chain.blocks[number].event.new_data  # type: ignore[union-attr]
     table = pq.read_table(pa.BufferReader(chain.files[data.physical_hash]))
     index = table.schema.get_field_index(column)
@@ -120,20 +120,20 @@ def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judg
     assert record is not None
     assert (record.trust, record.head) == (Trust.REEXECUTED, chain.head)
     with judge.opened() as store:
-        statements = list(_replays_attested(store, chain))
-        said: list[tuple[str, Count | None]] = []
+        statements = list(_reexecutes_attested(store, chain))
+        stated: list[tuple[str, Count | None]] = []
         finding = Verifier(make_home(judge.home, store), judge.engines).verify(
-            record, replay=True, say=lambda text, count=None: said.append((text, count))
+            record, replay=True, on_progress=lambda text, count=None: stated.append((text, count))
         )
-        records = [store.find_replay_record(chain.id, block.hash) for block in chain.blocks]
+        records = [store.find_step_record(chain.id, block.hash) for block in chain.blocks]
     assert [[step.agrees for step in statement.steps] for statement in statements] == [[True], [True, True]]
     assert finding.is_valid, finding
     assert finding.replayed_steps == 3
-    assert [count for text, count in said if text == "re-executing"] == [Count(done, 3, "steps") for done in range(3)]
-    assert [None if item is None else item.raw for item in records] == chain.replay_records
+    assert [count for text, count in stated if text == "re-executing"] == [Count(done, 3, "steps") for done in range(3)]
+    assert [None if item is None else item.raw for item in records] == chain.step_records
 
 
-def _replays_attested(store: MetadataStore, chain: PeerChain) -> Iterator[Attestation]:
+def _reexecutes_attested(store: MetadataStore, chain: PeerChain) -> Iterator[Attestation]:
     for item in store.iter_attestations(chain.id):
         with suppress(MalformedError):  # statements of other kinds are kept beside them
             yield decode_attestation(item.raw)
@@ -142,7 +142,7 @@ def _replays_attested(store: MetadataStore, chain: PeerChain) -> Iterator[Attest
 def test_forged_cell_is_found_by_re_execution_and_named(judge: Judge, published: Published) -> None:
     chain = with_cells(published, SECOND_STEP, "doubled", [15, 19])
 
-    report = judge.refuse(chain.offer(), chain.files, rule="PLAN-7 step-is-reproduced")
+    report = judge.reject(chain.proposal(), chain.files, rule="PLAN-7 step-is-reproduced")
 
     assert report["block"] == SECOND_STEP
     cells = [(c["offset"], c["column"], c["published"], c["recomputed"]) for c in report["divergence"]["cells"]]
@@ -153,11 +153,11 @@ def test_forged_cell_is_found_by_re_execution_and_named(judge: Judge, published:
     assert read_slice(folder / "recomputed.parquet").column("doubled").to_pylist() == [15, 18]
 
 
-def test_refused_forgery_is_attested_by_a_node_that_has_a_key(judge: Judge, published: Published) -> None:
+def test_rejected_forgery_is_attested_by_a_node_that_has_a_key(judge: Judge, published: Published) -> None:
     judge.accept(published.derivative.up_to(FIRST_STEP))  # makes the node's key
     chain = with_cells(published, SECOND_STEP, "doubled", [15, 19])
 
-    report = judge.refuse(chain.offer(chain.up_to(FIRST_STEP).head), chain.files, rule="PLAN-7")
+    report = judge.reject(chain.proposal(chain.up_to(FIRST_STEP).head), chain.files, rule="PLAN-7")
 
     statement = decode_attestation((Path(report["folder"]) / "attestation.json").read_bytes())
     assert [step.agrees for step in statement.steps] == [False]
@@ -174,14 +174,14 @@ def test_collision_of_the_logical_hash_is_found(judge: Judge, published: Publish
     assert honest.logical_hash == false.logical_hash
     assert honest.physical_hash != false.physical_hash
 
-    report = judge.refuse(chain.offer(), chain.files, rule="PLAN-7 step-is-reproduced")
+    report = judge.reject(chain.proposal(), chain.files, rule="PLAN-7 step-is-reproduced")
 
     assert report["divergence"]["columns"] == ["city"]
     assert report["divergence"]["differing_rows"] == 2
 
 
 def test_other_parquet_file_of_the_same_values_is_accepted(judge: Judge, published: Published) -> None:
-    chain = published.derivative.copy(replay_records=[None] * len(published.derivative.blocks))
+    chain = published.derivative.copy(step_records=[None] * len(published.derivative.blocks))
     data = chain.blocks[FIRST_STEP].event.new_data  # type: ignore[union-attr]
     table = pq.read_table(pa.BufferReader(chain.files[data.physical_hash]))
     changed = chain.replacing_slice(FIRST_STEP, table.replace_schema_metadata({"writer": "another"}))
@@ -231,19 +231,19 @@ def test_other_parquet_file_of_the_same_values_is_accepted(judge: Judge, publish
         ),
     ],
 )
-def test_step_that_claims_something_else_is_refused(
+def test_step_that_claims_something_else_is_rejected(
     judge: Judge, published: Published, number: int, change: Callable[[Any], Any], rule: str
 ) -> None:
     chain = forged(_until(published, number), number, change)
 
-    assert judge.refuse(chain.offer(), chain.files, rule=rule)["block"] in {number, None}
+    assert judge.reject(chain.proposal(), chain.files, rule=rule)["block"] in {number, None}
 
 
 def _until(published: Published, number: int) -> Published:
     return Published(published.root, published.derivative.up_to(number))
 
 
-def test_interval_that_goes_back_is_refused(judge: Judge, published: Published) -> None:
+def test_interval_that_goes_back_is_rejected(judge: Judge, published: Published) -> None:
     """The rows stay where they are, but the input would be read from an earlier block next time."""
     root = published.root
 
@@ -253,27 +253,27 @@ def test_interval_that_goes_back_is_refused(judge: Judge, published: Published) 
 
     chain = forged(_until(published, THIRD_STEP), THIRD_STEP, go_back)
 
-    judge.refuse(chain.offer(), chain.files, rule="PLAN-5 recorded-blocks-go-forward")
+    judge.reject(chain.proposal(), chain.files, rule="PLAN-5 recorded-blocks-go-forward")
 
 
-def test_part_of_the_chain_under_another_query_is_refused(judge: Judge, published: Published) -> None:
+def test_part_of_the_chain_under_another_query_is_rejected(judge: Judge, published: Published) -> None:
     """The same rows under a query that was never in force when they were made."""
     chain = forged(published, REDEFINED, lambda event: select(QUERY, published.root.id))
 
-    assert judge.refuse(chain.offer(), chain.files, rule="PLAN-7")["block"] == SECOND_STEP
+    assert judge.reject(chain.proposal(), chain.files, rule="PLAN-7")["block"] == SECOND_STEP
 
 
-def test_query_that_nobody_can_repeat_is_refused(judge: Judge, published: Published) -> None:
+def test_query_that_nobody_can_repeat_is_rejected(judge: Judge, published: Published) -> None:
     random = select("SELECT event_time, city, rand() AS doubled FROM in0", published.root.id)
     chain = forged(_until(published, FIRST_STEP), 1, lambda event: random)
 
-    judge.refuse(chain.offer(), chain.files, rule="PLAN-7 query-can-be-repeated")
+    judge.reject(chain.proposal(), chain.files, rule="PLAN-7 query-can-be-repeated")
 
 
-def test_schema_other_than_the_query_gives_is_refused(judge: Judge, published: Published) -> None:
+def test_schema_other_than_the_query_gives_is_rejected(judge: Judge, published: Published) -> None:
     """Columns are renamed in schema and slice alike, so that the rows fit; the query names them otherwise."""
     chain = published.derivative.up_to(FIRST_STEP)
-    chain.replay_records = [None] * len(chain.blocks)
+    chain.step_records = [None] * len(chain.blocks)
     schema = chain.blocks[2].event
     assert isinstance(schema, SetDataSchema)
     assert schema.schema is not None
@@ -288,39 +288,39 @@ def test_schema_other_than_the_query_gives_is_refused(judge: Judge, published: P
         FIRST_STEP, table.rename_columns([{"doubled": "tripled"}.get(n, n) for n in table.column_names])
     )
 
-    assert judge.refuse(chain.offer(), chain.files, rule="PLAN-7")["divergence"]["kind"] == "schema"
+    assert judge.reject(chain.proposal(), chain.files, rule="PLAN-7")["divergence"]["kind"] == "schema"
 
 
-def test_data_added_past_the_query_is_refused(judge: Judge, published: Published, tmp_path: Path) -> None:
+def test_data_added_past_the_query_is_rejected(judge: Judge, published: Published, tmp_path: Path) -> None:
     chain = published.derivative.copy()
     last = chain.next_offset() - 1
     chain.add(AddData(prev_offset=last, new_watermark=NOON), at=Timestamp(NOON.seconds + 999))
 
-    judge.refuse(chain.offer(), chain.files, rule="CHAIN-10")
+    judge.reject(chain.proposal(), chain.files, rule="CHAIN-10")
 
 
-# Replay records
+# Step records
 
 
 def _other_record(published: Published, number: int, key: bytes, **changes: Any) -> PeerChain:
     chain = published.derivative.copy()
-    raw = chain.replay_records[number]
+    raw = chain.step_records[number]
     assert raw is not None
-    chain.replay_records[number] = sign_replay_record(key, replace(decode_replay_record(raw).record, **changes))
+    chain.step_records[number] = sign_step_record(key, replace(decode_step_record(raw).record, **changes))
     return chain
 
 
-def test_replay_record_by_another_key_is_refused(judge: Judge, published: Published) -> None:
+def test_replay_record_by_another_key_is_rejected(judge: Judge, published: Published) -> None:
     chain = _other_record(published, SECOND_STEP, OTHER_KEY)
 
-    judge.refuse(chain.offer(), chain.files, rule="REPLAY-5 signed-by-the-dataset-key")
+    judge.reject(chain.proposal(), chain.files, rule="REPLAY-5 signed-by-the-dataset-key")
 
 
 @pytest.mark.parametrize("changes", [{"next_offset": 0}, {"system_time": NOON}, {"dataset_id": dataset_of(OTHER_KEY)}])
-def test_replay_record_of_another_step_is_refused(judge: Judge, published: Published, changes: dict[str, Any]) -> None:
+def test_replay_record_of_another_step_is_rejected(judge: Judge, published: Published, changes: dict[str, Any]) -> None:
     chain = _other_record(published, SECOND_STEP, NEW_KEY, **changes)
 
-    judge.refuse(chain.offer(), chain.files, rule="REPLAY-6")
+    judge.reject(chain.proposal(), chain.files, rule="REPLAY-6")
 
 
 @pytest.mark.parametrize(
@@ -331,46 +331,46 @@ def test_replay_record_of_another_step_is_refused(judge: Judge, published: Publi
         ({"prev_watermark": NOON}, "REPLAY-8 watermark-in-force"),
     ],
 )
-def test_replay_record_of_another_definition_is_refused(
+def test_replay_record_of_another_definition_is_rejected(
     judge: Judge, published: Published, changes: dict[str, Any], rule: str
 ) -> None:
     chain = _other_record(published, SECOND_STEP, NEW_KEY, **changes)
 
-    judge.refuse(chain.offer(), chain.files, rule=rule)
+    judge.reject(chain.proposal(), chain.files, rule=rule)
 
 
-def test_replay_record_of_other_slices_is_refused(judge: Judge, published: Published) -> None:
-    raw = published.derivative.replay_records[SECOND_STEP]
+def test_replay_record_of_other_slices_is_rejected(judge: Judge, published: Published) -> None:
+    raw = published.derivative.step_records[SECOND_STEP]
     assert raw is not None
-    read = decode_replay_record(raw).record.inputs[0]
+    read = decode_step_record(raw).record.inputs[0]
     other = replace(read.slices[0], physical_hash=Multihash.of_sha3_256(b"another file"))
     chain = _other_record(published, SECOND_STEP, NEW_KEY, inputs=(replace(read, slices=(other,)),))
 
-    judge.refuse(chain.offer(), chain.files, rule="REPLAY-7 slices-that-are-held")
+    judge.reject(chain.proposal(), chain.files, rule="REPLAY-7 slices-that-are-held")
 
 
-def test_replay_record_of_another_block_is_refused(judge: Judge, published: Published) -> None:
+def test_replay_record_of_another_block_is_rejected(judge: Judge, published: Published) -> None:
     chain = published.derivative.copy()
-    chain.replay_records[THIRD_STEP] = chain.replay_records[SECOND_STEP]
+    chain.step_records[THIRD_STEP] = chain.step_records[SECOND_STEP]
 
-    judge.refuse(chain.offer(), chain.files, rule="REPLAY-6")
+    judge.reject(chain.proposal(), chain.files, rule="REPLAY-6")
 
 
-def test_replay_record_of_other_watermarks_is_refused(judge: Judge, published: Published) -> None:
-    raw = published.derivative.replay_records[SECOND_STEP]
+def test_replay_record_of_other_watermarks_is_rejected(judge: Judge, published: Published) -> None:
+    raw = published.derivative.step_records[SECOND_STEP]
     assert raw is not None
-    read = decode_replay_record(raw).record.inputs[0]
+    read = decode_step_record(raw).record.inputs[0]
     chain = _other_record(
         published, SECOND_STEP, NEW_KEY, inputs=(replace(read, watermarks=(InputWatermark(NOON, NOON),)),)
     )
 
-    judge.refuse(chain.offer(), chain.files, rule="REPLAY-7 watermarks-of-the-input")
+    judge.reject(chain.proposal(), chain.files, rule="REPLAY-7 watermarks-of-the-input")
 
 
-def test_replay_record_of_this_engine_with_other_settings_is_refused(judge: Judge, published: Published) -> None:
+def test_replay_record_of_this_engine_with_other_settings_is_rejected(judge: Judge, published: Published) -> None:
     chain = _other_record(published, SECOND_STEP, NEW_KEY, settings={"spark.sql.ansi.enabled": "false"})
 
-    report = judge.refuse(chain.offer(), chain.files, rule="REPLAY-9 settings-of-the-engine")
+    report = judge.reject(chain.proposal(), chain.files, rule="REPLAY-9 settings-of-the-engine")
 
     assert "spark.sql.ansi.enabled" in report["found"]
 
@@ -378,10 +378,10 @@ def test_replay_record_of_this_engine_with_other_settings_is_refused(judge: Judg
 # Figures that records give of their steps
 
 
-def _figures(published: Published) -> StepStatistics:
-    raw = published.derivative.replay_records[SECOND_STEP]
+def _figures(published: Published) -> StepMetrics:
+    raw = published.derivative.step_records[SECOND_STEP]
     assert raw is not None
-    statistics = decode_replay_record(raw).record.statistics
+    statistics = decode_step_record(raw).record.statistics
     assert statistics is not None
     return statistics
 
@@ -408,12 +408,12 @@ LIES = {
 
 
 @pytest.mark.parametrize(("lie", "rule"), LIES.values(), ids=LIES)
-def test_figures_that_lie_about_a_step_are_refused(
+def test_figures_that_lie_about_a_step_are_rejected(
     judge: Judge, published: Published, lie: dict[str, Any], rule: str
 ) -> None:
     chain = _other_record(published, SECOND_STEP, NEW_KEY, statistics=structs.replace(_figures(published), **lie))
 
-    judge.refuse(chain.offer(), chain.files, rule=f"REPLAY-14 {rule}")
+    judge.reject(chain.proposal(), chain.files, rule=f"REPLAY-14 {rule}")
 
 
 @pytest.mark.parametrize(
@@ -437,7 +437,7 @@ def test_log_and_page_say_whose_words_the_figures_are_replay_15(
     assert steps[1]["statistics"]["lateRows"] == lie.get("late_rows", 0)
     assert logged["oneline"].count(f"({are})") == logged["yaml"].count(f"({are})") == 3
     words = {"dataset": "doubled", "number": str(SECOND_STEP)}
-    visit = Visit(open_node(judge.home.path), Viewer("somebody", READS_EVERYTHING), words, {})
+    visit = PageRequest(open_node(judge.home.path), Viewer("somebody", READS_EVERYTHING), words, {})
     around = {"viewer": visit.viewer, "path": "/", "form_word": ""}
     page = render(show_version(visit), around).body
     assert html.unescape(page.decode()).count(f"({are})") == 1
@@ -446,10 +446,10 @@ def test_log_and_page_say_whose_words_the_figures_are_replay_15(
 def test_times_are_the_writers_own_and_earlier_builds_give_no_figures(judge: Judge, published: Published) -> None:
     slow = structs.replace(_figures(published), milliseconds={"thinking": 2**50})
     chain = _other_record(published, SECOND_STEP, NEW_KEY, statistics=slow)
-    raw = chain.replay_records[THIRD_STEP]
+    raw = chain.step_records[THIRD_STEP]
     assert raw is not None
-    silent = replace(decode_replay_record(raw).record, statistics=None)
-    chain.replay_records[THIRD_STEP] = sign_replay_record(NEW_KEY, silent)
+    silent = replace(decode_step_record(raw).record, statistics=None)
+    chain.step_records[THIRD_STEP] = sign_step_record(NEW_KEY, silent)
 
     assert judge.accept(chain).replayed_steps == 3
 
@@ -459,7 +459,7 @@ def test_of_another_builds_step_only_the_rows_are_compared(judge: Judge, publish
     figures = structs.replace(_figures(published), late_rows=1, rows_read=(None,))
     lying = structs.replace(figures, rows_out=RowsByOperation(correct_from=1, correct_to=1))
     chain = _other_record(published, SECOND_STEP, NEW_KEY, engine=other, statistics=lying)
-    judge.refuse(chain.offer(), chain.files, rule="REPLAY-14 rows-out-of-the-step")
+    judge.reject(chain.proposal(), chain.files, rule="REPLAY-14 rows-out-of-the-step")
 
     chain = _other_record(published, SECOND_STEP, NEW_KEY, engine=other, statistics=figures)
     assert judge.accept(chain).replayed_steps == 3
@@ -468,16 +468,18 @@ def test_of_another_builds_step_only_the_rows_are_compared(judge: Judge, publish
 # Records that are stored: whoever writes the database has no key
 
 
-def _verify(judge: Judge, *, replay: bool = True) -> Finding:
+def _verify(judge: Judge, *, replay: bool = True) -> VerificationFinding:
     record = judge.record("doubled")
     assert record is not None
     with judge.opened() as store:
-        return Verifier(make_home(judge.home, store), judge.engines).verify(record, replay=replay, say=Silence().say)
+        return Verifier(make_home(judge.home, store), judge.engines).verify(
+            record, replay=replay, on_progress=Silence().on_progress
+        )
 
 
 def _store_record(judge: Judge, chain: PeerChain, number: int, raw: bytes) -> None:
     with judge.opened() as store:
-        assert store.find_replay_record(chain.id, chain.blocks[number].hash) is not None
+        assert store.find_step_record(chain.id, chain.blocks[number].hash) is not None
     with closing(sqlite3.connect(judge.home.database)) as connection, connection:
         connection.execute("UPDATE replay_records SET raw = ? WHERE sequence_number = ?", (raw, number))
 
@@ -498,14 +500,14 @@ def test_verify_finds_a_stored_replay_record_that_is_wrong(
     judge: Judge, published: Published, key: bytes, changes: dict[str, Any], rule: str, replay: bool
 ) -> None:
     judge.accept(published.derivative)
-    raw = published.derivative.replay_records[SECOND_STEP]
+    raw = published.derivative.step_records[SECOND_STEP]
     assert raw is not None
     if "inputs" in changes:
-        read = decode_replay_record(raw).record.inputs[0]
+        read = decode_step_record(raw).record.inputs[0]
         other = replace(read.slices[0], physical_hash=Multihash.of_sha3_256(b"another file"))
         changes = {"inputs": (replace(read, slices=(other,)),)}
     chain = _other_record(published, SECOND_STEP, key, **changes)
-    wrong = chain.replay_records[SECOND_STEP]
+    wrong = chain.step_records[SECOND_STEP]
     assert wrong is not None
     _store_record(judge, published.derivative, SECOND_STEP, wrong)
 
@@ -530,7 +532,7 @@ OTHER_ENGINE = EngineIdentity("spark", "4.2.0", Multihash.of_sha3_256(b"another 
 
 def test_step_of_another_engine_that_is_reproduced_is_valid_and_said_so(judge: Judge, published: Published) -> None:
     chain = _other_record(published, SECOND_STEP, NEW_KEY, engine=OTHER_ENGINE)
-    chain.replay_records[THIRD_STEP] = None
+    chain.step_records[THIRD_STEP] = None
     judge.accept(chain)
 
     finding = _verify(judge)
@@ -538,7 +540,7 @@ def test_step_of_another_engine_that_is_reproduced_is_valid_and_said_so(judge: J
     assert (finding.is_valid, finding.replayed_steps) == (True, 3)
     assert finding.warnings[:2] == (
         f"1 of 3 steps were made by another build of the engine, spark 4.2.0 (digest {OTHER_ENGINE.digest})",
-        "1 of 3 steps have no replay record",
+        "1 of 3 steps have no step record",
     )
 
 
@@ -553,11 +555,11 @@ def test_forged_cell_is_classified_by_what_the_record_says_of_the_engine(
     chain = with_cells(published, SECOND_STEP, "doubled", [15, 19])
     if engine is not None:
         changes = {} if engine == "here" else {"engine": engine}
-        chain.replay_records[SECOND_STEP] = _other_record(published, SECOND_STEP, NEW_KEY, **changes).replay_records[
+        chain.step_records[SECOND_STEP] = _other_record(published, SECOND_STEP, NEW_KEY, **changes).step_records[
             SECOND_STEP
         ]
 
-    report = judge.refuse(chain.offer(), chain.files, rule="PLAN-7 step-is-reproduced")
+    report = judge.reject(chain.proposal(), chain.files, rule="PLAN-7 step-is-reproduced")
 
     assert report["divergence"]["cause"] == cause
     assert report["reason"].endswith(CAUSE_TEXTS[Cause(cause)])
@@ -565,7 +567,7 @@ def test_forged_cell_is_classified_by_what_the_record_says_of_the_engine(
 
 def test_verify_names_missing_inputs_for_machines(published: Published, tmp_path: Path) -> None:
     judge = Judge.create(tmp_path / "judge")
-    judge.take(published.derivative.offer(), published.derivative.files, policy=Policy.INTEGRITY)
+    judge.take(published.derivative.proposal(), published.derivative.files, policy=Policy.INTEGRITY)
 
     finding = _verify(judge)
 
@@ -580,8 +582,8 @@ def test_step_that_reaches_a_limit_is_named(
 ) -> None:
     judge.engines.limits = Limits(output_rows=2)
 
-    told = f"output_rows reached at writing its rows, block {FIRST_STEP}: allowed 2, found 3"
-    with pytest.raises(LimitExceededError, match=told):
+    reported = f"output_rows reached at writing its rows, block {FIRST_STEP}: allowed 2, found 3"
+    with pytest.raises(LimitExceededError, match=reported):
         judge.accept(published.derivative)
 
     stop_before_it_is_asked(monkeypatch)
@@ -593,48 +595,48 @@ def test_step_that_reaches_a_limit_is_named(
 # What the policy asks for
 
 
-def test_derivative_whose_input_is_not_here_is_refused_and_told_what_is_missing(
+def test_derivative_whose_input_is_not_here_is_rejected_and_told_what_is_missing(
     published: Published, tmp_path: Path
 ) -> None:
     judge = Judge.create(tmp_path / "judge")
     chain = published.derivative
 
     for policy in (None, Policy.REEXECUTE):
-        report = judge.refuse(chain.offer(), chain.files, rule="ACCEPT-2", policy=policy)
+        report = judge.reject(chain.proposal(), chain.files, rule="ACCEPT-2", policy=policy)
         assert "input 'in0'" in report["reason"]
-    judge.take(chain.offer(), chain.files, policy=Policy.INTEGRITY)
+    judge.take(chain.proposal(), chain.files, policy=Policy.INTEGRITY)
     record = judge.record("doubled")
     assert record is not None
     assert record.trust is Trust.SIGNED
 
 
-def test_derivative_whose_input_lacks_a_block_is_refused(
+def test_derivative_whose_input_lacks_a_block_is_rejected(
     published: Published, tmp_path: Path, spark_session: Any
 ) -> None:
     judge = Judge.create(tmp_path / "judge", spark_session)
     judge.accept(published.root.up_to(2))
     chain = published.derivative
 
-    report = judge.refuse(chain.offer(), chain.files, rule="ACCEPT-2")
+    report = judge.reject(chain.proposal(), chain.files, rule="ACCEPT-2")
 
     assert "pull it again" in report["reason"]
     assert judge.accept(chain.up_to(FIRST_STEP)).replayed_steps == 1
 
 
 @pytest.mark.parametrize("number", [1, REDEFINED])
-def test_derivative_of_an_engine_that_is_not_here_is_refused(judge: Judge, published: Published, number: int) -> None:
+def test_derivative_of_an_engine_that_is_not_here_is_rejected(judge: Judge, published: Published, number: int) -> None:
     """Also where only an early part of the chain used it."""
     query = QUERY if number == 1 else OTHER_QUERY
     chain = forged(published, number, lambda event: select(query, published.root.id, engine="flink"))
 
-    assert "flink" in judge.refuse(chain.offer(), chain.files, rule="ACCEPT-2")["reason"]
+    assert "flink" in judge.reject(chain.proposal(), chain.files, rule="ACCEPT-2")["reason"]
 
 
 def test_acceptance_without_re_execution_is_never_forgotten(judge: Judge, published: Published) -> None:
     """A forged beginning taken under a weak policy does not become "re-executed" by an honest continuation."""
     chain = with_cells(published, FIRST_STEP, "doubled", [2, 4, 7])
     early = chain.up_to(REDEFINED)
-    judge.take(early.offer(), early.files, policy=Policy.INTEGRITY)
+    judge.take(early.proposal(), early.files, policy=Policy.INTEGRITY)
 
     assert judge.accept(chain, base=early.head).replayed_steps == 2
 
@@ -642,7 +644,9 @@ def test_acceptance_without_re_execution_is_never_forgotten(judge: Judge, publis
     assert record is not None
     assert record.trust is Trust.SIGNED
     with judge.opened() as store:
-        finding = Verifier(make_home(judge.home, store), judge.engines).verify(record, replay=True, say=Silence().say)
+        finding = Verifier(make_home(judge.home, store), judge.engines).verify(
+            record, replay=True, on_progress=Silence().on_progress
+        )
     assert (finding.is_valid, finding.rule) == (False, "PLAN-7 step-is-reproduced")
     assert finding.divergence is not None
 
@@ -654,11 +658,11 @@ def test_unsigned_derivative_is_re_executed_as_well(judge: Judge, published: Pub
     lying = with_cells(published, SECOND_STEP, "doubled", [15, 19])
     lying = lying.copy(signatures=[None] * len(lying.blocks))
     if policy is None:
-        judge.refuse(honest.offer(signed_head=None), honest.files, rule="ACCEPT-3")
+        judge.reject(honest.proposal(signed_head=None), honest.files, rule="ACCEPT-3")
         return
 
-    judge.refuse(lying.offer(signed_head=None), lying.files, rule="PLAN-7", policy=policy)
-    assert judge.take(honest.offer(signed_head=None), honest.files, policy=policy).replayed_steps == 3
+    judge.reject(lying.proposal(signed_head=None), lying.files, rule="PLAN-7", policy=policy)
+    assert judge.take(honest.proposal(signed_head=None), honest.files, policy=policy).replayed_steps == 3
     record = judge.record("doubled")
     assert record is not None
     assert record.trust is Trust.UNSIGNED
@@ -678,5 +682,5 @@ def test_inputs_are_our_own_copies_and_never_what_came_along(
         2, table.set_column(index, table.schema.field(index), pa.array([10, 20, 30]))
     )
 
-    judge.refuse(chain.offer(), {**chain.files, **false_root.files}, rule="PLAN-7")
+    judge.reject(chain.proposal(), {**chain.files, **false_root.files}, rule="PLAN-7")
     assert logical_hash_of(judge.objects.get_path(data.physical_hash)) == data.logical_hash

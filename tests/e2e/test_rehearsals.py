@@ -54,7 +54,7 @@ def test_dry_run_of_an_ingest_counts_good_and_bad_rows_and_keeps_none(home: Path
         '  {"event_time": "2024-01-02T00:00:00Z", "n": 2}',
         "log: first rows as they would be written:",
         *shown.stdout.splitlines()[4:6],
-        "log: first rows that would be refused:",
+        "log: first rows that would be rejected:",
         "  line 4: n: not a whole number; as sent: 2024-01-03T00:00:00Z,x",
         "log: 2 rows would be added",
         "log: 1 row could not be taken: would be kept aside (1 row: n: not a whole number (first 'x' in line 4))",
@@ -66,7 +66,7 @@ def test_dry_run_of_an_ingest_counts_good_and_bad_rows_and_keeps_none(home: Path
     assert contents(home) != before
 
 
-def test_dry_run_of_a_file_that_would_be_refused_says_so_and_keeps_no_quarantine(home: Path, tmp_path: Path) -> None:
+def test_dry_run_of_a_file_that_would_be_rejected_says_so_and_keeps_no_quarantine(home: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(BAD)
     before = contents(home)
     shown = run_command(home, "ingest", "log", tmp_path / "a.csv", "--dry-run")

@@ -14,7 +14,7 @@ from odf_engines.errors import InvalidQueryError
 from odf_node.composition import open_node
 from odf_node.errors import UsageError
 from odf_node.ports.progress import Silence
-from odf_node.remote_names import RemoteName, RemoteQuestion, find_remote_names
+from odf_node.remote_names import RemoteName, RemoteQuery, find_remote_names
 from odf_node.remote_tables import RemoteTables
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
@@ -70,9 +70,9 @@ def tables_of(node: RealNode, **options: int) -> Iterator[RemoteTables]:
         inner.close()
 
 
-def bring(tables: RemoteTables, url: str) -> RemoteQuestion:
-    question = f"SELECT * FROM `{url}`"
-    return asyncio.run(tables.bring(question, engine=None, as_of=None, progress=Silence()))
+def bring(tables: RemoteTables, url: str) -> RemoteQuery:
+    query_text = f"SELECT * FROM `{url}`"
+    return asyncio.run(tables.bring(query_text, engine=None, as_of=None, progress=Silence()))
 
 
 def listed(node: RealNode) -> list[str]:
@@ -123,7 +123,7 @@ def test_policies_of_this_node_hold_by_the_name_that_a_pull_would_give(node: Rea
     refused = node.run("sql", "-c", f'SELECT * FROM "{peer.url}/cities"')
 
     assert (refused.code, refused.out) == (4, "")
-    assert f"REFUSED: {peer.url}/cities" in refused.err
+    assert f"REJECTED: {peer.url}/cities" in refused.err
     assert "firstContact" in refused.err or "first contact" in refused.err
     assert "evidence is kept" not in refused.err
     assert listed(node) == []
@@ -141,16 +141,16 @@ def test_dataset_that_is_held_here_answers_itself(node: RealNode, peer: Peer) ->
 def test_name_that_a_question_defines_stands_for_no_dataset_elsewhere(node: RealNode, peer: Peer) -> None:
     url = f"{peer.url}/cities"
     with tables_of(node) as tables:
-        question = f"WITH Remote_1 AS (SELECT 7 AS n) SELECT * FROM `{url}`, remote_1"
-        found = asyncio.run(tables.bring(question, engine=None, as_of=None, progress=Silence()))
+        query_text = f"WITH Remote_1 AS (SELECT 7 AS n) SELECT * FROM `{url}`, remote_1"
+        found = asyncio.run(tables.bring(query_text, engine=None, as_of=None, progress=Silence()))
         (table,) = found.tables
         assert table.name != "remote_1"
         assert found.sql == f"WITH Remote_1 AS (SELECT 7 AS n) SELECT * FROM `{table.name}`, remote_1"
     node.must("pull", url, "--as", "towns")
     with tables_of(node) as tables:
-        question = f"WITH Towns AS (SELECT 7 AS n) SELECT * FROM `{url}`"
+        query_text = f"WITH Towns AS (SELECT 7 AS n) SELECT * FROM `{url}`"
         with pytest.raises(InvalidQueryError, match=r"WITH .*'towns'"):
-            asyncio.run(tables.bring(question, engine=None, as_of=None, progress=Silence()))
+            asyncio.run(tables.bring(query_text, engine=None, as_of=None, progress=Silence()))
 
 
 def test_address_with_a_password_is_not_asked_and_not_told(node: RealNode, peer: Peer) -> None:
@@ -172,7 +172,7 @@ def test_addresses_are_known_where_the_operator_asks_and_nowhere_else() -> None:
 
 def test_dataset_that_is_too_large_is_left_to_a_pull_and_other_schemes_too(node: RealNode, peer: Peer) -> None:
     node.must("list")
-    with tables_of(node, most_bytes=100) as tables:
+    with tables_of(node, max_bytes=100) as tables:
         with pytest.raises(UsageError, match=f"more than the 100 that .*'odf-node pull {peer.url}/cities'"):
             bring(tables, f"{peer.url}/cities")
         with pytest.raises(UsageError, match="'odf-node pull file:///etc/passwd' brings it"):

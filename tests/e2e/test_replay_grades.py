@@ -84,8 +84,8 @@ PINNED = {
     "letters": ("SELECT event_time, upper(status) AS x FROM orders", "upper", "digest"),
 }  # fmt: skip
 
-# Deterministic, whatever the order: must be neither refused nor pinned.
-REPLAYABLE = {
+# Deterministic, whatever the order: must be neither rejected nor pinned.
+REPRODUCIBLE = {
     "map": "SELECT event_time, id * 2 AS twice FROM orders WHERE amount > 1.5",
     "sum-of-decimals": aggregate("sum(CAST(id AS DECIMAL(18, 2)))"),
     "average-of-decimals": aggregate("avg(CAST(id AS DECIMAL(18, 2)))"),
@@ -136,7 +136,7 @@ REPLAYABLE = {
     "values": "SELECT * FROM VALUES (TIMESTAMP '2020-01-01 00:00:00') AS t (event_time)",
 }  # fmt: skip
 
-REFUSED = {
+REJECTED = {
     "clock": (aggregate("max(current_timestamp())"), "current_timestamp", "the event time column"),
     "random": ("SELECT status, count(*) AS n FROM orders WHERE rand() < 0.5 GROUP BY status", "rand", "xxhash64"),
     "identity": ("SELECT u, count(*) AS n FROM (SELECT uuid() AS u FROM orders) GROUP BY u", "uuid", "xxhash64"),
@@ -170,16 +170,16 @@ def test_what_is_exact_only_in_one_order_is_pinned(spark_session, query, express
     assert all(each.reason for each in found)
 
 
-@pytest.mark.parametrize("query", [pytest.param(query, id=name) for name, query in REPLAYABLE.items()])
+@pytest.mark.parametrize("query", [pytest.param(query, id=name) for name, query in REPRODUCIBLE.items()])
 def test_what_follows_from_the_rows_is_replayable(spark_session, query):
     grade = grade_of(spark_session, query)
-    assert (grade.level, grade.findings) == (GradeLevel.REPLAYABLE, ())
+    assert (grade.level, grade.findings) == (GradeLevel.REPRODUCIBLE, ())
 
 
-@pytest.mark.parametrize(("query", "expression", "rewrite"), [pytest.param(*v, id=k) for k, v in REFUSED.items()])
-def test_what_no_order_makes_repeatable_is_refused(spark_session, query, expression, rewrite):
+@pytest.mark.parametrize(("query", "expression", "rewrite"), [pytest.param(*v, id=k) for k, v in REJECTED.items()])
+def test_what_no_order_makes_repeatable_is_rejected(spark_session, query, expression, rewrite):
     grade = grade_of(spark_session, query)
-    assert grade.level is GradeLevel.REFUSED
+    assert grade.level is GradeLevel.REJECTED
     (finding,) = grade.findings
     assert expression in finding.expression or expression == "query"
     assert rewrite in finding.rewrite
@@ -189,10 +189,10 @@ def test_query_that_cannot_be_executed_has_its_grade_and_the_obstacle_beside_it(
     grade = grade_of(
         spark_session, "SELECT max(event_time) AS event_time, map(status, count(*)) AS m FROM orders GROUP BY status"
     )
-    assert (grade.level, grade.schema, grade.transform_class) == (GradeLevel.REPLAYABLE, None, None)
+    assert (grade.level, grade.schema, grade.transform_class) == (GradeLevel.REPRODUCIBLE, None, None)
     assert grade.obstacle is not None
     assert "cannot be compared" in grade.obstacle.reason
-    assert grade_of(spark_session, REPLAYABLE["map"]).obstacle is None
+    assert grade_of(spark_session, REPRODUCIBLE["map"]).obstacle is None
 
 
 def test_grade_of_several_steps_is_the_lowest_of_them(spark_session):

@@ -1,4 +1,4 @@
-"""Clause FUSION-13: a query that would count corrections as rows is refused, or says that it means to."""
+"""Clause FUSION-13: a query that would count corrections as rows is rejected, or says that it means to."""
 
 from pathlib import Path
 from typing import Final
@@ -51,7 +51,7 @@ def write(folder: Path, name: str, query: str, *, source: str = "cities", more: 
     return str(folder / f"{name}.yaml")
 
 
-def test_query_across_rows_of_a_dataset_that_corrects_is_refused_with_the_ways_out(tmp_path: Path) -> None:
+def test_query_across_rows_of_a_dataset_that_corrects_is_rejected_with_the_ways_out(tmp_path: Path) -> None:
     node = make(tmp_path, SNAPSHOT)
     before = node.snapshot()
     for name, query in ACROSS.items():

@@ -95,8 +95,8 @@ def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
             assert ("added" in each["rows"], each["quarantined_rows"]) == (True, 0)
         wait(serving, "large", "updated")
         wait(serving, "gone", "failed")
-        (told,) = serving.log("schedules")
-        assert (told["datasets"], told["without_datasets"]) == (3, ["none.%"])
+        (reported,) = serving.log("schedules")
+        assert (reported["datasets"], reported["without_datasets"]) == (3, ["none.%"])
         # The daemon notes what it did a second later at most.
         rows = wait_until(
             lambda: (

@@ -123,7 +123,7 @@ def test_row_whose_new_column_is_null_is_unchanged_schema_5(merge: str, tmp_path
     assert [(row["op"], row["id"], row["extra"]) for row in shown] == [(2, 1, None), (3, 1, "new")]
 
 
-def test_schema_that_a_source_does_not_follow_is_refused_before_an_ingest_ing_20(tmp_path: Path) -> None:
+def test_schema_that_a_source_does_not_follow_is_rejected_before_an_ingest_ing_20(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home")
     node.must("add", manifest(tmp_path, "snapshot", OLD))
     ingest(node, tmp_path, "snapshot", {"id": 1, "name": "a"})

@@ -132,5 +132,5 @@ def test_what_is_derived_from_a_stream_of_changes_may_hand_on_its_operations(nod
     node.must("pull", "handed.on")
 
     for name in ("cities", "handed.on"):
-        said = node.must("verify", name, "--all").out
-        assert f"{name}: note: takes back 1 row too many, from block" in said
+        stated = node.must("verify", name, "--all").out
+        assert f"{name}: note: takes back 1 row too many, from block" in stated

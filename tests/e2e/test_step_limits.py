@@ -61,11 +61,11 @@ def test_step_that_reaches_a_limit_is_named_and_leaves_nothing(spark_session, tm
     home.judge.engines.limits = Limits(output_rows=2)
     with pytest.raises(LimitExceededError) as caught:
         home.run(chain, at=Timestamp(NOON.seconds + 90_000))
-    told = (
+    reported = (
         "limit output_rows reached at writing its rows, the next step of figures, "
         f"over {3 * len(roots)} rows of its inputs: allowed 2, "
     )
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(reported)
     assert home.judge.snapshot() == before
 
     home.judge.engines.limits = Limits(output_rows=3)

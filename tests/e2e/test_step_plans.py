@@ -1,4 +1,4 @@
-"""``inspect plan``: what a query is, what its next step reads, and what would pass where it is refused (PLAN-16)."""
+"""``inspect plan``: what a query is, what its next step reads, and what would pass where it is rejected (PLAN-16)."""
 
 import json
 from contextlib import closing
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odf_node.daemon.gauges import add_step_figures
+from odf_node.daemon.gauges import add_step_metrics
 from odf_node.home_folder import HomeFolder
 from odf_node.metrics import Metrics
 from odf_node.store import MetadataStore
@@ -86,12 +86,12 @@ def test_plan_of_a_view_reads_whole_inputs_again(tmp_path: Path) -> None:
     (read,) = plan["inputs"]
     assert (read["newRows"], read["readRows"], plan["isDue"]) == (after - before, after, True)
     events = tmp_path / "events.ndjson"
-    told = {"ODF_NODE_ENGINES_STEP_ROWS": "1", "ODF_NODE_LINEAGE_FILE": str(events)}
-    node.must("pull", "totals", environment=told)
+    reported = {"ODF_NODE_ENGINES_STEP_ROWS": "1", "ODF_NODE_LINEAGE_FILE": str(events)}
+    node.must("pull", "totals", environment=reported)
     _check_lineage(node, events)
     (plan,) = node.must("inspect", "plan", "totals", "--json").json()
     assert (plan["isDue"], plan["inputs"][0]["newRows"]) == (False, 0)
-    # What the newest step did stands in its replay record.
+    # What the newest step did stands in its step record.
     did = plan["newestStep"]
     assert (did["rowsRead"], did["lateRows"]) == ([after], 0)
     assert (did["stateBefore"]["rows"], did["stateAfter"]["rows"]) == (before, after)
@@ -107,7 +107,7 @@ def test_plan_of_a_view_reads_whole_inputs_again(tmp_path: Path) -> None:
     assert f"read {after}, gave +" in node.must("log", "totals", "-o", "yaml", "-n", "1").out.splitlines()[0]
     metrics = Metrics()
     with closing(MetadataStore(HomeFolder(node.home))) as store:
-        add_step_figures(metrics, store)
+        add_step_metrics(metrics, store)
         lines = metrics.render().splitlines()
         assert metrics.render().splitlines() == lines  # nothing grew
     assert f'odf_node_step_rows{{dataset="totals",rows="known"}} {after}.0' in lines
@@ -124,13 +124,13 @@ def test_step_bound_leaves_rows_for_later(publisher: RealNode, tmp_path: Path) -
     assert read["newRows"] == read["readRows"] > 0
 
 
-def test_plan_of_a_refused_query_says_what_would_pass(publisher: RealNode, tmp_path: Path) -> None:
+def test_plan_of_a_rejected_query_says_what_would_pass(publisher: RealNode, tmp_path: Path) -> None:
     plan = plan_of(publisher, tmp_path, "SELECT event_time, rand() AS r FROM c")
     assert (plan["class"], plan["cost"]) == (None, None)
     assert plan["refused"]["expression"].startswith("rand(")
     assert "xxhash64" in plan["refused"]["rewrite"]
     shown = publisher.must("inspect", "plan", str(tmp_path / "new.yaml")).out
-    assert "refused    rand(" in shown
+    assert "rejected    rand(" in shown
     assert "would pass a value computed from the row" in shown
 
 

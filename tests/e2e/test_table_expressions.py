@@ -3,7 +3,7 @@
 import pytest
 
 from odf_engines.contract import GradeLevel, QueryTable
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_protocol.vocabulary import Vocabulary
 from support.transforms import ORDERS, orders_input, output_rows, transform_request, transform_sql, write_orders
 
@@ -106,7 +106,7 @@ def test_table_that_is_used_twice_is_read_twice(spark_session, orders):
 
 def test_columns_of_the_log_stay_known_through_several_tables(spark_session, orders):
     query = "WITH a AS (SELECT * FROM orders), b AS (SELECT * FROM a) SELECT event_time, op + 1 AS x FROM b"
-    with pytest.raises(NotReplayableError, match="describes the change"):
+    with pytest.raises(NotReproducibleError, match="describes the change"):
         run(spark_session, query, orders)
 
 

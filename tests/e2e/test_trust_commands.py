@@ -52,8 +52,8 @@ def test_publisher_that_equivocates_is_proved_frozen_and_judged_elsewhere(tmp_pa
         assert shared.startswith("  shared up to block 2: ")
     assert "\n  WARNING     it is frozen: " in consumer.must("inspect", "trust", "cities").out
     bundle = tmp_path / "bundle.json"
-    told = consumer.must("evidence", "show", "cities").err
-    assert "next: odf-node evidence export cities --to evidence.json" in told
+    reported = consumer.must("evidence", "show", "cities").err
+    assert "next: odf-node evidence export cities --to evidence.json" in reported
     consumer.must("evidence", "export", "cities", "--to", str(bundle))
     judged = stranger.run("judge", str(bundle), "-o", "json")
     assert judged.code == 4

@@ -78,7 +78,7 @@ def arrow(tmp_path_factory: pytest.TempPathFactory):
         yield opened
 
 
-def told(response: IngestResponse) -> list[tuple]:
+def reported(response: IngestResponse) -> list[tuple]:
     return [
         (
             row["record"],
@@ -108,10 +108,10 @@ def test_both_engines_say_the_same_of_the_same_rows(arrow, tmp_path: Path) -> No
     theirs = RootDataset(READ).ingest(ROWS, validators=CALLS)
     # Rows in another form than the plain one: Spark converts them itself.
     changed = RootDataset(READ).ingest(ROWS.replace(",200,", ",+200,"), validators=CALLS)
-    assert told(ours) == EXPECTED
-    assert told(theirs) == EXPECTED
+    assert reported(ours) == EXPECTED
+    assert reported(theirs) == EXPECTED
     assert quarantined(ours) == quarantined(theirs)
-    assert told(changed)[0][2][0][3] == "+200"
+    assert reported(changed)[0][2][0][3] == "+200"
     assert ours.data_path is not None
     assert theirs.data_path is not None
     assert ours.data_path.read_bytes() == theirs.data_path.read_bytes()
@@ -185,7 +185,7 @@ def test_rows_that_validators_keep_away_do_not_reach_the_merge() -> None:
     response = dataset.ingest(ROWS, validators=CALLS[:3])
     # The second row with the key is bad for its text, and so no duplicate to the merge.
     assert [(row["n"], row["op"]) for row in rows_of(response.data_path)] == [(1, 0)]
-    assert [(number, stage) for number, stage, _ in told(response)] == [
+    assert [(number, stage) for number, stage, _ in reported(response)] == [
         (2, "validate"), (3, "validate"), (4, "validate"), (5, "read"),
     ]  # fmt: skip
     ledger = RootDataset(READ, MergeStrategyLedger(primary_key=("n",)))
@@ -218,7 +218,7 @@ def test_condition_in_sql_must_be_true_and_one_that_cannot_be_computed_is_not(me
     condition = call("Predicate", sql="10 / ord > 1 AND CAST(t AS INT) = 5 -- why not", message="not so")
     response = RootDataset(read, merge).ingest(rows, validators=(call("Range", column="n", most="5"), condition))
     assert [row["n"] for row in rows_of(response.data_path)] == [1]
-    assert [(number, [code for _, code, *_ in errors]) for number, _, errors in told(response)] == [
+    assert [(number, [code for _, code, *_ in errors]) for number, _, errors in reported(response)] == [
         (2, ["predicate"]), (3, ["predicate"]), (4, ["predicate"]), (5, ["predicate"]), (6, ["range", "predicate"]),
     ]  # fmt: skip
     assert quarantined(response)[0]["errors"][0]["message"] == "not so"
@@ -237,7 +237,7 @@ def test_condition_in_sql_must_be_true_and_one_that_cannot_be_computed_is_not(me
         "1",
     ],
 )
-def test_condition_that_is_more_or_less_than_one_is_refused(sql: str) -> None:
+def test_condition_that_is_more_or_less_than_one_is_rejected(sql: str) -> None:
     dataset = RootDataset(READ)
     with pytest.raises(InvalidSourceError, match="validator Predicate: "):
         dataset.ingest(ROWS, validators=(call("Predicate", sql=sql),))
@@ -300,7 +300,7 @@ def session(plug_ins, tmp_path: Path):
 def test_validator_of_another_package_runs_in_the_sandbox(session, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(ROWS)
     response = session.ingest(request(tmp_path / "rows.csv", validators=(call("Odd", column="n"),)))
-    assert [number for number, *_ in told(response)] == [1, 3, 4, 5]
+    assert [number for number, *_ in reported(response)] == [1, 3, 4, 5]
     assert [row["n"] for row in rows_of(response.data_path)] == [200]
     # A name of ours stays ours.
     assert call("Range").module == "odf_engines.validation.value_checks"
@@ -309,12 +309,12 @@ def test_validator_of_another_package_runs_in_the_sandbox(session, tmp_path: Pat
 def test_validator_that_reaches_out_of_the_sandbox_traps_its_rows(session, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(ROWS)
     response = session.ingest(request(tmp_path / "rows.csv", validators=(call("Looks", column="n"),)))
-    assert {code for _, _, errors in told(response) for _, code, *_ in errors} == {"failed", "broken-record"}
+    assert {code for _, _, errors in reported(response) for _, code, *_ in errors} == {"failed", "broken-record"}
     assert response.data_path is None
 
 
 @pytest.mark.parametrize(
-    ("kind", "error", "said"),
+    ("kind", "error", "stated"),
     [
         ("Dies", EngineFailureError, "validator Dies"),
         ("Hangs", LimitExceededError, "limit wall_s reached at validator Hangs"),
@@ -322,10 +322,10 @@ def test_validator_that_reaches_out_of_the_sandbox_traps_its_rows(session, tmp_p
     ],
 )
 def test_validator_that_ends_the_sandbox_fails_the_batch_by_its_name(
-    session, tmp_path: Path, kind, error, said
+    session, tmp_path: Path, kind, error, stated
 ) -> None:
     (tmp_path / "rows.csv").write_text(ROWS)
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=stated):
         session.ingest(request(tmp_path / "rows.csv", validators=(call("Odd", column="n"), call(kind, column="n"))))
     # The next one goes on.
     assert session.ingest(request(tmp_path / "rows.csv")).statistics.rows_out == 4
@@ -402,7 +402,7 @@ def test_declared_validators_part_a_batch_and_the_others_go_on(tmp_path: Path) -
     ],
     ids=["too-few", "a-code", "a-share"],
 )
-def test_batch_that_breaks_a_limit_is_refused_whole(tmp_path: Path, rows: str, why: str) -> None:
+def test_batch_that_breaks_a_limit_is_rejected_whole(tmp_path: Path, rows: str, why: str) -> None:
     node = RealNode(tmp_path / "home")
     node.must("add", manifest(tmp_path, *RULES))
     (tmp_path / "orders.csv").write_text(f"id,mail\n{rows}")
@@ -413,7 +413,7 @@ def test_batch_that_breaks_a_limit_is_refused_whole(tmp_path: Path, rows: str, w
     assert list_kept(node.home)["datasets"] == before
 
 
-def test_batch_of_other_size_than_the_one_before_is_refused_whole(tmp_path: Path) -> None:
+def test_batch_of_other_size_than_the_one_before_is_rejected_whole(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home")
     node.must("add", manifest(tmp_path, "leastOfLast: 0.5", "mostOfLast: 2"))
 
@@ -435,7 +435,7 @@ def test_batch_of_other_size_than_the_one_before_is_refused_whole(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("rules", "said"),
+    ("rules", "stated"),
     [
         (["validator: []"], "in line 1, validator: one of largestBadShare, "),
         (["largestBadRows: -1"], "in line 1, largestBadRows: a number of rows"),
@@ -449,13 +449,15 @@ def test_batch_of_other_size_than_the_one_before_is_refused_whole(tmp_path: Path
         (["validators:", "  - {kind: Range, column: id, severity: x}"], "validators[0].severity: Error or Warning"),
     ],
 )  # fmt: skip
-def test_rule_that_cannot_be_followed_is_refused_by_add_with_its_place(tmp_path: Path, rules: list, said: str) -> None:
+def test_rule_that_cannot_be_followed_is_rejected_by_add_with_its_place(
+    tmp_path: Path, rules: list, stated: str
+) -> None:
     node = RealNode(tmp_path / "home")
     ran = node.run("add", manifest(tmp_path, *rules))
     assert ran.code == 7, ran.out
     assert "orders.yaml:" in ran.err
     assert "metadata[1].attachments.items[0].content" in ran.err
-    assert said in ran.err
+    assert stated in ran.err
     assert list_kept(node.home)["datasets"] == ()
 
 

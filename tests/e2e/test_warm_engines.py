@@ -22,7 +22,7 @@ from support.nodes import Publisher, RealNode, make_publisher
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
-QUESTION = ("sql", "--engine", "spark", "-o", "csv", "-c", "SELECT count(*) AS n FROM cities")
+QUERY_TEXT = ("sql", "--engine", "spark", "-o", "csv", "-c", "SELECT count(*) AS n FROM cities")
 ANSWER = '"n"\n8\n'
 _SESSION = re.compile(rb"/staging/engines/([^/\0]+/[^/\0]+)/")
 # Longer than a command takes to start on any machine.
@@ -116,9 +116,9 @@ def assert_is_confined(engine: int) -> None:
 
 
 def test_second_command_is_answered_by_the_engine_of_the_first_which_is_confined_as_any(publisher: Publisher) -> None:
-    assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
+    assert publisher.node.must(*QUERY_TEXT, environment=IDLE).out == ANSWER
     first = sessions(publisher)
-    assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
+    assert publisher.node.must(*QUERY_TEXT, environment=IDLE).out == ANSWER
 
     assert first
     assert sessions(publisher) == first
@@ -127,18 +127,18 @@ def test_second_command_is_answered_by_the_engine_of_the_first_which_is_confined
 
 
 def test_error_of_a_query_leaves_the_engine_warm(publisher: Publisher) -> None:
-    publisher.node.must(*QUESTION, environment=IDLE)
+    publisher.node.must(*QUERY_TEXT, environment=IDLE)
     first = sessions(publisher)
     wrong = publisher.node.run("sql", "--engine", "spark", "-c", "SELECT nothing FROM cities", environment=IDLE)
 
     assert wrong.code != 0
     assert "nothing" in wrong.err
     assert sessions(publisher) == first
-    assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
+    assert publisher.node.must(*QUERY_TEXT, environment=IDLE).out == ANSWER
 
 
 def test_command_that_is_interrupted_takes_its_request_along(publisher: Publisher) -> None:
-    publisher.node.must(*QUESTION, environment=IDLE)
+    publisher.node.must(*QUERY_TEXT, environment=IDLE)
     endless = "SELECT count(*) FROM cities a, cities b, cities c, cities d, cities e, cities f, cities g, cities h, cities i, cities j, cities k, cities l"  # noqa: E501
     command = subprocess.Popen(
         [
@@ -166,14 +166,14 @@ def test_command_that_is_interrupted_takes_its_request_along(publisher: Publishe
 
     assert command.wait(timeout=240) == 130
     wait_until(lambda: not engines(publisher))
-    assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
+    assert publisher.node.must(*QUERY_TEXT, environment=IDLE).out == ANSWER
 
 
 def test_two_commands_at_once_do_not_wait_for_each_other(publisher: Publisher) -> None:
-    publisher.node.must(*QUESTION, environment=IDLE)
+    publisher.node.must(*QUERY_TEXT, environment=IDLE)
     commands = [
         subprocess.Popen(
-            [sys.executable, "-m", "odf_node", *QUESTION, "--home", str(publisher.node.home)],
+            [sys.executable, "-m", "odf_node", *QUERY_TEXT, "--home", str(publisher.node.home)],
             env=os.environ | IDLE,
             stdout=subprocess.PIPE,
             text=True,
@@ -185,26 +185,26 @@ def test_two_commands_at_once_do_not_wait_for_each_other(publisher: Publisher) -
 
 
 def test_killed_keeper_is_replaced_and_one_ends_by_itself_when_nobody_comes(publisher: Publisher) -> None:
-    publisher.node.must(*QUESTION, environment=IDLE)
+    publisher.node.must(*QUERY_TEXT, environment=IDLE)
     (keeper,) = keepers(publisher)
     os.kill(keeper, signal.SIGKILL)
     wait_until(lambda: not engines(publisher))  # the sandbox ends with whoever started it
     folder = HomeFolder(publisher.node.home).engines
     killed = set(folder.glob("process-*"))
 
-    assert publisher.node.must(*QUESTION, environment={**IDLE, "ODF_NODE_ENGINE_IDLE_S": "1"}).out == ANSWER
+    assert publisher.node.must(*QUERY_TEXT, environment={**IDLE, "ODF_NODE_ENGINE_IDLE_S": "1"}).out == ANSWER
     wait_until(lambda: not keepers(publisher) and not engines(publisher))
     assert set(folder.glob("process-*")) <= killed
     assert not (folder / "spark.sock").exists()
 
 
 def test_daemon_takes_the_warm_engine_over_keeps_it_for_commands_and_ends_it(publisher: Publisher) -> None:
-    publisher.node.must(*QUESTION, environment=IDLE)
+    publisher.node.must(*QUERY_TEXT, environment=IDLE)
     first, kept_by, listener = sessions(publisher), keepers(publisher), find_listener(publisher)
     assert first
     with publisher.node.serving():
         wait_until(lambda: find_listener(publisher) not in {None, listener})
-        assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
+        assert publisher.node.must(*QUERY_TEXT, environment=IDLE).out == ANSWER
         assert sessions(publisher) == first
         # Transforms are handed over as well: no other engine with Java is ever there.
         publisher.source.write_text("event_time,city,people\n2024-02-01T00:00:00Z,Oslo,720000\n", encoding="utf-8")

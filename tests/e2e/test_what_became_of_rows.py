@@ -60,8 +60,8 @@ def test_log_and_metrics_say_what_became_of_rows_stage_6(home: Path, tmp_path: P
     run_command(home, "ingest", "prices", path)
     (newest,) = map(json.loads, run_command(home, "log", "prices", "-n", "1", "-o", "json").stdout.splitlines())
     assert [newest["rows"][name] for name in COUNTS] == [1, 1, 2, 7, 1]
-    told = run_command(home, "log", "prices", "-n", "1", "-o", "oneline").stdout
-    assert "1 row added, 1 corrected, 2 retracted, 7 unchanged, 1 quarantined" in " ".join(told.split())
+    reported = run_command(home, "log", "prices", "-n", "1", "-o", "oneline").stdout
+    assert "1 row added, 1 corrected, 2 retracted, 7 unchanged, 1 quarantined" in " ".join(reported.split())
     with closing(open_node(home)) as node:
         figures = make_metrics(node).render()
     for rows, count in (("added", 1), ("corrected", 1), ("retracted", 2), ("unchanged", 7), ("quarantined", 1)):

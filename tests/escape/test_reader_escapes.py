@@ -52,7 +52,7 @@ BY_THE_DESCRIPTOR = {
     "cut_handed_file": errno.EINVAL,
     "map_handed_file_for_writing": errno.EACCES,
 }
-"""Refused by the kernel in any case, as the file is handed over open for reading."""
+"""Rejected by the kernel in any case, as the file is handed over open for reading."""
 
 
 @pytest.fixture(scope="module")

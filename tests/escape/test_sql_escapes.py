@@ -1,4 +1,4 @@
-"""Clauses GATE-1 to GATE-4 and SANDBOX-15: strangers' SQL, the gate that refuses it, and the layer behind the gate.
+"""Clauses GATE-1 to GATE-4 and SANDBOX-15: strangers' SQL, the gate that rejects it, and the layer behind the gate.
 
 Two starts of Spark without the gate: one in the sandbox with the switches, one in which the host is there and the
 switches are off. The second is the control: what succeeds there was stopped by a layer and not by accident. What only
@@ -23,7 +23,7 @@ from odf_engines.sandbox.profile import build_command
 from odf_engines.sandbox.system_calls import open_filter
 from odf_engines.spark.gate.functions import FUNCTIONS
 from support import sql_program
-from support.engine_switches import LISTS, as_lines, as_told, missing_on_page, stated_values
+from support.engine_switches import LISTS, as_lines, as_reported, missing_on_page, stated_values
 from support.escapes import SECRET
 from support.sql_escapes import SQL_PROBES
 from support.transforms import transform_request
@@ -38,7 +38,7 @@ SWITCHED_OFF = {
 }
 SWITCH_ALONE = "file_as_relation_with_its_switch_alone"
 
-# On the analysed plan alone, for Spark without switches: a query, and part of the refusal (empty: none).
+# On the analysed plan alone, for Spark without switches: a query, and part of the rejection (empty: none).
 ANALYSED = (
     ("declared-relation", "SELECT sum(id + 1) AS n FROM declared WHERE id > 0 GROUP BY id % 2 ORDER BY n", ""),
     (
@@ -120,7 +120,7 @@ def spark_without_gate(spark_engine, host_folder):
 
 
 @pytest.mark.parametrize("probe", [each for each in PARAMETERS if each.values[0].complaint])
-def test_gate_refuses_it(spark_session, probe):
+def test_gate_rejects_it(spark_session, probe):
     with pytest.raises(InvalidQueryError, match=probe.complaint):
         spark_session.transform(transform_request(probe.sql.split(";;")[0]))
 
@@ -184,4 +184,4 @@ def test_every_setting_of_the_engine_is_known_with_its_default_switch_4(spark_wi
 def test_settings_of_the_engine_stand_at_what_the_page_of_switches_says_switch_4(spark_without_gate):
     stands_at = spark_without_gate[0]["settings"]
     stated = stated_values("spark")
-    assert {name: as_told(stands_at.get(name)) for name in stated} == stated
+    assert {name: as_reported(stands_at.get(name)) for name in stated} == stated

@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
 from odf_node.datasets.naming import get_dataset
 
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "table", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Show a row for each dataset."""
     records = [get_dataset(context.node.store, name) for name in arguments.datasets]
     rows = [{"dataset": each.name, "blocks": each.head.sequence_number + 1} for each in records]

@@ -23,7 +23,7 @@ class Countdown(SourceKind):
     form = "countdown:N"
 
     def check(self, step: FetchStep, at: At, settings: SourceSettings) -> None:
-        """Refuse what is no number."""
+        """Reject what is no number."""
         assert isinstance(step, FetchStepUrl)
         if TEMPLATE not in step.url:
             check_value(lambda: parse_number(step.url), at / "url")

@@ -13,11 +13,11 @@ PROGRAM = '''"""Datasets at servers of ODF's Simple Transfer Protocol, under a s
 
 from odf_node.adapters.peer_protocols import PeerProtocol
 from odf_node.adapters.plain_peer import PlainPeer
-from odf_node.ports.peer_errors import PushRefusedError
+from odf_node.ports.peer_errors import PushRejectedError
 
 
 async def push(client, url, offered, store, objects, on_bytes):
-    raise PushRefusedError(str(url), "", "this protocol only reads")
+    raise PushRejectedError(str(url), "", "this protocol only reads")
 
 
 PROTOCOL = PeerProtocol({"simple+http": "http"}, PlainPeer, push)

@@ -48,7 +48,7 @@ def test_source_of_a_package_is_one_file_and_is_pulled_as_ours_are(tmp_path: Pat
     assert len(json.loads(run(home, site, "tail", "launches", "-o", "json").stdout)) == 3
 
 
-def test_what_the_package_refuses_and_what_no_kind_reads_is_told_with_its_place(tmp_path: Path) -> None:
+def test_what_the_package_rejects_and_what_no_kind_reads_is_told_with_its_place(tmp_path: Path) -> None:
     home, site, manifest = tmp_path / "home", tmp_path / "site", tmp_path / "launches.yaml"
     write_package(site, "odf_countdown", COUNTDOWN, GROUP, {"countdown": "odf_countdown:SOURCE"})
 
@@ -64,7 +64,7 @@ def test_what_the_package_refuses_and_what_no_kind_reads_is_told_with_its_place(
     assert "did you mean 'countdown:'?" in refused.stderr
 
 
-def test_dataset_whose_kind_is_not_installed_is_kept_and_refused_when_it_is_pulled(tmp_path: Path) -> None:
+def test_dataset_whose_kind_is_not_installed_is_kept_and_rejected_when_it_is_pulled(tmp_path: Path) -> None:
     home, site, manifest = tmp_path / "home", tmp_path / "site", tmp_path / "launches.yaml"
     write_package(site, "odf_countdown", COUNTDOWN, GROUP, {"countdown": "odf_countdown:SOURCE"})
     manifest.write_text(MANIFEST.replace("URL", "countdown:3"))

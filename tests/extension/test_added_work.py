@@ -17,14 +17,14 @@ GROUP = "odf_node.background"
 COUNTING = Path(__file__).with_name("counting_work.py").read_text()
 MANIFEST = Path(__file__).parents[2] / "examples" / "own-csv" / "prices.yaml"
 WITHOUT_PORT = """\
-from odf_node.daemon.background_work import Service
+from odf_node.daemon.background_work import BackgroundService
 
 
 def serve(daemon):
     raise LookupError("no port")
 
 
-WORK = Service(serve)
+WORK = BackgroundService(serve)
 """
 BROKEN = {
     "import": ("import nowhere_to_be_found", "ModuleNotFoundError"),

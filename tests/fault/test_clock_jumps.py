@@ -56,9 +56,9 @@ def test_blocks_never_run_back_in_time_and_the_user_is_told(tmp_path: Path, cloc
         return node.must(*words, environment=clock.environment).err
 
     assert state("2020-01-02T00:00:00Z", DECADE_S) == ""
-    told = state("2020-01-03T00:00:00Z", 0)
-    assert "set the clock right" in told
-    assert len(told.splitlines()) == 1
+    reported = state("2020-01-03T00:00:00Z", 0)
+    assert "set the clock right" in reported
+    assert len(reported.splitlines()) == 1
     assert "set the clock right" in state("2020-01-04T00:00:00Z", -DECADE_S)
     log = node.must("log", "measured", "-o", "json").out.splitlines()
     times = [Timestamp.parse(json.loads(line)["content"]["systemTime"]) for line in reversed(log)]
@@ -66,7 +66,7 @@ def test_blocks_never_run_back_in_time_and_the_user_is_told(tmp_path: Path, cloc
     assert times[-1] == times[-2] == times[-3]
     assert times[-1].seconds > time.time() + DECADE_S - DAY_S
     assert node.must("verify", "measured").code == 0
-    # Who names a time gets that one or a refusal, not another time.
+    # Who names a time gets that one or a rejection, not another time.
     refused = node.run("pull", "measured", "--set-watermark", "2020-01-05T00:00:00Z", "--system-time", "2021-01-01")
     assert (refused.code, "CHAIN-8" in refused.err) == (4, True)
 

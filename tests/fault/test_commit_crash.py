@@ -19,7 +19,7 @@ from odf_node.home_folder import HomeFolder
 from odf_node.ports.keys import PrivateKey
 from odf_node.records.commits import Commit
 from odf_node.records.ingests import IngestKey, KeptAnswer
-from odf_node.records.quarantine import Fate, QuarantineFile, RowId, Settlement, WaitingBatch
+from odf_node.records.quarantine import Fate, QuarantineFile, RowId, SettledRows, WaitingBatch
 from odf_node.store import MetadataStore
 from odf_protocol.multihash import Multihash
 from support.store_values import LATER, NOON, acceptance, blocks, creation, dataset_id, growth, pulled_creation
@@ -106,7 +106,7 @@ def _resend() -> Scenario:
         created_at=LATER,
         resent_from=(RowId(1, 2),),
     )
-    settlement = Settlement(fate=Fate.RESENT, rows=(RowId(1, 1), RowId(1, 2)), batches=(2,))
+    settlement = SettledRows(fate=Fate.RESENT, rows=(RowId(1, 1), RowId(1, 2)), batches=(2,))
     commit = growth(BASE, signed_head=b"signed head", objects=hashes[:1], quarantine=again, settlement=settlement)
     return Scenario(commit, payloads)
 
@@ -146,7 +146,7 @@ def _write_what_waits(home: HomeFolder) -> None:
         metadata.put_quarantine(entry)
         batch = WaitingBatch(file=hashes[0], why="a limit", event_time=LATER)
         metadata.put_quarantine(replace(entry, object_hash=hashes[1], row_count=0, batch=batch))
-        metadata.mend_rows(BASE.dataset_id, {RowId(1, 2): {"a": "1"}})
+        metadata.fix_rows(BASE.dataset_id, {RowId(1, 2): {"a": "1"}})
 
 
 def _write_nothing(home: HomeFolder) -> None:

@@ -54,9 +54,9 @@ def test_daemon_on_a_read_only_disk_serves_and_says_why_it_takes_nothing(home: P
     with daemon(home, around=bubblewrap("--ro-bind", home, home)) as node:
         assert_serves(node)
         assert ask(node, "GET", "/newest.data/refs/head") == (200, str(newest.hash).encode())
-        status, said = begin_push(node, Chain("pushed.data").add(b"x"))
-        assert (status, said["title"]) == (503, "Service Unavailable")
-        assert str(home) not in json.dumps(said)
+        status, stated = begin_push(node, Chain("pushed.data").add(b"x"))
+        assert (status, stated["title"]) == (503, "Service Unavailable")
+        assert str(home) not in json.dumps(stated)
         assert_one_error(node, "HomeReadOnlyError", home)
         assert_serves(node)
     writer.store.close()

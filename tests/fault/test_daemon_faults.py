@@ -76,9 +76,9 @@ def test_daemon_that_was_killed_in_a_download_is_started_again_and_the_download_
             assert puller.poll() is None
         node.process.kill()
         node.process.wait()
-        _, told = puller.communicate()
+        _, reported = puller.communicate()
         assert puller.returncode != 0
-        assert b"PeerUnavailableError" in told
+        assert b"PeerUnavailableError" in reported
     kept_bytes = part.stat().st_size
     assert kept_bytes > 1_000_000
     with daemon(tmp_path / "home") as node:

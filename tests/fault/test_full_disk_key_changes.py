@@ -1,4 +1,4 @@
-"""``odf-node key`` on a disk that refuses single writes, or all from one on: no key is lost, and it works later.
+"""``odf-node key`` on a disk that rejects single writes, or all from one on: no key is lost, and it works later.
 
 Source: clauses KEY-17 to KEY-19 in ``spec/extensions/keys.md``.
 """
@@ -18,10 +18,10 @@ import pytest
 
 from odf_node.adapters.key_files import FOLDER_VARIABLE
 from support.key_places import KEY_COMMANDS, Place
-from support.syscall_steps import CAN_REFUSE, Step, run_refused
+from support.syscall_steps import CAN_REJECT, Step, run_rejected
 
 pytestmark = [
-    pytest.mark.skipif(not CAN_REFUSE, reason="makes system calls of Linux on x86-64 fail"),
+    pytest.mark.skipif(not CAN_REJECT, reason="makes system calls of Linux on x86-64 fail"),
     pytest.mark.timeout(900),
 ]
 
@@ -63,11 +63,11 @@ class Outcome:
     """Exit code, what was said on standard error, and the steps that were begun."""
 
     code: int
-    told: str
+    reported: str
     steps: tuple[Step, ...]
 
 
-def run_with_fault(place: Place, command: tuple[str, ...], refuse: Callable[[int, Step], int]) -> Outcome:
+def run_with_fault(place: Place, command: tuple[str, ...], reject: Callable[[int, Step], int]) -> Outcome:
     """Run a command in a child; of its steps, ``refuse`` is asked about those in the folder of ``place``."""
     report = place.folder.parent / "outcome"
 
@@ -75,11 +75,11 @@ def run_with_fault(place: Place, command: tuple[str, ...], refuse: Callable[[int
         sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
         report.write_text(json.dumps([place.key(*command), sys.stderr.getvalue()]))
 
-    run = run_refused(
-        change, lambda number, step: refuse(number, step) if step.path.is_relative_to(place.folder) else 0
+    run = run_rejected(
+        change, lambda number, step: reject(number, step) if step.path.is_relative_to(place.folder) else 0
     )
-    code, told = json.loads(report.read_text())
-    return Outcome(code, told, run.steps)
+    code, reported = json.loads(report.read_text())
+    return Outcome(code, reported, run.steps)
 
 
 def telling_steps(steps: tuple[Step, ...], folder: Path) -> list[int]:
@@ -94,7 +94,7 @@ def telling_steps(steps: tuple[Step, ...], folder: Path) -> list[int]:
 
 @pytest.mark.parametrize("fault", _FAULTS)
 @pytest.mark.parametrize("name", ["rotate", "prepare", "recover-and-name-the-next"])
-def test_change_of_a_key_on_a_disk_that_refuses_writes_loses_no_key_and_works_when_given_again_key_18(
+def test_change_of_a_key_on_a_disk_that_rejects_writes_loses_no_key_and_works_when_given_again_key_18(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, fault: str
 ) -> None:
     """KEY-17, KEY-18: at each step; what a failed commit left may be true for the next process."""
@@ -116,15 +116,15 @@ def test_change_of_a_key_on_a_disk_that_refuses_writes_loses_no_key_and_works_wh
     for first in telling_steps(outcome.steps, whole.folder):
         copy = copied(f"step-{first}")
 
-        def refuse(number: int, step: Step, first: int = first) -> int:
+        def reject(number: int, step: Step, first: int = first) -> int:
             return _FAULTS[fault](step, is_first=number == first) if number >= first else 0
 
-        found = run_with_fault(copy, command, refuse)
+        found = run_with_fault(copy, command, reject)
         codes.append(found.code)
         made = copy.look_at(before)
         if found.code:
-            assert len(found.told.splitlines()) == 2, (outcome.steps[first - 1], found.code, found.told)
-            note, problem = found.told.splitlines()
+            assert len(found.reported.splitlines()) == 2, (outcome.steps[first - 1], found.code, found.reported)
+            note, problem = found.reported.splitlines()
             assert "the same command may be given again" in note
             assert problem.startswith("odf-node key: ")
             assert copy.key(*command) == 0

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.refusals import Rejections
 from odf_node.adapters.home_backup import back_up, restore
 from odf_node.adapters.key_backup import back_up_keys, restore_keys
 from odf_node.adapters.key_files import KeyFiles
@@ -88,7 +88,7 @@ def test_folder_is_brought_up_to_date_and_copies_only_what_is_new(tmp_path: Path
     assert [path for path in (tmp_path / "backup/objects").rglob("*") if path.is_file()] == []
 
 
-def test_backup_into_a_folder_goes_on_after_what_stopped_it_was_mended(tmp_path: Path) -> None:
+def test_backup_into_a_folder_goes_on_after_what_stopped_it_was_fixed(tmp_path: Path) -> None:
     node, chain = make_node(tmp_path / "home")
     decayed = decay(node, b"slice 3" * 1000)
     with pytest.raises(ObjectCorruptError):
@@ -244,7 +244,7 @@ def test_backup_that_is_not_whole_leaves_no_node_behind(tmp_path: Path, spoil: s
     assert not HomeFolder(tmp_path / "other").exists()
 
 
-def test_backup_of_another_build_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_backup_of_another_build_is_rejected_by_its_name(tmp_path: Path) -> None:
     node, _ = make_node(tmp_path / "home")
     back_up(node.home, tmp_path / "backup", nobody_hears)
     with closing(sqlite3.connect(tmp_path / "backup/odf-node.sqlite")) as connection:
@@ -294,7 +294,7 @@ def test_file_of_keys_cannot_write_anywhere_else(tmp_path: Path) -> None:
     assert not (tmp_path / "evil.pem").exists()
 
 
-def test_scrub_finds_what_decayed_and_what_is_gone_and_sees_it_mended(tmp_path: Path) -> None:
+def test_scrub_finds_what_decayed_and_what_is_gone_and_sees_it_fixed(tmp_path: Path) -> None:
     node, _ = make_node(tmp_path / "home")
     scrubber = Scrubber(make_home(node.home, node.store))
     assert scrubber.run(now=lambda: NOON, bytes_per_second=0, wait=nobody_waits, on_damage=nobody_hears).damaged == ()
@@ -352,33 +352,33 @@ def test_sweeps_beside_writers_never_take_what_is_committed(tmp_path: Path) -> N
         assert_same(node, chain)
 
 
-def write_refusals(folder: Path) -> None:
+def write_rejections(folder: Path) -> None:
     for number in range(5):
         (folder / str(number)).mkdir(parents=True)
         (folder / str(number) / "report.json").write_bytes(b"x" * 1000)
         os.utime(folder / str(number), (number, number))
 
 
-def test_refusals_beyond_their_share_go_oldest_first(tmp_path: Path) -> None:
+def test_rejections_beyond_their_share_go_oldest_first(tmp_path: Path) -> None:
     folder = tmp_path / "refused"
-    write_refusals(folder)
+    write_rejections(folder)
     each = 4 * 4096  # a folder and a file, and what a disk keeps about them
-    assert Refusals(folder, limit_bytes=3 * each - 1).trim() == (3, 3 * each)
+    assert Rejections(folder, limit_bytes=3 * each - 1).trim() == (3, 3 * each)
     assert sorted(path.name for path in folder.iterdir()) == ["3", "4"]
-    assert Refusals(folder, limit_bytes=1).trim() == (1, each)
-    assert Refusals(folder).trim() == (0, 0)
+    assert Rejections(folder, limit_bytes=1).trim() == (1, each)
+    assert Rejections(folder).trim() == (0, 0)
 
 
 def test_garbage_collection_keeps_as_much_evidence_as_the_settings_of_the_home_say(tmp_path: Path) -> None:
     node, _ = make_node(tmp_path)
-    write_refusals(node.home.refused)
+    write_rejections(node.home.refused)
     for limit_bytes, kept in (("0", 5), ("100_000", 5), ("40_000", 2)):
         (tmp_path / "odf-node.toml").write_text(f"[storage]\nrefused_bytes = {limit_bytes}\n")
         assert run(tmp_path, "gc").returncode == 0
         assert len(list(node.home.refused.iterdir())) == kept
 
 
-def test_share_of_refusals_that_changes_counts_at_once(tmp_path: Path) -> None:
+def test_share_of_rejections_that_changes_counts_at_once(tmp_path: Path) -> None:
     node = open_node(tmp_path)
     for limit_bytes in (0, 2500):
         node.refused_bytes = limit_bytes

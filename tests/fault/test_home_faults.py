@@ -91,7 +91,7 @@ def test_key_that_finds_no_room_is_not_half_written(home: HomeFolder) -> None:
 # Without write access
 
 
-def test_home_on_a_read_only_disk_is_read_and_refuses_writes(home: HomeFolder) -> None:
+def test_home_on_a_read_only_disk_is_read_and_rejects_writes(home: HomeFolder) -> None:
     run_step(home, "base")
     read_only = _bubblewrap("--ro-bind", home.path, home.path)
     report = _write(home, "read", "big-object", around=read_only)
@@ -100,7 +100,7 @@ def test_home_on_a_read_only_disk_is_read_and_refuses_writes(home: HomeFolder) -
     assert report["swept"] is False
 
 
-def test_metadata_of_a_read_only_home_refuses_writes(home: HomeFolder) -> None:
+def test_metadata_of_a_read_only_home_rejects_writes(home: HomeFolder) -> None:
     run_step(home, "base")
     script = (
         "import sys; from pathlib import Path; from odf_node.home_folder import HomeFolder;"
@@ -216,7 +216,7 @@ def test_home_that_is_kept_busy_is_named_after_a_bounded_wait(home: HomeFolder) 
         pytest.param(schema.STAMP ^ 1, "use the odf-node that made it: its 'export'", id="same-version-other-tables"),
     ],
 )
-def test_home_of_another_build_is_refused_and_left_alone(home: HomeFolder, stamp: int, remedy: str) -> None:
+def test_home_of_another_build_is_rejected_and_left_alone(home: HomeFolder, stamp: int, remedy: str) -> None:
     run_step(home, "base")
     with closing(sqlite3.connect(home.database)) as connection:
         connection.execute(f"PRAGMA user_version = {stamp}")
@@ -268,7 +268,7 @@ def test_file_that_is_no_database_is_named(home: HomeFolder, content: bytes) -> 
     assert home.database.read_bytes() == content
 
 
-def test_database_of_another_program_is_refused(home: HomeFolder) -> None:
+def test_database_of_another_program_is_rejected(home: HomeFolder) -> None:
     home.create()
     with closing(sqlite3.connect(home.database)) as connection:
         connection.execute("CREATE TABLE notes (x)")

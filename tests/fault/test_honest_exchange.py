@@ -1,4 +1,4 @@
-"""Honest data over a bad line: whatever breaks, nothing true is ever refused, and every copy ends up whole."""
+"""Honest data over a bad line: whatever breaks, nothing true is ever rejected, and every copy ends up whole."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_node.ports.progress import Silence
@@ -27,7 +27,7 @@ async def pull(node: Node, url: str) -> bool:
     """Pull once; say whether it came to an end."""
     try:
         async with await node.outgoing.open_peer(f"{url}/cities") as peer:
-            await node.taking.take(peer, Errand(url=f"{url}/cities", name="cities"))
+            await node.taking.take(peer, PullRequest(url=f"{url}/cities", name="cities"))
     except PeerUnavailableError:
         return False
     return True
@@ -41,7 +41,7 @@ def grow(chain: PeerChain, rng: random.Random) -> None:
     chain.add_rows(rows)
 
 
-def test_no_honest_increment_is_refused_over_a_line_that_breaks(tmp_path: Path) -> None:
+def test_no_honest_increment_is_rejected_over_a_line_that_breaks(tmp_path: Path) -> None:
     rng, cuts_of = random.Random(SEED), random.Random(SEED)
     chain = root_chain(tmp_path, slices=0)
     publisher = PublisherHome(Judge.create(tmp_path / "publisher"))
@@ -74,6 +74,6 @@ def test_no_honest_increment_is_refused_over_a_line_that_breaks(tmp_path: Path) 
         for object_hash in reader.objects.iter_hashes():
             assert Multihash.of_sha3_256(reader.objects.get_path(object_hash).read_bytes()) == object_hash
         (record,) = reader.verifier.select(["cities"], recursive=False)
-        assert reader.verifier.verify(record, replay=False, say=Silence().say).is_valid
+        assert reader.verifier.verify(record, replay=False, on_progress=Silence().on_progress).is_valid
         reader.close()
     served.store.close()

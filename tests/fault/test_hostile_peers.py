@@ -69,21 +69,21 @@ class Store:
 
     def __init__(self, tmp_path: Path) -> None:
         self.node = TestNode.create(tmp_path / "home")
-        self.told_bytes = 0
-        self._told = asyncio.Event()
+        self.reported_bytes = 0
+        self._reported = asyncio.Event()
 
     async def fetch(self, peer: PeerDataset, *wanted: WantedObject) -> None:
         def tell(size_bytes: int) -> None:
-            self.told_bytes += size_bytes
-            self._told.set()
+            self.reported_bytes += size_bytes
+            self._reported.set()
 
         with self.node.objects.writing():
             await peer.fetch_objects(wanted, self.node.objects, tell)
 
     async def arrived(self, size_bytes: int) -> None:
-        while self.told_bytes < size_bytes:
-            self._told.clear()
-            await self._told.wait()
+        while self.reported_bytes < size_bytes:
+            self._reported.clear()
+            await self._reported.wait()
 
     def kept_bytes(self) -> int:
         return sum(part.stat().st_size for part in self.node.home.downloads.iterdir())
@@ -102,7 +102,7 @@ async def test_object_of_the_right_bytes_arrives_and_is_counted_once(tmp_path: P
     async with peer_at({OBJECT_PATH: answer(OBJECT)}) as (peer, _):
         await store.fetch(peer, WANTED, WANTED)
     store.node.objects.check(WANTED.hash)
-    assert store.told_bytes == len(OBJECT)
+    assert store.reported_bytes == len(OBJECT)
 
 
 @pytest.mark.parametrize("cuts", [1, 2, 4])
@@ -114,7 +114,7 @@ async def test_cut_download_goes_on_where_it_stopped(tmp_path: Path, cuts: int) 
     store.node.objects.check(WANTED.hash)
     starts = [request.range_start for request in hostile.requests if request.path.endswith(OBJECT_PATH)]
     assert starts == [None, *(700_000 * n for n in range(1, cuts + 1))]
-    assert store.told_bytes == len(OBJECT)
+    assert store.reported_bytes == len(OBJECT)
 
 
 @in_loop
@@ -138,7 +138,7 @@ async def test_server_that_ignores_ranges_is_read_from_the_start_again(tmp_path:
         await store.fetch(peer, WANTED)
     assert hostile.requests[-1].range_start == 900_000
     store.node.objects.check(WANTED.hash)
-    assert store.told_bytes == len(OBJECT)
+    assert store.reported_bytes == len(OBJECT)
 
 
 @in_loop
@@ -170,7 +170,7 @@ async def test_wrong_bytes_kept_at_full_length_are_fetched_again(tmp_path: Path,
     async with peer_at({OBJECT_PATH: answer(OBJECT)}) as (peer, _):
         await store.fetch(peer, WANTED)
     store.node.objects.check(WANTED.hash)
-    assert store.told_bytes == len(OBJECT)
+    assert store.reported_bytes == len(OBJECT)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ async def test_peer_that_lies_about_an_object_is_named_and_nothing_is_kept(
     ],
 )
 @in_loop
-async def test_part_that_is_not_the_one_asked_for_is_refused(tmp_path: Path, content_range: str) -> None:
+async def test_part_that_is_not_the_one_asked_for_is_rejected(tmp_path: Path, content_range: str) -> None:
     store = Store(tmp_path)
     part = answer(OBJECT[900_000:], status="206 Partial Content", headers={"Content-Range": content_range})
     async with peer_at({OBJECT_PATH: in_turn(cut_after(OBJECT, 900_000), part)}) as (peer, _):
@@ -235,7 +235,7 @@ async def test_stalled_download_is_ended_and_kept(tmp_path: Path) -> None:
 
 
 @in_loop
-async def test_compressed_object_is_refused_unread(tmp_path: Path) -> None:
+async def test_compressed_object_is_rejected_unread(tmp_path: Path) -> None:
     store = Store(tmp_path)
     async with peer_at({OBJECT_PATH: answer(b"x", headers={"Content-Encoding": "gzip"})}) as (peer, _):
         with pytest.raises(MalformedError, match="Content-Encoding"):
@@ -294,7 +294,7 @@ def pack_of(*blocks: bytes) -> Script:
     ],
 )
 @in_loop
-async def test_head_that_cannot_be_read_is_refused(script: Script) -> None:
+async def test_head_that_cannot_be_read_is_rejected(script: Script) -> None:
     async with peer_at(exchange({"/_odf/v1/datasets/demo.data/head": script})) as (peer, _):
         with pytest.raises(MalformedError):
             await peer.get_head()
@@ -302,10 +302,10 @@ async def test_head_that_cannot_be_read_is_refused(script: Script) -> None:
 
 @in_loop
 async def test_head_comes_with_name_kind_and_document() -> None:
-    said = HeadAnswer(
+    stated = HeadAnswer(
         dataset_id=str(CHAIN.id), name="theirs", kind="Derivative", head=HeadMessage.of(CHAIN.head), signed_head=b"doc"
     )
-    scripts = exchange({"/_odf/v1/datasets/demo.data/head": answer(encode_message(said), headers=JSON)})
+    scripts = exchange({"/_odf/v1/datasets/demo.data/head": answer(encode_message(stated), headers=JSON)})
     async with peer_at(scripts) as (peer, _):
         head = await peer.get_head()
         assert (head.head, head.name, head.signed_head, head.dataset_id) == (CHAIN.head, "theirs", b"doc", CHAIN.id)
@@ -362,7 +362,7 @@ async def test_chain_that_never_ends_is_not_followed(monkeypatch: pytest.MonkeyP
 
 
 @in_loop
-async def test_attestations_that_never_end_are_refused() -> None:
+async def test_attestations_that_never_end_are_rejected() -> None:
     page = answer(b'{"attestations":["QUFB"],"next_skip":0}', headers=JSON)
     async with peer_at(exchange({"/attestations?skip=0": page})) as (peer, _):
         with pytest.raises(PeerLiedError):
@@ -404,7 +404,7 @@ async def test_server_of_another_kind_that_answers_everything_is_read_as_a_plain
     ],
 )
 @in_loop
-async def test_plain_head_that_is_none_is_refused(scripts: dict[str, Script], kind: type[Exception]) -> None:
+async def test_plain_head_that_is_none_is_rejected(scripts: dict[str, Script], kind: type[Exception]) -> None:
     async with peer_at(scripts) as (peer, _):
         with pytest.raises(kind):
             await peer.get_head()
@@ -422,14 +422,14 @@ async def test_walk_gives_the_blocks_after_the_known_one_oldest_first() -> None:
 
 
 @in_loop
-async def test_walk_over_numbers_that_do_not_fit_is_refused() -> None:
+async def test_walk_over_numbers_that_do_not_fit_is_rejected() -> None:
     async with peer_at({}) as (peer, _):
         with pytest.raises(PeerLiedError, match="EX-15"):
             _ = [b async for b in peer.iter_blocks(after=None, upto=Head(7, CHAIN.head.hash))]
 
 
 @in_loop
-async def test_walk_longer_than_the_limit_is_refused_before_it_begins() -> None:
+async def test_walk_longer_than_the_limit_is_rejected_before_it_begins() -> None:
     async with peer_at({}) as (peer, hostile):
         asked = len(hostile.requests)
         with pytest.raises(UnsupportedError, match="length"):
@@ -496,7 +496,7 @@ async def test_token_is_sent_to_the_peer_and_not_along_a_redirect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "kind", "told"),
+    ("address", "kind", "reported"),
     [
         ("http://127.0.0.1:1/demo", PeerUnavailableError, "nobody answers there"),
         ("http://no-such-host.invalid/demo", PeerUnavailableError, "no such host"),
@@ -511,9 +511,9 @@ async def test_token_is_sent_to_the_peer_and_not_along_a_redirect() -> None:
     ],
 )
 @in_loop
-async def test_address_that_leads_nowhere_is_said_at_once(address: str, kind: type[Exception], told: str) -> None:
+async def test_address_that_leads_nowhere_is_said_at_once(address: str, kind: type[Exception], reported: str) -> None:
     began = time.monotonic()
-    with pytest.raises(kind, match=told):
+    with pytest.raises(kind, match=reported):
         await open_peer(address, replace(QUICK, attempts=1000, backoff_s=1.0))
     # Far below what a second try and all that follow take; to learn that there is no such host takes its time too.
     assert time.monotonic() - began < 100
@@ -577,7 +577,7 @@ async def test_folder_is_read_by_url_and_by_path(tmp_path: Path, form: str) -> N
     ],
 )
 @in_loop
-async def test_folder_that_holds_something_else_is_refused(tmp_path: Path, spoil: Any, kind: type[Exception]) -> None:
+async def test_folder_that_holds_something_else_is_rejected(tmp_path: Path, spoil: Any, kind: type[Exception]) -> None:
     folder = write_folder(tmp_path / "demo.data", CHAIN)
     spoil(folder / "data" / str(WANTED.hash))
     store = Store(tmp_path)
@@ -588,9 +588,9 @@ async def test_folder_that_holds_something_else_is_refused(tmp_path: Path, spoil
 
 @in_loop
 async def test_folder_that_is_none_is_not_found(tmp_path: Path) -> None:
-    for address, said in ((tmp_path / "absent", "no such file or folder"), (tmp_path, "no such dataset is there")):
+    for address, stated in ((tmp_path / "absent", "no such file or folder"), (tmp_path, "no such dataset is there")):
         async with await open_peer(f"{address}/", QUICK) as peer:
-            with pytest.raises(PeerNotFoundError, match=said):
+            with pytest.raises(PeerNotFoundError, match=stated):
                 await peer.get_head()
 
 

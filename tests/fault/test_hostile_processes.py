@@ -83,10 +83,10 @@ def test_pulls_from_liars_end_in_one_line_each_and_an_honest_one_in_the_dataset(
         store.objects.check(object_hash)
 
 
-def send_on(connection: socket.socket, piece: bytes) -> None:
+def send_on(connection: socket.socket, chunk: bytes) -> None:
     give_up_at = time.monotonic() + 240
     while time.monotonic() < give_up_at:
-        connection.sendall(piece)
+        connection.sendall(chunk)
         time.sleep(0.02)
 
 
@@ -111,19 +111,19 @@ def test_pushers_that_stall_stop_lie_or_never_end_leave_the_daemon_to_others(tmp
             with connection:
                 return int(connection.recv(65_536).split(b" ", 2)[1])
 
-        said = f"Content-Length: {len(content)}"
-        silent = [put(said, content[:1000]) for _ in range(5)]
-        put(said, content[:5000]).close()
+        stated = f"Content-Length: {len(content)}"
+        silent = [put(stated, content[:1000]) for _ in range(5)]
+        put(stated, content[:5000]).close()
         assert status_of(put(f"Content-Length: {len(content) + 1}", b"")) == 413
-        assert status_of(put(said, bytes(len(content)))) in {409, 422}
+        assert status_of(put(stated, bytes(len(content)))) in {409, 422}
         with put("Transfer-Encoding: chunked", b"") as endless_one:
-            piece = b"10000\r\n" + bytes(0x10000) + b"\r\n"
+            chunk = b"10000\r\n" + bytes(0x10000) + b"\r\n"
             for _ in range(len(content) // 0x10000 + 1):
-                endless_one.sendall(piece)
+                endless_one.sendall(chunk)
             assert int(endless_one.recv(65_536).split(b" ", 2)[1]) == 413
             # And whoever goes on all the same is cut off soon.
             with pytest.raises(OSError, match=r"reset|[Bb]roken"):
-                send_on(endless_one, piece)
+                send_on(endless_one, chunk)
         assert_serves(node)
         # Whoever is honest is not kept from the same object by those who hold it up.
         assert upload(node, state["push_id"], content)[0] == 201

@@ -24,7 +24,7 @@ from odf_node.store import MetadataStore
 from odf_protocol.head import Head
 from support.command_line import are_gone
 from support.nodes import SECOND_ROWS, Publisher, RealNode, make_publisher
-from support.warm_engine import lent_engine, lent_to_strangers
+from support.warm_engine import lent_engine, lent_to_untrusted
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -226,7 +226,7 @@ def test_pull_from_a_peer_that_is_killed_twice_is_repeated_to_an_accepted_copy(s
             kill_before_commit(reader, words, sign, whole)
             # Not a single block is visible before all of it was judged.
             assert heads(HomeFolder(reader.home)) == before
-        with lent_to_strangers():
+        with lent_to_untrusted():
             reader.must(*words)
     assert heads(HomeFolder(reader.home)) == whole
     assert reader.must("inspect", "trust", "large.cities", "-o", "json").json()["trust"] == "re-executed"

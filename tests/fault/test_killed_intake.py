@@ -1,4 +1,4 @@
-"""What takes rows in, killed with SIGKILL: a daemon that has acknowledged some, and commands that mend and correct.
+"""What takes rows in, killed with SIGKILL: a daemon that has acknowledged some, and commands that fix and correct.
 
 Nothing that was acknowledged is lost, nothing is there twice, and the same command comes to its end.
 

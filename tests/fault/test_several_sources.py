@@ -44,8 +44,8 @@ def ranges(data: bytes) -> Script:
     async def script(request: Request, writer: object) -> None:
         assert request.range_start is not None
         part = data[request.range_start : request.range_start + LEAF_BYTES]
-        said = f"bytes {request.range_start}-{request.range_start + len(part) - 1}/{len(data)}"
-        await answer(part, status="206 Partial Content", headers={"Content-Range": said})(request, writer)  # type: ignore[arg-type]
+        stated = f"bytes {request.range_start}-{request.range_start + len(part) - 1}/{len(data)}"
+        await answer(part, status="206 Partial Content", headers={"Content-Range": stated})(request, writer)  # type: ignore[arg-type]
 
     return script
 
@@ -183,7 +183,7 @@ async def test_nodes_of_our_kind_give_leaves_and_share_the_work(tmp_path: Path) 
         assert set(copy.objects.iter_hashes()) == set(chain.objects)
 
 
-def test_tree_that_does_not_fit_the_size_is_refused() -> None:
+def test_tree_that_does_not_fit_the_size_is_rejected() -> None:
     assert HashTree(leaves(DATA), len(DATA)).matches(6, DATA[6 * LEAF_BYTES :])
     assert not HashTree(leaves(DATA), len(DATA)).matches(0, DATA[1 : LEAF_BYTES + 1])
     assert len(HashTree(b"", 0)) == 0

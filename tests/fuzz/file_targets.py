@@ -93,7 +93,7 @@ def _check_slice(data: bytes) -> None:
             sequence_number=2,
         )
     except MemoryError:
-        return  # slices are read by a process of their own, for which this is a refusal
+        return  # slices are read by a process of their own, for which this is a rejection
     except RejectedError as error:
         if error.rule != "ROWS-5 logical-hash":
             raise

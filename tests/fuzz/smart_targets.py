@@ -15,11 +15,11 @@ from odf_protocol.smart_transfer.messages import (
     ObjectsPullResponse,
     ObjectsPushRequest,
     ObjectsPushResponse,
-    PullRequest,
     PullResponse,
     PushBlocks,
     PushProgress,
-    PushRequest,
+    SmartPullRequest,
+    SmartPushRequest,
     decode_message,
     encode_message,
 )
@@ -34,17 +34,17 @@ KINDS = (
     ObjectsPullResponse,
     ObjectsPushRequest,
     ObjectsPushResponse,
-    PullRequest,
+    SmartPullRequest,
     PullResponse,
     PushBlocks,
     PushProgress,
-    PushRequest,
+    SmartPushRequest,
 )
 
 
 @cache
 def _texts() -> tuple[bytes, ...]:
-    return tuple(text for name in (*PULLS, *PUSHES) for _, text in read_recordings()[name].said)
+    return tuple(text for name in (*PULLS, *PUSHES) for _, text in read_recordings()[name].stated)
 
 
 @cache

@@ -47,10 +47,10 @@ from odf_protocol.multibase import decode_multibase
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetPattern, parse_any_ref
 from odf_protocol.policy import Trust
-from odf_protocol.replay_codec import decode_replay_record
 from odf_protocol.schema_compat import describe_type, find_incompatibility
 from odf_protocol.schema_ddl import parse_ddl
 from odf_protocol.signatures import Purpose, sign_document
+from odf_protocol.step_record_codec import decode_step_record
 from odf_protocol.timestamp import Timestamp
 from support.manifests import parse_manifest
 
@@ -275,7 +275,7 @@ def _identifier_seeds() -> list[bytes]:
 _SIGNED: dict[Purpose, Callable[[bytes], object]] = {
     Purpose.HEAD: decode_signed_head,
     Purpose.KEY_EVENT: decode_key_event,
-    Purpose.REPLAY_RECORD: decode_replay_record,
+    Purpose.STEP_RECORD: decode_step_record,
 }
 
 

@@ -26,7 +26,7 @@ _DECODING = (MalformedError, UnsupportedError)
 
 
 def _read_sql(data: bytes) -> None:
-    """The first byte chooses whose SQL it is; one way of reading after another, whatever the others refuse."""
+    """The first byte chooses whose SQL it is; one way of reading after another, whatever the others reject."""
     engine = ("spark", "datafusion")[data[:1] == b"d"]
     sql = data[1:].decode("utf-8", "replace")
     refusals: list[InvalidQueryError] = []

@@ -118,14 +118,14 @@ def test_probe_has_the_version_of_its_time_however_inputs_are_cut(spark_session,
         view = View.over(spark_session, declared, folder, SCHEMAS)
         seen: dict[str, Blocks] = {probe: [], table: []}
         counted = 0
-        for portions in zip_longest(_cut(blocks[probe], of_probe), _cut(blocks[table], of_table), fillvalue=[]):
-            gained = dict(zip((probe, table), portions, strict=True))
+        for subsets in zip_longest(_cut(blocks[probe], of_probe), _cut(blocks[table], of_table), fillvalue=[]):
+            gained = dict(zip((probe, table), subsets, strict=True))
             for name, more in gained.items():
                 seen[name] = [*seen[name], *more]
             before, given = view.watermark, len(view.changes)
             counted += view.blocks(gained).statistics.late_rows
-            told = f"seed {seed}, {of_probe} and {of_table} blocks a step: {query}"
-            assert fold(view.changes) == expected(seen[probe], seen[table], composite=composite, outer=outer), told
+            reported = f"seed {seed}, {of_probe} and {of_table} blocks a step: {query}"
+            assert fold(view.changes) == expected(seen[probe], seen[table], composite=composite, outer=outer), reported
             reached = min(highest(seen[probe]), highest(seen[table]))
             assert (-1 if view.watermark is None else view.watermark.unix_ms) == reached
             assert before is None or view.watermark >= before

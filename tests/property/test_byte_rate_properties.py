@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_node.byte_rate import MOST_DEBT_S
+from odf_node.byte_rate import MAX_DEBT_S
 from support.turned_clock import TurnedClock
 
 RATE = 10_000
@@ -28,15 +28,15 @@ def test_no_wait_is_long_and_every_byte_is_paid_for_by_whoever_moved_it(
         nonlocal moved_bytes
         for kind, size_bytes in moves:
             if kind == "pay":
-                moved_bytes += size_bytes - await rate.pay(size_bytes, most_s=5)
+                moved_bytes += size_bytes - await rate.pay(size_bytes, max_s=5)
                 continue
             if kind == "take":
                 await rate.wait()
                 rate.take(size_bytes)
             else:
-                await rate.spend(size_bytes, most_s=5)
+                await rate.spend(size_bytes, max_s=5)
             moved_bytes += size_bytes
-            assert rate.find_wait_s() <= MOST_DEBT_S + 2 / RATE
+            assert rate.find_wait_s() <= MAX_DEBT_S + 2 / RATE
         await rate.wait()
 
     async def move_all() -> None:
@@ -45,6 +45,6 @@ def test_no_wait_is_long_and_every_byte_is_paid_for_by_whoever_moved_it(
                 tasks.create_task(move(moves))
 
     asyncio.run(move_all())
-    assert max(clock.waits, default=0) <= MOST_DEBT_S + 2 / RATE
+    assert max(clock.waits, default=0) <= MAX_DEBT_S + 2 / RATE
     # What is in the bucket at first, and what everybody may still be waiting for together.
-    assert clock.passed_s * RATE >= moved_bytes - (WINDOW_S + MOST_DEBT_S) * RATE - 100
+    assert clock.passed_s * RATE >= moved_bytes - (WINDOW_S + MAX_DEBT_S) * RATE - 100

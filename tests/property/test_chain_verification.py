@@ -224,7 +224,7 @@ def test_verification_continues_from_a_state() -> None:
     assert second.state == one_by_one(raws, Strictness.OWN).state
 
 
-def test_state_after_a_refused_block_is_that_before_it() -> None:
+def test_state_after_a_rejected_block_is_that_before_it() -> None:
     raws = CHAINS["root", 3]
     verifier = ChainVerifier(None, strictness=Strictness.OWN)
     verifier.verify(raws[:6])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT, mend_operations, mend_tables
+from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT, fix_operations, fix_tables
 
 GIVES = {APPEND, CORRECT_TO}
 
@@ -65,11 +65,11 @@ def run(rows, cuts=()):
         }
     )
     edges = sorted({0, *(cut % (len(rows) + 1) for cut in cuts), len(rows)})
-    pieces = [table.slice(begin, end - begin) for begin, end in pairwise(edges)]
+    chunks = [table.slice(begin, end - begin) for begin, end in pairwise(edges)]
     return [
         (int(op), *values)
-        for mended, operations in mend_tables(pieces)
-        for op, *values in zip(operations, *(column.to_pylist() for column in mended.columns), strict=True)
+        for fixed, operations in fix_tables(chunks)
+        for op, *values in zip(operations, *(column.to_pylist() for column in fixed.columns), strict=True)
     ]
 
 
@@ -169,15 +169,15 @@ def test_correction_of_nothing_is_dropped():
 def test_only_identical_rows_count_as_a_correction_of_nothing(left, right, dropped):
     values = pa.array([left, right], pa.int64() if left is None and right is None else None)
     table = pa.table({"x": values, "offset": [0, 1], "op": [CORRECT_FROM, CORRECT_TO]})
-    assert (not list(mend_tables([table]))) is dropped
+    assert (not list(fix_tables([table]))) is dropped
 
 
-def test_rows_out_of_order_are_refused():
+def test_rows_out_of_order_are_rejected():
     table = pa.table({"offset": [1, 0], "op": [0, 0]})
     with pytest.raises(ValueError, match="order of the input"):
-        list(mend_tables([table]))
+        list(fix_tables([table]))
 
 
-def test_unknown_operation_is_refused():
+def test_unknown_operation_is_rejected():
     with pytest.raises(ValueError, match="0 to 3"):
-        mend_operations(np.array([0]), np.array([4]))
+        fix_operations(np.array([0]), np.array([4]))

@@ -18,11 +18,11 @@ DIALECTS = st.sampled_from([CsvDialect(b",", b'"', b"\\"), CsvDialect(b",", b'"'
 DIALECT_WITHOUT_QUOTES = CsvDialect(b",", b"\x01", None)  # none of the files below has this quote
 
 # Mostly fields of the right number, with everything in them that can confuse a reader.
-_PIECES = st.sampled_from(
+_CHUNKS = st.sampled_from(
     [b"a", b"1", b",", b";", b'"', b"'", b"\\", b"!", b" ", b"\xc3\xbc", b"\xff", b"\n", b"\r", b'""', b"\r\n",
      b"\0", b"\xef\xbb\xbf", b"\0end of file"]
 )  # fmt: skip
-_FIELD = st.lists(_PIECES, max_size=4).map(b"".join)
+_FIELD = st.lists(_CHUNKS, max_size=4).map(b"".join)
 _LINE = st.lists(_FIELD, min_size=WIDTH, max_size=WIDTH).map(b",".join)
 _END = st.sampled_from([b"\n", b"\r", b"\r\n", b"\n\r", b"\n\n"])
 FILES = st.tuples(st.lists(st.one_of(_LINE, _FIELD), max_size=6), _END).map(lambda found: found[1].join(found[0]))

@@ -71,16 +71,16 @@ def test_sessions_are_those_of_the_rows_in_time_however_they_are_cut(spark_sessi
     left = fold_leniently(kept)
     everything = expected_rows(NUMBERED.format(**words), {"orders": left})
     expected = {row: n for row, n in everything.items() if known is not None and row[0] < known}
-    for portion in {3 if seed % 2 else 1, len(blocks)}:
-        folder = tmp_path / str(portion)
+    for subset in {3 if seed % 2 else 1, len(blocks)}:
+        folder = tmp_path / str(subset)
         folder.mkdir()
         view = View.over(spark_session, QUERY.format(**words), folder, {"orders": SCHEMAS["orders"]})
         counted = 0
-        for start in range(0, len(blocks), portion):
+        for start in range(0, len(blocks), subset):
             before = view.watermark
             given = len(view.changes)
-            counted += view.blocks({"orders": blocks[start : start + portion]}).statistics.late_rows
+            counted += view.blocks({"orders": blocks[start : start + subset]}).statistics.late_rows
             assert all(each.row[0] >= before.unix_ms for each in view.changes[given:] if before is not None)
-        assert (fold(view.changes), counted) == (expected, late), f"seed {seed}, {portion} blocks a step: {words}"
+        assert (fold(view.changes), counted) == (expected, late), f"seed {seed}, {subset} blocks a step: {words}"
         assert all(each.op == 0 for each in view.changes)
         assert (None if view.watermark is None else view.watermark.unix_ms) == known

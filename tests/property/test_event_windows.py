@@ -86,9 +86,9 @@ def test_window_counts_what_was_there_when_it_closed_however_inputs_are_cut(spar
             for name, size in zip(SCHEMAS, sizes, strict=True)
         ]
         counted = 0
-        for portions in zip_longest(*cuts, fillvalue=[]):
+        for subsets in zip_longest(*cuts, fillvalue=[]):
             before, given = view.watermark, len(view.changes)
-            counted += view.blocks(dict(zip(SCHEMAS, portions, strict=True))).statistics.late_rows
+            counted += view.blocks(dict(zip(SCHEMAS, subsets, strict=True))).statistics.late_rows
             assert all(before is None or each.row[0] > before.unix_ms for each in view.changes[given:])
         assert fold(view.changes) == wanted, f"seed {seed}, {sizes} blocks a step: {below}"
         assert all(each.op == 0 for each in view.changes)

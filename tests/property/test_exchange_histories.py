@@ -13,10 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.errors import FrozenDatasetError, RefusedError
-from odf_node.exchange.taking import Errand
+from odf_node.errors import FrozenDatasetError, ProposalRejectedError
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
-from odf_node.ports.peer_errors import PeerUnavailableError, PushRefusedError
+from odf_node.ports.peer_errors import PeerUnavailableError, PushRejectedError
 from odf_node.ports.progress import Silence
 from odf_node.store import MetadataStore
 from odf_protocol.events import SetInfo
@@ -45,19 +45,19 @@ class ExchangeHistories(RuleBasedStateMachine):
     def teardown(self) -> None:
         for reader in self._readers:
             for record in reader.store.list_datasets():
-                assert reader.verifier.verify(record, replay=False, say=Silence().say).is_valid
+                assert reader.verifier.verify(record, replay=False, on_progress=Silence().on_progress).is_valid
             reader.close()
         for publisher in self._publishers:
             publisher.store.close()
         shutil.rmtree(self._folder)
 
-    @rule(cities=CITIES, told=st.integers(0, 1))
-    def publish_rows(self, cities: list[tuple[str, int]], told: int) -> None:
-        self._extend(told, lambda chain: chain.add_rows(cities))
+    @rule(cities=CITIES, reported=st.integers(0, 1))
+    def publish_rows(self, cities: list[tuple[str, int]], reported: int) -> None:
+        self._extend(reported, lambda chain: chain.add_rows(cities))
 
-    @rule(text=st.text("xyz", max_size=3), told=st.integers(0, 1))
-    def publish_words(self, text: str, told: int) -> None:
-        self._extend(told, lambda chain: chain.add(SetInfo(description=text)))
+    @rule(text=st.text("xyz", max_size=3), reported=st.integers(0, 1))
+    def publish_words(self, text: str, reported: int) -> None:
+        self._extend(reported, lambda chain: chain.add(SetInfo(description=text)))
 
     @precondition(lambda self: len(self._stories) == 1)
     @rule(cities=CITIES)
@@ -69,9 +69,9 @@ class ExchangeHistories(RuleBasedStateMachine):
         self._stories.append(other)
         self._publishers.append(self._keep("publisher1", other))
 
-    @rule(reader=READERS, told=st.integers(0, 1), cut=st.none() | st.integers(0, 2_000))
-    def pull_from_the_publisher(self, reader: int, told: int, cut: int | None) -> None:
-        served = self._publishers[min(told, len(self._publishers) - 1)]
+    @rule(reader=READERS, reported=st.integers(0, 1), cut=st.none() | st.integers(0, 2_000))
+    def pull_from_the_publisher(self, reader: int, reported: int, cut: int | None) -> None:
+        served = self._publishers[min(reported, len(self._publishers) - 1)]
         self._pull(reader, served, cut)
 
     @rule(reader=READERS, cut=st.none() | st.integers(0, 2_000))
@@ -90,10 +90,10 @@ class ExchangeHistories(RuleBasedStateMachine):
             self._accepted[n] = held
 
     @invariant()
-    def what_is_held_is_one_story_that_the_publisher_told(self) -> None:
-        told = [[block.hash for block in story.blocks] for story in self._stories]
+    def what_is_held_is_one_story_that_the_publisher_reported(self) -> None:
+        reported = [[block.hash for block in story.blocks] for story in self._stories]
         for held in self._accepted:
-            assert any(story[: len(held)] == held for story in told)
+            assert any(story[: len(held)] == held for story in reported)
 
     @invariant()
     def every_object_is_whole(self) -> None:
@@ -103,14 +103,14 @@ class ExchangeHistories(RuleBasedStateMachine):
             assert reader.store.list_expected_objects() <= set(reader.objects.iter_hashes())
 
     @invariant()
-    def nothing_is_refused_while_one_story_is_told(self) -> None:
+    def nothing_is_rejected_while_one_story_is_reported(self) -> None:
         if len(self._stories) == 1:
             assert self._refused == [0, 0]
 
-    def _extend(self, told: int, add: Callable[[PeerChain], object]) -> None:
-        told = min(told, len(self._stories) - 1)
-        add(self._stories[told])
-        PublisherHome(Judge.create(self._folder / f"publisher{told}")).keep(self._stories[told])
+    def _extend(self, reported: int, add: Callable[[PeerChain], object]) -> None:
+        reported = min(reported, len(self._stories) - 1)
+        add(self._stories[reported])
+        PublisherHome(Judge.create(self._folder / f"publisher{reported}")).keep(self._stories[reported])
 
     def _keep(self, name: str, chain: PeerChain) -> TestNode:
         PublisherHome(Judge.create(self._folder / name)).keep(chain)
@@ -134,12 +134,12 @@ class ExchangeHistories(RuleBasedStateMachine):
 
         try:
             asyncio.run(pull())
-        except RefusedError:
+        except ProposalRejectedError:
             self._refused[reader] += 1
-            # Whoever is refused told something else than was accepted, and is not believed.
+            # Whoever is rejected told something else than was accepted, and is not believed.
             assert theirs[: len(before)] != before[: len(theirs)]
             return
-        except (FrozenDatasetError, PushRefusedError):
+        except (FrozenDatasetError, PushRejectedError):
             # Who knows of both stories follows neither, and serves neither (EQUIV-9, EQUIV-10).
             assert len(self._publishers) > 1
             assert hashes_of(node.store) == before
@@ -157,7 +157,7 @@ def hashes_of(store: MetadataStore) -> list[Multihash]:
 
 async def take(node: Node, url: str) -> None:
     async with await node.outgoing.open_peer(f"{url}/cities") as peer:
-        await node.taking.take(peer, Errand(url=f"{url}/cities", name="cities"))
+        await node.taking.take(peer, PullRequest(url=f"{url}/cities", name="cities"))
 
 
 ExchangeHistories.TestCase.settings = settings(max_examples=settings().max_examples // 5, stateful_step_count=15)

@@ -133,7 +133,7 @@ def test_what_a_stranger_may_do_is_done_in_both_worlds(universe: tuple[asyncio.R
     assert named[0] == identified[0] == 200
     assert all(b'"Hidden.data"' in each[2] for each in (listed, searched, found))
     (spoken,) = runner.run(both.compare([worlds.smart(both, "push", "hidden", THIEF_TOKEN, "slices", False)]))
-    assert [b"Ok" in said[2] for _, said in spoken] == [True, True, True, False]
+    assert [b"Ok" in stated[2] for _, stated in spoken] == [True, True, True, False]
     assert b"HttpUpload" in spoken[2][1][2]
     assert b"all-objects" in spoken[3][1][2]
     *_, refused = runner.run(both.compare([worlds.push(both, "derivative", "thief", "nothing", True)]))[0][:-5]

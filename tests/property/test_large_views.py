@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from odf_engines.engine import EngineSession
-from odf_engines.errors import NotReplayableError
+from odf_engines.errors import NotReproducibleError
 from odf_protocol.events import DataSchema
 from support.large_histories import CHEAP, SIZES, Size, draw_size, random_ordered_query, random_steps, schemas_of
 from support.view_histories import Change, View, expected_rows, fold, random_query
@@ -75,7 +75,7 @@ def check_example(session: EngineSession, folder: Path, seed: int, size: Size | 
     whole = joined(steps, schemas)
     try:
         found = run_view(session, query, folder / f"{seed}", schemas, steps, slices=size.slices, is_exact=is_ordered)
-    except NotReplayableError:
+    except NotReproducibleError:
         assert "FULL OUTER JOIN" in query  # without an equality it has no order (GATE-12)
         return
     at_once = run_view(session, query, folder / f"{seed}-whole", schemas, [whole], is_exact=is_ordered)

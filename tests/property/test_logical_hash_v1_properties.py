@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from odf_protocol.hashing.v1 import column_array
-from odf_protocol.hashing.v1_difference import DifferenceSearch, answer_question
+from odf_protocol.hashing.v1_difference import DifferenceSearch, answer_query
 from odf_protocol.hashing.v1_leaf import leaf_parts, normalized
 from odf_protocol.hashing.v1_types import decode_schema, encode_schema
 from odf_protocol.multihash import Multihash
@@ -53,14 +53,14 @@ def test_any_changed_cell_changes_the_root_and_is_located(data: st.DataObject, t
     other = random_array(np.random.default_rng(seed), field.type, 1, 0.2 if field.nullable else 0.0)
     old = table.column(column).combine_chunks()
     assume(not other.equals(old.slice(row, 1)))
-    pieces = [old.slice(0, row), other, old.slice(row + 1)]
-    changed = table.set_column(column, field, pa.concat_arrays(pieces))
+    chunks = [old.slice(0, row), other, old.slice(row + 1)]
+    changed = table.set_column(column, field, pa.concat_arrays(chunks))
     mine, theirs = hash_table(table.schema, table.to_batches()), hash_table(table.schema, changed.to_batches())
     assert mine.root != theirs.root
     search = DifferenceSearch(mine, theirs.root, header_of(theirs))
-    while search.questions:
-        for question in search.questions:
-            search.answer(question, answer_question(theirs, question))
+    while search.query_service:
+        for query_text in search.query_service:
+            search.answer(query_text, answer_query(theirs, query_text))
     assert {mine.columns[found.column_index].path[0] for found in search.differences} == {column}
 
 

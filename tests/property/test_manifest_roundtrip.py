@@ -75,7 +75,7 @@ def test_a_text_that_needs_no_quotes_means_itself(text):
 
 @settings(deadline=None)
 @given(st.text(max_size=60) | st.binary(max_size=60))
-def test_any_input_is_read_or_refused_with_a_position(text):
+def test_any_input_is_read_or_rejected_with_a_position(text):
     for name in ("x.yaml", "x.json"):
         found: tuple[Manifest, ...] | ManifestError
         try:
@@ -92,7 +92,7 @@ def test_any_input_is_read_or_refused_with_a_position(text):
 
 @settings(deadline=None)
 @given(events(), st.data())
-def test_a_damaged_manifest_is_read_or_refused_but_never_crashes(event, data):
+def test_a_damaged_manifest_is_read_or_rejected_but_never_crashes(event, data):
     text = manifest_to_yaml(event)
     position = data.draw(st.integers(0, len(text)))
     length = data.draw(st.integers(0, 5))

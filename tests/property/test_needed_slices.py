@@ -160,8 +160,8 @@ def test_history_of_a_hostile_publisher_gives_the_same_in_bounded_steps_in_whole
         size = random.choice([1, 2, 3])
         gained = {each: blocks[block : block + size] for each, blocks in given.items()}
         late = [view.blocks(gained).statistics.late_rows for view in (chosen, whole)]
-        told = f"seed {seed}, block {block}: {OF_HOSTILE[name]}"
-        assert (late[0], chosen.changes, chosen.watermark) == (late[1], whole.changes, whole.watermark), told
+        reported = f"seed {seed}, block {block}: {OF_HOSTILE[name]}"
+        assert (late[0], chosen.changes, chosen.watermark) == (late[1], whole.changes, whole.watermark), reported
         block += size
     once.blocks(given)
     assert fold_leniently(once.changes) == fold_leniently(chosen.changes)
@@ -186,10 +186,10 @@ def test_slices_that_cannot_count_change_nothing_where_they_are_left_out(spark_s
     for block, end in pairwise((0, 2, 4, *range(6, BLOCKS + 1))):
         gained = {each: blocks[block:end] for each, blocks in given.items()}
         late = [view.blocks(gained).statistics.late_rows for view in views]
-        told = f"seed {seed}, block {block}: {QUERIES[name]}"
-        assert late[0] == late[1], told
-        assert chosen.changes == whole.changes, told
-        assert chosen.watermark == whole.watermark, told
+        reported = f"seed {seed}, block {block}: {QUERIES[name]}"
+        assert late[0] == late[1], reported
+        assert chosen.changes == whole.changes, reported
+        assert chosen.watermark == whole.watermark, reported
     assert whole.changes
     assert chosen.handed_over < whole.handed_over
 

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from odf_engines.contract import GradeLevel, QueryTable
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
 from odf_protocol.vocabulary import Vocabulary
 from support.large_histories import Size, random_orders
@@ -52,7 +52,7 @@ def aggregates() -> list[str]:
     return sorted(
         name
         for name, grade in FUNCTIONS.items()
-        if grade.use is FunctionUse.REPLAYABLE and grade.reason == reason and name not in NOT_AGGREGATES
+        if grade.use is FunctionUse.REPRODUCIBLE and grade.reason == reason and name not in NOT_AGGREGATES
     )
 
 
@@ -87,22 +87,22 @@ def judged(spark_session) -> dict[str, GradeLevel]:
     for call in iter_calls():
         try:
             grade = spark_session.check(transform_sql(query_of([call])), tables, vocabulary=Vocabulary())
-        except (InvalidQueryError, NotReplayableError):
+        except (InvalidQueryError, NotReproducibleError):
             continue
         found[call] = grade.level
     return found
 
 
 def test_every_aggregate_is_judged_over_some_type(judged) -> None:
-    levels = {call: level for call, level in judged.items() if level is not GradeLevel.REFUSED}
+    levels = {call: level for call, level in judged.items() if level is not GradeLevel.REJECTED}
     unjudged = [name for name in aggregates() if not any(f"{name}(" in call for call in levels)]
     assert unjudged == []
     assert {call for call in BY_ORDER if judged[call] is not GradeLevel.PINNED} == set()
-    assert {call for call in FREE if judged[call] is not GradeLevel.REPLAYABLE} == set()
+    assert {call for call in FREE if judged[call] is not GradeLevel.REPRODUCIBLE} == set()
 
 
 def test_aggregates_that_follow_from_no_order_are_the_same_in_any(spark_session, tmp_path, judged) -> None:
-    free = [call for call, level in judged.items() if level is GradeLevel.REPLAYABLE]
+    free = [call for call, level in judged.items() if level is GradeLevel.REPRODUCIBLE]
     assert len(free) > 30
     random = Random(11)
     rows = [Change(APPEND, row) for row in random_orders(random, Size(groups=140, rows=0), 3_000)]

@@ -1,4 +1,4 @@
-"""Clause GATE-15: whatever stands in a query, it gives a result or is refused; no text breaks the engine."""
+"""Clause GATE-15: whatever stands in a query, it gives a result or is rejected; no text breaks the engine."""
 
 from contextlib import suppress
 
@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from odf_engines.contract import Grade, QueryRequest, QueryTable
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_engines.spark.gate.functions import FUNCTIONS
 from odf_protocol.vocabulary import Vocabulary
 from support.transforms import ORDERS, transform_request, transform_sql
@@ -87,20 +87,20 @@ def _bigger_query(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 QUERIES = st.recursive(LISTS.map("SELECT {} FROM orders".format), _bigger_query, max_leaves=3)
-PIECES = [
+CHUNKS = [
     "SELECT", "FROM", "orders", "event_time", "(", ")", ",", "*", "'", '"', "`", "/*", "*/", "/*+", "--", "\n", "\\",
     ";", "$$", "${x}", "?", ":p", "[", "]", "{", "}", "<", ">", "->", "=>", "::", "|>", "@", "#", "\0", "é", "CASE",
     "END", "WITH", "AS", "a", "1", "VALUES", "LATERAL", "IDENTIFIER", "OVER", "BEGIN", "SET", "\ud800",
     "\U0001f600", "INTERVAL",
 ]  # fmt: skip
-SOUP = st.lists(words(PIECES), max_size=25).map(" ".join)
+SOUP = st.lists(words(CHUNKS), max_size=25).map(" ".join)
 
 
 @settings(max_examples=settings().max_examples // 2, suppress_health_check=list(HealthCheck))
 @given(text=st.one_of(QUERIES, QUERIES, SOUP))
 @example(text="SELECT event_time, -- \0\nid FROM orders")
 @example(text="SELECT event_time, id FROM orders " + "\u2028" * 50)
-def test_query_gives_a_result_or_is_refused(spark_session, text):
+def test_query_gives_a_result_or_is_rejected(spark_session, text):
     _derive(spark_session, transform_sql(text))
     with suppress(InvalidQueryError):
         spark_session.query(QueryRequest(tables=(TABLE,), sql=text, max_rows=5))
@@ -111,11 +111,11 @@ def test_query_gives_a_result_or_is_refused(spark_session, text):
     texts=st.lists(QUERIES | st.builds("SELECT {} FROM {}".format, LISTS, words(NAMES)), min_size=2, max_size=3),
     names=st.lists(words(NAMES), min_size=3, max_size=3),
 )
-def test_steps_give_a_result_or_are_refused(spark_session, texts, names):
+def test_steps_give_a_result_or_are_rejected(spark_session, texts, names):
     _derive(spark_session, transform_sql(*zip(names, texts[:-1], strict=False), texts[-1]))
 
 
 def _derive(session, transform):
-    with suppress(InvalidQueryError, NotReplayableError):
+    with suppress(InvalidQueryError, NotReproducibleError):
         assert isinstance(session.check(transform, [TABLE]), Grade)
         session.transform(transform_request(transform))

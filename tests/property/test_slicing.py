@@ -1,7 +1,7 @@
 """The same blocks of inputs give the same fold, late rows and watermark, read in 1, 7 or 100 steps, for every class.
 
 Of rows with a column that leaves it to Spark which of them are in force, they are read in two steps.
-``SLICING_PORTIONS`` says into how many steps, the last of them block by block; ``1,7,100`` takes minutes.
+``SLICING_SUBSETS`` says into how many steps, the last of them block by block; ``1,7,100`` takes minutes.
 """
 
 import os
@@ -19,8 +19,8 @@ from support.view_histories import SCHEMAS, WITH_FLOATS, Change, Row, View, fold
 
 pytestmark = pytest.mark.spark
 
-PORTIONS = tuple(map(int, os.environ.get("SLICING_PORTIONS", "1,5").split(",")))
-BLOCKS = max(PORTIONS)
+SUBSETS = tuple(map(int, os.environ.get("SLICING_SUBSETS", "1,5").split(",")))
+BLOCKS = max(SUBSETS)
 MARK_EACH = max(BLOCKS // 4, 2)
 """Blocks between watermarks: what comes late to each of them costs a computation of its own (WINDOW-3, ASOF-4)."""
 DAY = 86_400_000
@@ -66,7 +66,7 @@ def random_blocks(random: Random, name: str) -> Blocks:
 
 
 def read_in(
-    session: Any, name: str, folder: Any, given: dict[str, Blocks], portions: int, schemas: dict[str, DataSchema]
+    session: Any, name: str, folder: Any, given: dict[str, Blocks], subsets: int, schemas: dict[str, DataSchema]
 ) -> tuple[Counter[Row], int, Any]:
     """What remains of the output, how many rows were late, and the watermark, after so many steps."""
     folder.mkdir()
@@ -74,7 +74,7 @@ def read_in(
     transform = TransformSql(engine="spark", queries=(SqlQueryStep(query=QUERIES[name]),), temporal_tables=tables)
     view = View.over(session, transform, folder, {table: schemas[table] for table in given})
     late = 0
-    ends = [BLOCKS * number // portions for number in range(portions + 1)]
+    ends = [BLOCKS * number // subsets for number in range(subsets + 1)]
     for begin, end in pairwise(ends):
         gained = {table: blocks[begin:end] for table, blocks in given.items()}
         late += view.blocks(gained).statistics.late_rows
@@ -87,7 +87,7 @@ def read_in(
 def test_slicing_changes_nothing(spark_session, tmp_path, name):
     random = Random(name)
     given = {table: random_blocks(random, table) for table in SCHEMAS if table in QUERIES[name]}
-    first, *others = (read_in(spark_session, name, tmp_path / str(each), given, each, SCHEMAS) for each in PORTIONS)
+    first, *others = (read_in(spark_session, name, tmp_path / str(each), given, each, SCHEMAS) for each in SUBSETS)
     others.append(read_in(spark_session, name, tmp_path / "floats", given, 2, WITH_FLOATS))
     rows, late, _ = first
     assert rows

@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from odf_node.home_folder import HomeFolder
 from odf_node.records.access import ReadGrants
 from odf_node.records.commits import Commit, NewBlock
-from odf_node.records.datasets import Origin, Remote, RemoteDirection, Repository, SignedHead
+from odf_node.records.datasets import HeldHead, Origin, Remote, RemoteDirection, Repository
 from odf_node.records.evidence import SeenHead, Verified
-from odf_node.records.quarantine import Fate, RowId, Settlement
+from odf_node.records.quarantine import Fate, RowId, SettledRows
 from odf_node.store import MetadataStore
 from odf_protocol.errors import OdfError
 from odf_protocol.head import Head
@@ -96,12 +96,12 @@ class StoreHistories(RuleBasedStateMachine):
             head = Head(head.sequence_number, object_hash(99))
         made = blocks(head.sequence_number + 1, count, salt=self._next_salt())
         if beside:
-            made = (replace(made[0], replay_record=b"record"), *made[1:])
+            made = (replace(made[0], step_record=b"record"), *made[1:])
         self._apply(lambda store: store.commit(self._growth(number, head, made, objects, absent, trust, beside)))
 
     @rule(number=NUMBERS, count=st.integers(1, 3), back=st.integers(0, 3), trust=TRUSTS)
     def replace_history(self, number: int, count: int, back: int, trust: Trust) -> None:
-        """Of datasets of others; of own ones it is refused."""
+        """Of datasets of others; of own ones it is rejected."""
         head = self._head(number)
         after = max(0, head.sequence_number - back)
         made = blocks(after + 1, count, salt=self._next_salt())
@@ -145,7 +145,7 @@ class StoreHistories(RuleBasedStateMachine):
     def vouch(self, number: int, text: bytes, known: bool) -> None:
         head = self._head(number) if known else Head(77, object_hash(97))
         # A document is about one head.
-        signed = SignedHead(dataset_id(number), head, text + head.hash.digest)
+        signed = HeldHead(dataset_id(number), head, text + head.hash.digest)
         self._apply(lambda store: store.put_signed_head(signed))
 
     @rule(number=NUMBERS, at=st.integers(0, 5))
@@ -162,8 +162,8 @@ class StoreHistories(RuleBasedStateMachine):
 
     @rule(number=NUMBERS, first=st.integers(0, 3), text=st.sampled_from((b"a", b"b")))
     def attest(self, number: int, first: int, text: bytes) -> None:
-        said = replace(attestation(text, first, first + 1), dataset_id=dataset_id(number))
-        self._apply(lambda store: store.put_attestation(said))
+        stated = replace(attestation(text, first, first + 1), dataset_id=dataset_id(number))
+        self._apply(lambda store: store.put_attestation(stated))
 
     @rule(number=NUMBERS, replayed=st.booleans())
     def verify(self, number: int, replayed: bool) -> None:
@@ -176,14 +176,14 @@ class StoreHistories(RuleBasedStateMachine):
         self._apply(lambda store: store.put_quarantine(aside))
 
     @rule(number=NUMBERS, entry=st.integers(1, 4), row=st.integers(1, 3), text=st.sampled_from(("x", None)))
-    def mend_row(self, number: int, entry: int, row: int, text: str | None) -> None:
-        self._apply(lambda store: store.mend_rows(dataset_id(number), {RowId(entry, row): {"city": text}}))
+    def fix_row(self, number: int, entry: int, row: int, text: str | None) -> None:
+        self._apply(lambda store: store.fix_rows(dataset_id(number), {RowId(entry, row): {"city": text}}))
 
     @rule(
         number=NUMBERS, entry=st.integers(1, 4), rows=st.sets(st.integers(1, 3), min_size=1), fate=st.sampled_from(Fate)
     )
     def settle(self, number: int, entry: int, rows: set[int], fate: Fate) -> None:
-        done = Settlement(fate=fate, rows=tuple(RowId(entry, row) for row in sorted(rows)))
+        done = SettledRows(fate=fate, rows=tuple(RowId(entry, row) for row in sorted(rows)))
         self._apply(lambda store: store.settle(dataset_id(number), done))
 
     @rule(number=NUMBERS, direction=st.sampled_from(RemoteDirection), path=st.sampled_from("ab"), gone=st.booleans())
@@ -290,7 +290,7 @@ class StoreHistories(RuleBasedStateMachine):
             "seen head": lambda s: s.find_seen_head(which),
             "acceptances": lambda s: list(s.iter_acceptances(which)),
             "attestations": lambda s: list(s.iter_attestations(which)),
-            "replay records": lambda s: list(s.iter_replay_records(which, after=-1, upto=99)),
+            "step records": lambda s: list(s.iter_step_records(which, after=-1, upto=99)),
             "verified": lambda s: s.find_verified(which),
             # The number of a history is a handle, which each home gives as it likes.
             "replaced": lambda s: [

@@ -28,7 +28,7 @@ KNOWN_BLOCKS = sorted(
 )
 
 
-def decode_or_refuse(raw: bytes) -> None:
+def decode_or_reject(raw: bytes) -> None:
     """Decode; anything but the two declared errors fails the test."""
     with contextlib.suppress(MalformedError, UnsupportedError):
         decode_block(raw, expected_hash=None)
@@ -71,33 +71,33 @@ def test_filling_in_defaults_changes_nothing_that_is_there_and_is_done_once(even
 @example(b"")
 @example(b"\0" * 64)
 @example(b"\xff" * 64)
-def test_random_bytes_are_refused(raw: bytes) -> None:
+def test_random_bytes_are_rejected(raw: bytes) -> None:
     with pytest.raises((MalformedError, UnsupportedError)):
         decode_block(raw, expected_hash=None)
 
 
 @given(data=st.data())
-def test_changed_bytes_are_decoded_or_refused_as_declared(data: st.DataObject) -> None:
+def test_changed_bytes_are_decoded_or_rejected_as_declared(data: st.DataObject) -> None:
     raw = bytearray(data.draw(st.sampled_from(KNOWN_BLOCKS)))
     for _ in range(data.draw(st.integers(1, 4))):
         position = data.draw(st.integers(0, len(raw) - 1))
         raw[position] = data.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]) | st.integers(0, 255))
-    decode_or_refuse(bytes(raw))
+    decode_or_reject(bytes(raw))
 
 
 @given(data=st.data())
-def test_cut_and_moved_bytes_are_decoded_or_refused_as_declared(data: st.DataObject) -> None:
+def test_cut_and_moved_bytes_are_decoded_or_rejected_as_declared(data: st.DataObject) -> None:
     raw = data.draw(st.sampled_from(KNOWN_BLOCKS))
     start = data.draw(st.integers(0, len(raw)))
     end = data.draw(st.integers(start, len(raw)))
     put = data.draw(st.integers(0, len(raw)))
     without = raw[:start] + raw[end:]
-    decode_or_refuse(without)
-    decode_or_refuse(without[:put] + raw[start:end] + without[put:])
+    decode_or_reject(without)
+    decode_or_reject(without[:put] + raw[start:end] + without[put:])
 
 
 @pytest.mark.parametrize("raw", KNOWN_BLOCKS[::8], ids=lambda raw: f"{len(raw)}-bytes")
-def test_block_cut_anywhere_is_refused(raw: bytes) -> None:
+def test_block_cut_anywhere_is_rejected(raw: bytes) -> None:
     for length in range(len(raw) - 8):  # up to eight bytes at the end are padding, which nothing reads
         with pytest.raises((MalformedError, UnsupportedError)):
             decode_block(raw[:length], expected_hash=None)

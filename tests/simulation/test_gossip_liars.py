@@ -18,7 +18,7 @@ from odf_protocol.gossip.messages import (
     Welcome,
     decode_request,
 )
-from odf_protocol.gossip.ranges import Range
+from odf_protocol.gossip.ranges import IdRange
 from support.gossip_items import head, key_of
 from support.gossip_network import START_MS, Line, Network, SimulatedNode, address_of, make_record
 from support.signing import dataset_of
@@ -140,7 +140,7 @@ def test_invalid_items_shut_their_sender_out_and_no_one_else() -> None:
     assert good.id in victim.machine.store
 
 
-def test_replayed_and_stale_heads_go_nowhere() -> None:
+def test_reexecuted_and_stale_heads_go_nowhere() -> None:
     network = network_of(20, seed=26)
     heads = [head(PUBLISHER, number, time_ms=START_MS) for number in range(6)]
     network.publish(network.nodes[0], heads[5])
@@ -249,7 +249,7 @@ def test_reconciliation_with_a_liar_ends() -> None:
             match decode_request(body):
                 case Compare(ranges=asked):
                     ids = tuple(sorted(source.randbytes(32) for _ in range(16)))
-                    return encode_gossip(Ranges(ranges=(Range(ids=ids),) if len(asked) == 1 else ()))
+                    return encode_gossip(Ranges(ranges=(IdRange(ids=ids),) if len(asked) == 1 else ()))
                 case Want():
                     return encode_gossip(Items())
                 case Hello():

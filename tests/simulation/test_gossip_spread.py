@@ -190,9 +190,9 @@ def test_settlement_reaches_everybody_and_a_contrary_one_too() -> None:
     network.run_rounds(10)
 
     def kept(node: SimulatedNode) -> Multihash | None:
-        said = [item.statement for item in node.machine.store.iter_items() if item.kind is ItemKind.SETTLEMENT]
+        stated = [item.statement for item in node.machine.store.iter_items() if item.kind is ItemKind.SETTLEMENT]
         assert lied.id in node.machine.store
-        return find_kept_history(check_equivocation(lied.raw), cast("list[Settlement]", said))
+        return find_kept_history(check_equivocation(lied.raw), cast("list[Settlement]", stated))
 
     assert {kept(node) for node in network.nodes} == {cast("Settlement", settled.statement).keeps}
     network.publish(network.nodes[20], settlement(PUBLISHER, lied, "b"))

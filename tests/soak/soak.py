@@ -37,7 +37,7 @@ from odf_protocol.exchange.block_outlines import iter_wanted  # noqa: E402
 from support.exchange_nodes import NOON, Chain, TestNode  # noqa: E402
 
 PATIENT = ClientSettings(attempts=3, backoff_s=0.01, max_backoff_s=0.1)
-LEAST_CHURN_S = 5.0
+MIN_CHURN_S = 5.0
 MEMORY_GROWTH_BYTES = 60_000_000  # guess: caches of the allocator; a leak of one slice a pull is far beyond it
 DESCRIPTORS_GROWTH = 12
 
@@ -159,7 +159,7 @@ class Soak:
         await asyncio.gather(*(node.start() for node in self.nodes))
         for node in self.nodes:
             await self.publish(node)
-        end = time.monotonic() + max(seconds, LEAST_CHURN_S)
+        end = time.monotonic() + max(seconds, MIN_CHURN_S)
         warmed: dict[int, tuple[int, int]] = {}
         # Each at least once, whatever is chosen later.
         for kind in ("publish", "pull", "cut", "abandon", "verify", "kill"):
@@ -263,23 +263,23 @@ async def pull(node: SoakNode, url: str) -> None:
 
 async def bring(here: TestNode, url: str) -> None:
     async with await open_peer(url, PATIENT) as peer:
-        offered = await peer.get_head()
-        assert offered.dataset_id is not None
-        known = here.store.find_dataset(offered.dataset_id)
-        if known is not None and known.head == offered.head:
+        proposed = await peer.get_head()
+        assert proposed.dataset_id is not None
+        known = here.store.find_dataset(proposed.dataset_id)
+        if known is not None and known.head == proposed.head:
             return
         with here.objects.writing():
             base = None if known is None else known.head
-            packed = [block async for block in peer.iter_blocks(after=base, upto=offered.head)]
+            packed = [block async for block in peer.iter_blocks(after=base, upto=proposed.head)]
             chain = [decode_block(block.raw, expected_hash=None) for block in packed]
             wanted = [item for block in chain for item in iter_wanted(block.event)]
             await peer.fetch_objects(wanted, here.objects)
-            new = NewDataset(name=offered.name, kind=DatasetKind.ROOT, origin=Origin.OWN, created_at=NOON)
+            new = NewDataset(name=proposed.name, kind=DatasetKind.ROOT, origin=Origin.OWN, created_at=NOON)
             commit = Commit(
-                dataset_id=offered.dataset_id,
+                dataset_id=proposed.dataset_id,
                 expected_head=None if known is None else known.head.hash,
                 blocks=tuple(
-                    NewBlock.of(block, pack.signature, pack.replay_record)
+                    NewBlock.of(block, pack.signature, pack.step_record)
                     for block, pack in zip(chain, packed, strict=True)
                 ),
                 chain_state=b"state",

@@ -51,18 +51,18 @@ class Tab:
 
     async def listen(self) -> None:
         async for message in self.socket:
-            said = json.loads(message.data)
-            if said.get("id") in self._waiting:
-                self._waiting.pop(said["id"]).set_result(said)
-            match said.get("method"):
+            stated = json.loads(message.data)
+            if stated.get("id") in self._waiting:
+                self._waiting.pop(stated["id"]).set_result(stated)
+            match stated.get("method"):
                 case "Page.loadEventFired":
                     self._loaded.set()
                 case "Log.entryAdded":
-                    self.complaints.append(said["params"]["entry"]["text"])
+                    self.complaints.append(stated["params"]["entry"]["text"])
                 case "Runtime.exceptionThrown":
-                    self.complaints.append(str(said["params"]["exceptionDetails"]))
+                    self.complaints.append(str(stated["params"]["exceptionDetails"]))
                 case "Page.javascriptDialogOpening":
-                    self.complaints.append(f"dialog: {said['params']['message']}")
+                    self.complaints.append(f"dialog: {stated['params']['message']}")
 
     async def call(self, method: str, **parameters: Any) -> Any:
         """Ask the browser something."""
@@ -71,9 +71,9 @@ class Tab:
         asked = {"id": number, "method": method, "params": parameters}
         await self.socket.send_json(asked | ({"sessionId": self.session} if self.session else {}))
         async with asyncio.timeout(ANSWER_S):
-            said = await answer
-        assert "error" not in said, (method, said)
-        return said["result"]
+            stated = await answer
+        assert "error" not in stated, (method, stated)
+        return stated["result"]
 
     async def go(self, url: str) -> None:
         """Open an address and wait until it is loaded."""
@@ -87,9 +87,9 @@ class Tab:
 
     async def do(self, script: str) -> Any:
         """Run a line of script in the page, and give what it is."""
-        said = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in said, said
-        return said["result"].get("value")
+        stated = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in stated, stated
+        return stated["result"].get("value")
 
     async def leave_by(self, script: str) -> None:
         """Do what loads another page, and wait for that."""

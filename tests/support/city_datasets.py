@@ -10,7 +10,7 @@ COLUMNS: Final = """\
             - {name: city, type: {kind: Option, inner: String}}
             - {name: people, type: {kind: Option, inner: Int64}}
 """
-PORTIONS: Final = (
+SUBSETS: Final = (
     """\
 {"event_time": "2024-01-01T00:00:00Z", "city": "Oslo", "people": 700000}
 {"event_time": "2024-01-02T00:00:00Z", "city": "Rome", "people": 2800000}
@@ -81,10 +81,10 @@ def add_cities(node: RealNode, folder: Path) -> None:
 
 
 def ingest_cities(node: RealNode, folder: Path, number: int) -> None:
-    """Push the rows of one portion, the first of which is number 1."""
-    portion = folder / f"{number}.ndjson"
-    portion.write_text(PORTIONS[number - 1])
-    node.must("ingest", "cities", str(portion))
+    """Push the rows of one subset, the first of which is number 1."""
+    subset = folder / f"{number}.ndjson"
+    subset.write_text(SUBSETS[number - 1])
+    node.must("ingest", "cities", str(subset))
 
 
 def write_derivative(folder: Path, engine: str = "other-one", query: str = "ALL", *, version: str = "") -> str:

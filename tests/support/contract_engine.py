@@ -57,35 +57,35 @@ def serve() -> None:
 def answer(message: bytes, context: Any) -> Any:
     from odf_engines.grpc.carrier import unwrap, wrap
     from odf_protocol.engine_messages import (
-        TransformRequest,
         TransformResponseInternalError,
         TransformResponseInvalidQuery,
         TransformResponseProgress,
         TransformResponseRoot,
+        WireTransformRequest,
         decode_request,
     )
     from odf_protocol.wire.encoder import encode_root
 
-    def say(value: Any) -> bytes:
+    def on_progress(value: Any) -> bytes:
         return wrap(encode_root(TransformResponseRoot(value=value)))
 
-    request = decode_request(TransformRequest, unwrap(message))
+    request = decode_request(WireTransformRequest, unwrap(message))
     query = request.transform.query or request.transform.queries[-1].query
     if query == "NONSENSE":
-        yield say(TransformResponseInvalidQuery(message="NONSENSE is no query"))
+        yield on_progress(TransformResponseInvalidQuery(message="NONSENSE is no query"))
         return
     has_rows = request.query_inputs[0].offset_interval is not None
-    yield say(TransformResponseProgress())
+    yield on_progress(TransformResponseProgress())
     if has_rows:  # a query that is only tried gets an honest answer
-        yield from misbehave(say, wrap, query)
+        yield from misbehave(on_progress, wrap, query)
     if has_rows and BEHAVIOUR == "own-fault":
-        yield say(TransformResponseInternalError(message="out of ideas", backtrace="line 1\nline 2"))
+        yield on_progress(TransformResponseInternalError(message="out of ideas", backtrace="line 1\nline 2"))
         return
     if has_rows and BEHAVIOUR in {"never-answers", "spies"}:
         return
-    yield say(transform(request))
+    yield on_progress(transform(request))
     if has_rows and BEHAVIOUR == "answers-twice":
-        yield say(transform(request, suffix="-again"))
+        yield on_progress(transform(request, suffix="-again"))
 
 
 def spy(port: str) -> str:
@@ -128,16 +128,16 @@ def spy(port: str) -> str:
     return json.dumps(seen)
 
 
-def misbehave(say: Any, wrap: Any, query: str) -> Any:
+def misbehave(on_progress: Any, wrap: Any, query: str) -> Any:
     from odf_protocol.engine_messages import TransformResponseProgress
 
     if BEHAVIOUR == "hangs":
         time.sleep(3600)
     for _ in range(25 if BEHAVIOUR == "works-slowly" else 0):
-        yield say(TransformResponseProgress())
+        yield on_progress(TransformResponseProgress())
         time.sleep(0.1)
     while BEHAVIOUR == "progress-for-ever":
-        yield say(TransformResponseProgress())
+        yield on_progress(TransformResponseProgress())
     while BEHAVIOUR == "floods-the-log":
         os.write(2, b"x" * 65536)
     while BEHAVIOUR == "forks":
@@ -152,7 +152,7 @@ def misbehave(say: Any, wrap: Any, query: str) -> Any:
     if BEHAVIOUR == "spies":
         from odf_protocol.engine_messages import TransformResponseInternalError
 
-        yield say(TransformResponseInternalError(message=spy(query)))
+        yield on_progress(TransformResponseInternalError(message=spy(query)))
     number = 0
     while BEHAVIOUR == "fills-the-disk":
         number += 1
@@ -180,10 +180,10 @@ def transform(request: Any, suffix: str = "") -> Any:
     shift = {"wrong-offsets-in-file": 1}.get(lies, 0)
     offsets = pa.array(range(first + shift, first + shift + count), pa.int64())
     instant = schema.field(source.vocab.system_time_column).type
-    told = request.system_time.unix_ms + (INSTANT_MS if lies == "wrong-system-time" else 0)
+    reported = request.system_time.unix_ms + (INSTANT_MS if lies == "wrong-system-time" else 0)
     columns = {name: rows.column(name) for name in rows.column_names}
     columns |= {request.vocab.offset_column: offsets}
-    columns |= {request.vocab.system_time_column: pa.array([told] * count, pa.int64()).cast(instant)}
+    columns |= {request.vocab.system_time_column: pa.array([reported] * count, pa.int64()).cast(instant)}
     if lies == "wrong-operations":
         columns[request.vocab.operation_type_column] = pa.array([9] * count, pa.int32())
     made = pa.table(columns, schema=schema)

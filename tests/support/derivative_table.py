@@ -42,7 +42,7 @@ class Case:
         )
 
     @property
-    def question(self) -> str:
+    def query_text(self) -> str:
         """For the oracle."""
         last = self.query if self.oracle is None else self.oracle
         if not self.steps or self.oracle is not None:

@@ -18,10 +18,10 @@ from odf_protocol.engine_messages import (
     DatasetVocabulary,
     RawQueryRequest,
     RawQueryResponseRoot,
-    TransformRequest,
     TransformRequestInput,
     TransformResponseRoot,
-    Watermark,
+    WireTransformRequest,
+    WireWatermark,
 )
 from odf_protocol.events import OffsetInterval
 from odf_protocol.timestamp import Timestamp
@@ -49,7 +49,7 @@ class EngineServer:
         """Send bytes as they are; give the messages of the answer as they came."""
         return list(self.channel.unary_stream(f"/{SERVICE}/{method}")(message, timeout=timeout_s))
 
-    def transform(self, request: TransformRequest) -> Any:
+    def transform(self, request: WireTransformRequest) -> Any:
         """Run a step; give the member of the union that was answered."""
         (answer,) = self.call("ExecuteTransform", wrap(encode_root(request)))
         return Decoder(unwrap(answer)).decode_root(TransformResponseRoot).value
@@ -68,11 +68,11 @@ class EngineServer:
         data_paths: Sequence[str] | None = None,
         dataset: int = 1,
         engine: str = "spark",
-    ) -> TransformRequest:
+    ) -> WireTransformRequest:
         """A step over the four rows of ``ROWS``."""
         shown = self.folder / "in"
         transform = transform_sql(query)
-        return TransformRequest(
+        return WireTransformRequest(
             dataset_id=DatasetId(bytes([dataset]) * 32),
             dataset_alias="someone/derivative",
             system_time=SYSTEM_TIME,
@@ -87,7 +87,9 @@ class EngineServer:
                     offset_interval=None if interval is None else OffsetInterval(start=interval[0], end=interval[1]),
                     data_paths=(str(shown / "orders.parquet"),) if data_paths is None else tuple(data_paths),
                     schema_file=str(shown / "schema.parquet"),
-                    explicit_watermarks=(Watermark(system_time=SYSTEM_TIME, event_time=Timestamp.from_unix_ms(5_001)),),
+                    explicit_watermarks=(
+                        WireWatermark(system_time=SYSTEM_TIME, event_time=Timestamp.from_unix_ms(5_001)),
+                    ),
                 ),
             ),
             next_offset=10,

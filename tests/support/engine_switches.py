@@ -34,12 +34,14 @@ def missing_on_page(engine: str, names: Collection[str]) -> list[str]:
     return [each for each in sorted(names) if each not in values and not any(fnmatchcase(each, f) for f in families)]
 
 
-def as_told(value: str | None) -> str:
+def as_reported(value: str | None) -> str:
     """What a setting stands at, as the page says it."""
     return NOT_SET if value in {None, "", "<undefined>"} else str(value)
 
 
 def as_lines(settings: Mapping[str, str | None]) -> str:
     """A list as it is kept."""
-    told = {name: "(machine)" if name in _OF_THE_MACHINE else as_told(value) for name, value in settings.items()}
-    return "".join(f"{name} = {value}\n" for name, value in sorted(told.items()))
+    reported = {
+        name: "(machine)" if name in _OF_THE_MACHINE else as_reported(value) for name, value in settings.items()
+    }
+    return "".join(f"{name} = {value}\n" for name, value in sorted(reported.items()))

@@ -55,7 +55,7 @@ class Chain:
     blocks: list[Block] = field(default_factory=list)
     objects: dict[Multihash, bytes] = field(default_factory=dict)
     signatures: dict[int, bytes] = field(default_factory=dict)
-    replay_records: dict[int, bytes] = field(default_factory=dict)
+    step_records: dict[int, bytes] = field(default_factory=dict)
     has_schema: bool = False
     """Keeps the rules of chains; where nothing judges them, numbers are simpler without."""
 
@@ -75,7 +75,7 @@ class Chain:
     def head(self) -> Head:
         return Head(self.blocks[-1].sequence_number, self.blocks[-1].hash)
 
-    def add(self, data: bytes, checkpoint: bytes | None = None, *, said_size: int | None = None) -> "Chain":
+    def add(self, data: bytes, checkpoint: bytes | None = None, *, stated_size: int | None = None) -> "Chain":
         """Add a block with a slice of these bytes, and a checkpoint."""
         number = len(self.blocks) - self.has_schema
         self.objects[Multihash.of_sha3_256(data)] = data
@@ -89,7 +89,7 @@ class Chain:
                     logical_hash=Multihash(ARROW0_SHA3_256, bytes([number % 256]) * 32),
                     physical_hash=Multihash.of_sha3_256(data),
                     offset_interval=OffsetInterval(start=number - 1, end=number - 1),
-                    size=len(data) if said_size is None else said_size,
+                    size=len(data) if stated_size is None else stated_size,
                 ),
                 new_checkpoint=None
                 if checkpoint is None
@@ -192,7 +192,7 @@ class TestNode:
                         NewBlock.of(
                             block,
                             chain.signatures.get(block.sequence_number),
-                            chain.replay_records.get(block.sequence_number),
+                            chain.step_records.get(block.sequence_number),
                         )
                         for block in chain.blocks[first:]
                     ),
@@ -253,44 +253,44 @@ class StandingClock:
 
 @dataclass
 class RecordingReceiver:
-    """Takes what is pushed: blocks and objects as they are, without rules. ``refuse_with`` makes it refuse."""
+    """Takes what is pushed: blocks and objects as they are, without rules. ``reject_with`` makes it reject."""
 
     store: MetadataStore
     objects: ObjectFolder
-    refuse_with: Exception | None = None
-    refuse_early_with: Exception | None = None
+    reject_with: Exception | None = None
+    reject_early_with: Exception | None = None
     received: list[PeerHead] = field(default_factory=list)
     actors: list[str] = field(default_factory=list)
     forced: list[bool] = field(default_factory=list)
 
-    async def consider(self, offered: PeerHead, *, actor: str, reads: ReadGrants) -> None:
-        if self.refuse_early_with is not None:
-            raise self.refuse_early_with
+    async def consider(self, proposed: PeerHead, *, actor: str, reads: ReadGrants) -> None:
+        if self.reject_early_with is not None:
+            raise self.reject_early_with
 
     async def receive(
-        self, offered: UploadedDataset, *, actor: str, reads: ReadGrants, published: bool = True, force: bool = False
+        self, proposed: UploadedDataset, *, actor: str, reads: ReadGrants, published: bool = True, force: bool = False
     ) -> DatasetRecord:
-        head = await offered.get_head()
+        head = await proposed.get_head()
         self.received.append(head)
         self.actors.append(actor)
         self.forced.append(force)
-        if self.refuse_with is not None:
-            raise self.refuse_with
+        if self.reject_with is not None:
+            raise self.reject_with
         assert head.dataset_id is not None
         known = self.store.find_dataset(head.dataset_id)
         packed = [
-            block async for block in offered.iter_blocks(after=None if known is None else known.head, upto=head.head)
+            block async for block in proposed.iter_blocks(after=None if known is None else known.head, upto=head.head)
         ]
         blocks = [decode_block(block.raw, expected_hash=None) for block in packed]
         wanted = [item for block in blocks for item in iter_wanted(block.event)]
-        await offered.fetch_objects(wanted, offered.arrivals)
-        offered.arrivals.keep(item.hash for item in wanted)
+        await proposed.fetch_objects(wanted, proposed.arrivals)
+        proposed.arrivals.keep(item.hash for item in wanted)
         new = NewDataset(name=head.name, kind=DatasetKind.ROOT, origin=Origin.OWN, created_at=NOON, published=published)
         return self.store.commit(
             Commit(
                 dataset_id=head.dataset_id,
                 expected_head=None if known is None else known.head.hash,
-                blocks=tuple(NewBlock.of(b, p.signature, p.replay_record) for b, p in zip(blocks, packed, strict=True)),
+                blocks=tuple(NewBlock.of(b, p.signature, p.step_record) for b, p in zip(blocks, packed, strict=True)),
                 chain_state=b"state",
                 objects=tuple(item.hash for item in wanted),
                 signed_head=head.signed_head,

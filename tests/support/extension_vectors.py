@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odf_protocol.attestations import StepResult, sign_attestation
+from odf_protocol.attestations import AttestedStep, sign_attestation
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.dsse import sign_envelope
 from odf_protocol.equivocation import EquivocationKind, block_statement, prove_equivocation
@@ -27,10 +27,10 @@ from odf_protocol.in_toto import PAYLOAD_TYPE, BlockRef
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.key_logs import sign_recovery, sign_recovery_key, sign_rotation
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
-from odf_protocol.replay import EngineIdentity, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice, hash_transform
-from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
 from odf_protocol.signatures import Purpose, public_key_of, sign, sign_block, sign_document
-from odf_protocol.step_statistics import RowsByOperation, StateSize, StepStatistics
+from odf_protocol.step_metrics import RowsByOperation, StateSize, StepMetrics
+from odf_protocol.step_record import EngineIdentity, InputWatermark, StepInput, StepRecord, StepSlice, hash_transform
+from odf_protocol.step_record_codec import decode_step_record, sign_step_record
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.gossip_vectors import gossip_vectors
@@ -52,7 +52,7 @@ def _hash(text: str) -> Multihash:
 
 def _signatures() -> dict[str, Any]:
     cases = []
-    for purpose, payload in ((Purpose.HEAD, b"payload"), (Purpose.REPLAY_RECORD, b"\x00")):
+    for purpose, payload in ((Purpose.HEAD, b"payload"), (Purpose.STEP_RECORD, b"\x00")):
         signature = sign(DATASET_KEY, purpose, payload)
         cases.append({"purpose": purpose.value, "payload": payload.hex(), "signature": signature.hex()})
     good = sign(DATASET_KEY, Purpose.HEAD, b"payload")
@@ -116,8 +116,8 @@ def _resigned(payload: bytes) -> bytes:
     return sign_document(DATASET_KEY, Purpose.HEAD, payload).to_bytes()
 
 
-def _refused(rule: str, why: str, raw: bytes, refusal: str = "rejected") -> dict[str, str]:
-    return {"rejectedBy": rule, "why": why, "refusal": refusal, "document": _base64(raw)}
+def _refused(rule: str, why: str, raw: bytes, rejection: str = "rejected") -> dict[str, str]:
+    return {"rejectedBy": rule, "why": why, "refusal": rejection, "document": _base64(raw)}
 
 
 RECOVERY_KEY = b"\x0a" * 32
@@ -165,15 +165,15 @@ def _keys() -> dict[str, Any]:
 
 
 def _signed_by(signer: DidKey, number: int, text: str, why: str, rule: str | None = None) -> dict[str, Any]:
-    said = {"signer": str(signer), "sequenceNumber": number, "blockHash": str(_hash(text)), "why": why}
-    return said | {"rejectedBy": rule, "refusal": "rejected"}
+    stated = {"signer": str(signer), "sequenceNumber": number, "blockHash": str(_hash(text)), "why": why}
+    return stated | {"rejectedBy": rule, "refusal": "rejected"}
 
 
 def _rejected_key_events(history: KeyHistory) -> list[dict[str, Any]]:
     """Events after the second or third one of the log, each wrong in one way."""
 
     def event(changes: dict[str, Any], key: bytes = NEXT_KEY, *, after: int = 3) -> bytes:
-        said = {
+        stated = {
             "version": 1,
             "type": "key-event",
             "change": "rotation",
@@ -184,13 +184,13 @@ def _rejected_key_events(history: KeyHistory) -> list[dict[str, Any]]:
             "firstSequenceNumber": 30,
             "time": str(NOON),
         } | changes
-        said = {name: value for name, value in sorted(said.items()) if value is not None}
-        payload = json.dumps(said, separators=(",", ":")).encode()
+        stated = {name: value for name, value in sorted(stated.items()) if value is not None}
+        payload = json.dumps(stated, separators=(",", ":")).encode()
         return sign_document(key, Purpose.KEY_EVENT, payload).to_bytes()
 
     def recovery(changes: dict[str, Any], key: bytes = RECOVERY_KEY, *, after: int = 3) -> bytes:
-        said = {"change": "recovery", "stolenFrom": 25, "keeps": str(_hash("kept"))}
-        return event(said | changes, key, after=after)
+        stated = {"change": "recovery", "stolenFrom": 25, "keeps": str(_hash("kept"))}
+        return event(stated | changes, key, after=after)
 
     history.extend(event({}))
     history.extend(recovery({}))
@@ -224,10 +224,10 @@ def _rejected_key_events(history: KeyHistory) -> list[dict[str, Any]]:
 _KEYS_OF_THE_LOG = {"second": NODE_KEY, "third": NEXT_KEY, "recovery": RECOVERY_KEY}
 
 
-def replay_record() -> ReplayRecord:
+def step_record() -> StepRecord:
     """The record of the vectors."""
     query = TransformSql(engine="spark", queries=(SqlQueryStep(query="select * from trades"),))
-    return ReplayRecord(
+    return StepRecord(
         dataset_id=DATASET,
         engine=EngineIdentity("spark", "4.3.0", _hash("engine")),
         settings={"spark.sql.session.timeZone": "UTC"},
@@ -235,11 +235,11 @@ def replay_record() -> ReplayRecord:
         transform=hash_transform(query),
         vocabulary=Vocabulary(),
         inputs=(
-            ReplayInput(
+            StepInput(
                 dataset_id=INPUT,
                 alias="trades",
                 vocabulary=Vocabulary(event_time="date"),
-                slices=(ReplaySlice(Multihash(ARROW0_SHA3_256, bytes(32)), _hash("file")),),
+                slices=(StepSlice(Multihash(ARROW0_SHA3_256, bytes(32)), _hash("file")),),
                 offset_interval=OffsetInterval(start=10, end=19),
                 watermarks=(InputWatermark(NOON, Timestamp(0)),),
             ),
@@ -251,7 +251,7 @@ def replay_record() -> ReplayRecord:
     )
 
 
-_STATISTICS = StepStatistics(
+_STATISTICS = StepMetrics(
     rows_read=(10,),
     rows_out=RowsByOperation(append=3, retract=1, correct_from=2, correct_to=2),
     late_rows=1,
@@ -261,19 +261,19 @@ _STATISTICS = StepStatistics(
 )
 
 
-def _replay() -> dict[str, Any]:
-    raw = sign_replay_record(NODE_KEY, replay_record())
-    figures = sign_replay_record(NODE_KEY, replace(replay_record(), statistics=_STATISTICS))
+def _reexecute() -> dict[str, Any]:
+    raw = sign_step_record(NODE_KEY, step_record())
+    figures = sign_step_record(NODE_KEY, replace(step_record(), statistics=_STATISTICS))
     return {
-        "comment": "A signed replay record (REPLAY-1) and its identity; one with figures (REPLAY-13).",
+        "comment": "A signed step record (REPLAY-1) and its identity; one with figures (REPLAY-13).",
         "withStatistics": {
             "document": _base64(figures),
             "payload": figures[96:].decode(),
-            "hash": str(decode_replay_record(figures).hash),
+            "hash": str(decode_step_record(figures).hash),
         },
         "document": _base64(raw),
         "payload": raw[96:].decode(),
-        "hash": str(decode_replay_record(raw).hash),
+        "hash": str(decode_step_record(raw).hash),
         "rejected": [
             _refused("SIG-1", "one byte of the payload changed", raw[:-3] + b"0" + raw[-2:]),
             _refused("REPLAY-1", "cut short and signed anew", _resigned_record(raw[96:-1]), "malformed"),
@@ -282,18 +282,18 @@ def _replay() -> dict[str, Any]:
 
 
 def _resigned_record(payload: bytes) -> bytes:
-    return sign_document(NODE_KEY, Purpose.REPLAY_RECORD, payload).to_bytes()
+    return sign_document(NODE_KEY, Purpose.STEP_RECORD, payload).to_bytes()
 
 
 def _attestations() -> dict[str, Any]:
     steps = (
-        StepResult(
+        AttestedStep(
             block=BlockRef(4, _hash("block 4")),
             agrees=True,
             logical_hash=Multihash(ARROW0_SHA3_256, bytes(32)),
-            replay_record=_hash("record"),
+            step_record=_hash("record"),
         ),
-        StepResult(block=BlockRef(9, _hash("block 9")), agrees=True, logical_hash=None),
+        AttestedStep(block=BlockRef(9, _hash("block 9")), agrees=True, logical_hash=None),
     )
     diverging = (replace(steps[0], agrees=False, difference="cells"),)
     envelopes = [
@@ -315,8 +315,8 @@ def _attestations() -> dict[str, Any]:
             for raw in envelopes
         ],
         "rejected": [
-            {"rejectedBy": rule, "why": why, "refusal": refusal, "envelope": raw.decode()}
-            for rule, why, refusal, raw in _rejected_attestations(envelopes[0])
+            {"rejectedBy": rule, "why": why, "refusal": rejection, "envelope": raw.decode()}
+            for rule, why, rejection, raw in _rejected_attestations(envelopes[0])
         ],
     }
 
@@ -338,11 +338,11 @@ def _rejected_attestations(good: bytes) -> list[tuple[str, str, str, bytes]]:
 
 
 def _with_other_signature(envelope: bytes) -> bytes:
-    said = json.loads(envelope)
-    signature = bytearray(base64.b64decode(said["signatures"][0]["sig"]))
+    stated = json.loads(envelope)
+    signature = bytearray(base64.b64decode(stated["signatures"][0]["sig"]))
     signature[3] ^= 1
-    said["signatures"][0]["sig"] = base64.b64encode(signature).decode()
-    return json.dumps(said, separators=(",", ":")).encode()
+    stated["signatures"][0]["sig"] = base64.b64encode(signature).decode()
+    return json.dumps(stated, separators=(",", ":")).encode()
 
 
 def _equivocation() -> dict[str, Any]:
@@ -381,13 +381,13 @@ def _equivocation() -> dict[str, Any]:
 
 
 def _rejected_proofs(good: bytes) -> list[dict[str, str]]:
-    said = json.loads(good)
-    same = {**said, "second": said["first"]}
-    other = {**said, "kind": "blocks"}
-    mixed = {**said, "kind": "head-and-block"}
+    stated = json.loads(good)
+    same = {**stated, "second": stated["first"]}
+    other = {**stated, "kind": "blocks"}
+    mixed = {**stated, "kind": "head-and-block"}
     return [
-        {"why": why, "refusal": refusal, "proof": json.dumps(proof, separators=(",", ":"))}
-        for why, refusal, proof in (
+        {"why": why, "refusal": rejection, "proof": json.dumps(proof, separators=(",", ":"))}
+        for why, rejection, proof in (
             ("twice the same head", "rejected", same),
             ("heads called blocks", "malformed", other),
             ("two heads called a head and a block", "rejected", mixed),
@@ -453,7 +453,7 @@ BUILDERS: dict[str, Callable[[], dict[str, Any]]] = {
     "signatures": _signatures,
     "heads": _heads,
     "keys": _keys,
-    "replay": _replay,
+    "replay": _reexecute,
     "attestations": _attestations,
     "equivocation": _equivocation,
     "gossip": gossip_vectors,

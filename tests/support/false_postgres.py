@@ -36,7 +36,7 @@ def false_postgres(serve: Callable[[socket.socket], None]) -> Iterator[int]:
 
 
 def read_startup(connection: socket.socket) -> bytes:
-    """Read what a client begins with, and refuse it TLS."""
+    """Read what a client begins with, and reject it TLS."""
     while (message := connection.recv(8192)) == _SSL_REQUEST:
         connection.sendall(b"N")
     return message

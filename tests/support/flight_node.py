@@ -10,7 +10,7 @@ from typing import Any
 
 from odf_flight import flight_beside
 from odf_node.configuration import Configuration
-from odf_node.configuration.declaration import Access, Limits, Listen, Tls
+from odf_node.configuration.declaration import AccessSettings, LimitSettings, Listen, Tls
 from odf_node.http.access_log import log_to
 from odf_node.http.encryption import make_tls_context
 from odf_node.http.served_node import Live
@@ -34,8 +34,8 @@ def serving_flight(made: SecretiveNode, **settings: Any) -> Iterator[FlightNode]
     live = Live(
         Configuration(
             listen=Listen(flight_port=settings.get("port", 0)),
-            access=settings.get("access", Access()),
-            limits=settings.get("limits", Limits()),
+            access=settings.get("access", AccessSettings()),
+            limits=settings.get("limits", LimitSettings()),
         )
     )
     files = settings.get("tls", Tls())

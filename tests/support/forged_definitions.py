@@ -1,4 +1,4 @@
-"""Forgeries of what stands beside the steps of a derivative: its query, its schema, its replay records."""
+"""Forgeries of what stands beside the steps of a derivative: its query, its schema, its step records."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,8 +17,8 @@ from odf_protocol.events import (
     SqlQueryStep,
 )
 from odf_protocol.multihash import Multihash
-from odf_protocol.replay import ReplayRecord
-from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
+from odf_protocol.step_record import StepRecord
+from odf_protocol.step_record_codec import decode_step_record, sign_step_record
 from odf_protocol.timestamp import Timestamp
 from support.honest_derivatives import Published
 from support.rebuilt_chains import (
@@ -45,7 +45,7 @@ def another_query(published: Published, random: Random) -> Forgery | None:
     none = "SELECT * FROM honest WHERE event_time > TIMESTAMP '3000-01-01 00:00:00'"
     steps = (SqlQueryStep(query=honest, alias="honest"), SqlQueryStep(query=none))
     forged = replace(declared, transform=replace(declared.transform, queries=steps))
-    without = chain.copy(replay_records=[None] * len(chain.blocks))
+    without = chain.copy(step_records=[None] * len(chain.blocks))
     return Forgery(without.replacing(number, lambda _event: forged), number, "PLAN-7|is not what|PLAN-11|ACCEPT-2")
 
 
@@ -84,36 +84,36 @@ def another_schema(published: Published, random: Random) -> Forgery | None:
     return Forgery(rebuilt(chain, events, tables), number, "column|schema")
 
 
-# Replay records
+# Step records
 
 
 def another_record(published: Published, random: Random) -> Forgery | None:
     """A signed record that says what was not: figures, a watermark, a query, slices of inputs, offsets."""
     chain = published.chain
     number = random.choice(steps_of(chain))
-    raw = chain.replay_records[number]
+    raw = chain.step_records[number]
     assert raw is not None
-    record = decode_replay_record(raw).record
+    record = decode_step_record(raw).record
     forged = random.choice(list(_forged_records(record, random)))
-    records = list(chain.replay_records)
-    records[number] = sign_replay_record(chain.key, forged)
-    return Forgery(chain.copy(replay_records=records), number, "REPLAY-(6|7|8|14)")
+    records = list(chain.step_records)
+    records[number] = sign_step_record(chain.key, forged)
+    return Forgery(chain.copy(step_records=records), number, "REPLAY-(6|7|8|14)")
 
 
-def _forged_records(record: ReplayRecord, random: Random) -> Iterator[ReplayRecord]:
-    said = record.statistics
-    assert said is not None
+def _forged_records(record: StepRecord, random: Random) -> Iterator[StepRecord]:
+    stated = record.statistics
+    assert stated is not None
     wrong = Multihash.of_sha3_256(random.randbytes(8))
     for name in ("append", "retract", "correct_from", "correct_to"):
-        rows = _changed(said.rows_out, **{name: getattr(said.rows_out, name) + 1})
-        yield _changed(record, statistics=_changed(said, rows_out=rows))
-    yield _changed(record, statistics=_changed(said, late_rows=said.late_rows + 1))
-    yield _changed(record, statistics=_changed(said, rows_read=tuple((n or 0) + 1 for n in said.rows_read)))
+        rows = _changed(stated.rows_out, **{name: getattr(stated.rows_out, name) + 1})
+        yield _changed(record, statistics=_changed(stated, rows_out=rows))
+    yield _changed(record, statistics=_changed(stated, late_rows=stated.late_rows + 1))
+    yield _changed(record, statistics=_changed(stated, rows_read=tuple((n or 0) + 1 for n in stated.rows_read)))
     for name in ("state_before", "state_after"):
-        state = getattr(said, name)
+        state = getattr(stated, name)
         for part in ("rows", "size_bytes"):
             forged = _changed(state, **{part: getattr(state, part) + 1})
-            yield _changed(record, statistics=_changed(said, **{name: forged}))
+            yield _changed(record, statistics=_changed(stated, **{name: forged}))
     yield _changed(record, prev_watermark=Timestamp.from_unix_ms(1_700_000_000_000))
     yield _changed(record, transform=wrong)
     yield _changed(record, prev_checkpoint=wrong)

@@ -1,7 +1,7 @@
 """Forgeries of an honest derivative by its own publisher: one thing is untrue, all else is made to fit it.
 
 Hashes, sizes, offsets, links and signatures are those of what is forged. Each forger gives None where the chain has no
-place for it. What it gives says what whoever refuses it has to name.
+place for it. What it gives says what whoever rejects it has to name.
 """
 
 from collections.abc import Callable

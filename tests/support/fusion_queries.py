@@ -19,8 +19,8 @@ def _steps_of(kind: str) -> dict[str, Steps]:
 
 
 BY_HAND = _steps_of("equal")
-REFUSED_BY_BOTH = _steps_of("refused-by-both")
-REFUSED_HERE = _steps_of("refused-here")
+REJECTED_BY_BOTH = _steps_of("refused-by-both")
+REJECTED_HERE = _steps_of("refused-here")
 """What another implementation runs, and whose result we do not promise to repeat."""
 
 _SCALARS = (

@@ -5,7 +5,7 @@ What was read once is remembered, also for whoever reads it with ``remembered_it
 
 from functools import cache
 
-from odf_protocol.attestations import StepResult, sign_attestation
+from odf_protocol.attestations import AttestedStep, sign_attestation
 from odf_protocol.did import DidKey
 from odf_protocol.equivocation import EquivocationKind, check_equivocation, prove_equivocation
 from odf_protocol.gossip import Item, ItemKind, read_item
@@ -13,9 +13,9 @@ from odf_protocol.heads import sign_head
 from odf_protocol.in_toto import BlockRef
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.key_logs import sign_rotation
-from odf_protocol.replay import EngineIdentity
 from odf_protocol.settlements import sign_settlement
 from odf_protocol.signatures import public_key_of
+from odf_protocol.step_record import EngineIdentity
 from odf_protocol.timestamp import Timestamp
 from support.signing import NOON, dataset_of, some_hash
 
@@ -52,7 +52,7 @@ def attestation(key: bytes, dataset_key: bytes, number: int = 3, *, time_ms: int
         first=block,
         last=block,
         engine=ENGINE,
-        steps=(StepResult(block=block, agrees=True, logical_hash=some_hash("rows")),),
+        steps=(AttestedStep(block=block, agrees=True, logical_hash=some_hash("rows")),),
         time=Timestamp.from_unix_ms(time_ms),
     )
     return remembered_item(ItemKind.ATTESTATION, raw)

@@ -9,7 +9,7 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.gossip import PeerAddress, sign_peer
 from odf_protocol.gossip.addresses import _PeerRecord, decode_peer_record
 from odf_protocol.gossip.item import Item
-from odf_protocol.gossip.ranges import IdSet, Range, answer_ranges, fingerprint, open_ranges
+from odf_protocol.gossip.ranges import IdRange, IdSet, answer_ranges, fingerprint, open_ranges
 from odf_protocol.signatures import Purpose, sign_document
 from odf_protocol.timestamp import Timestamp
 from support.gossip_items import attestation, head, key_events, proof, settlement
@@ -21,7 +21,7 @@ PRIVATE = [
     *("http://127.0.0.1:8080", "http://10.1.2.3", "http://169.254.169.254", "http://[::1]", "http://[::ffff:7f00:1]"),
     *("http://[64:ff9b::a00:1]", "http://localhost:8080", "http://intranet", "http://db.internal"),
 ]
-REFUSED = [
+REJECTED = [
     *("ftp://8.8.8.8", "HTTP://8.8.8.8", "http://8.8.8.8/", "http://user@8.8.8.8", "http://8.8.8.8:80"),
     *("http://2130706433", "http://0x7f.0.0.1", "http://127.1", "http://Node.example", "http://[0:0:0:0:0:0:0:1]"),
 ]
@@ -46,7 +46,7 @@ def gossip_vectors() -> dict[str, Any]:
             {"address": text, "isPublic": PeerAddress(text).is_public, "bucket": PeerAddress(text).bucket}
             for text in (*PUBLIC, *PRIVATE)
         ],
-        "rejectedAddresses": REFUSED,
+        "rejectedAddresses": REJECTED,
         "items": [_item(item) for item in _items()],
         "fingerprints": [
             {"nonce": NONCE.hex(), "ids": [id_.hex() for id_ in some], "fingerprint": fingerprint(NONCE, some).hex()}
@@ -64,10 +64,10 @@ def gossip_vectors() -> dict[str, Any]:
 def _items() -> list[Item]:
     lied = proof(DATASET_KEY, 7, "a", "b")
     settled = settlement(DATASET_KEY, lied, "a")
-    return [head(DATASET_KEY, 7), *key_events(DATASET_KEY, NEW_KEY), _said(), lied, settled]
+    return [head(DATASET_KEY, 7), *key_events(DATASET_KEY, NEW_KEY), _stated(), lied, settled]
 
 
-def _said() -> Item:
+def _stated() -> Item:
     return attestation(NODE_KEY, DATASET_KEY)
 
 
@@ -95,17 +95,17 @@ def _refused(rule: str, why: str, **changes: Any) -> dict[str, str]:
     }
     payload = encode_canonical(_PeerRecord(**{**fields, **changes}))
     raw = sign_document(NODE_KEY, Purpose.PEER_RECORD, payload).to_bytes()
-    refusal = "rejected"
+    rejection = "rejected"
     try:
         decode_peer_record(raw)
     except MalformedError:
-        refusal = "malformed"
+        rejection = "malformed"
     except Exception:  # noqa: BLE001 - which error it is, the tests of the vectors say
         pass
-    return {"rejectedBy": rule, "why": why, "refusal": refusal, "document": base64.b64encode(raw).decode()}
+    return {"rejectedBy": rule, "why": why, "refusal": rejection, "document": base64.b64encode(raw).decode()}
 
 
-def _range(one: Range) -> dict[str, Any]:
+def _range(one: IdRange) -> dict[str, Any]:
     return {
         "lower": one.lower.hex(),
         "upper": None if one.upper is None else one.upper.hex(),

@@ -15,7 +15,7 @@ import msgspec
 from odf_gossip.gossiping import Gossip
 from odf_gossip.hearsay import Hearsay
 from odf_gossip.home_reading import HomeReader
-from odf_node.configuration import Access, Configuration
+from odf_node.configuration import AccessSettings, Configuration
 from odf_node.http.served_node import Live
 from odf_protocol.errors import UnavailableError
 from odf_protocol.events import AddData, Checkpoint, DatasetKind, ExecuteTransform, ExecuteTransformInput, Seed
@@ -23,7 +23,7 @@ from odf_protocol.exchange.packs import PackedBlock, encode_pack
 from odf_protocol.gossip import GossipSettings, encode_gossip
 from odf_protocol.gossip.item import ItemKind, item_id
 from odf_protocol.gossip.messages import Compare, Follow, Hello, ItemMessage, Push, Want
-from odf_protocol.gossip.ranges import Range
+from odf_protocol.gossip.ranges import IdRange
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.batches import encode_batch
 from odf_protocol.smart_transfer.messages import BlocksBatch, PushBlocks, encode_message
@@ -33,7 +33,7 @@ from support.secretive_node import PUSHES, THIEF_TOKEN, Answer, SecretiveNode, S
 from support.signing import NEW_KEY, OTHER_KEY
 
 DERIVED_KEY, SECRET_DERIVED_KEY, ABSENT_KEY = b"\x77" * 32, b"\x78" * 32, b"\x79" * 32
-EVERYONE = Live(Configuration(access=Access(pages="everyone")))
+EVERYONE = Live(Configuration(access=AccessSettings(pages="everyone")))
 VERSION = {"x-odf-smtp-version": "1"}
 
 
@@ -62,7 +62,7 @@ def derived(source: PeerChain, key: bytes, name: str) -> PeerChain:
     chain = PeerChain(source.folder, key=key, name=name)
     chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.DERIVATIVE)).add(select("SELECT 1", source.id))
     read = ExecuteTransformInput(dataset_id=source.id, new_block_hash=source.head.hash, new_offset=5)
-    return chain.add(ExecuteTransform(query_inputs=(read,), new_watermark=NOW), replay_record=b"names files")
+    return chain.add(ExecuteTransform(query_inputs=(read,), new_watermark=NOW), step_record=b"names files")
 
 
 @dataclass
@@ -190,7 +190,7 @@ HASHES = ("hidden-head", "hidden-slice", "shown-slice", "derived-head", "unknown
 BODIES = ("none", "json", "push-request", "pack", "slice", "gossip", "rubbish")
 HEADERS: tuple[dict[str, str], ...] = (
     {},
-    {"Range": "bytes=0-9"},
+    {"IdRange": "bytes=0-9"},
     {"If-None-Match": "*"},
     {"Accept-Encoding": "gzip"},
     VERSION,
@@ -293,32 +293,34 @@ def push(universe: Universe, variant: str, name: str, sends: str, commits: bool)
     """Push by our exchange, as far as it goes, and look for what came of it."""
 
     async def step(world: World) -> Any:
-        chain, stranger, told = chains(universe, variant), world.stranger, []
+        chain, stranger, reported = chains(universe, variant), world.stranger, []
         stranger.token = THIEF_TOKEN
 
-        async def say(method: str, path: str, body: bytes | None = None) -> Any:
+        async def on_progress(method: str, path: str, body: bytes | None = None) -> Any:
             answer = await stranger.ask(method, path, body)
             if answer.status == 201 and path == PUSHES:
                 world.push_id = answer.json()["push_id"]
                 world.mask(world.push_id, "PUSH")
-            told.append(world.seen(answer))
+            reported.append(world.seen(answer))
 
-        await say("POST", PUSHES, push_request(chain, name_of(universe, name)))
+        await on_progress("POST", PUSHES, push_request(chain, name_of(universe, name)))
         place = f"{PUSHES}/{world.push_id}"
         pack = encode_pack(PackedBlock(b.raw, s) for b, s in zip(chain.blocks, chain.signatures, strict=True))[0]
-        await say("POST", f"{place}/blocks?after=-1", pack)
+        await on_progress("POST", f"{place}/blocks?after=-1", pack)
         for object_hash, content in universe.hidden.files.items():
-            await say("GET", f"{place}/objects/{object_hash}")
+            await on_progress("GET", f"{place}/objects/{object_hash}")
             if sends != "nothing":
-                await say("PUT", f"{place}/objects/{object_hash}", content if sends == "all" else content[:-1] + b"x")
+                await on_progress(
+                    "PUT", f"{place}/objects/{object_hash}", content if sends == "all" else content[:-1] + b"x"
+                )
         if commits:
-            await say("POST", f"{place}/commit")
-        await say("GET", f"{place}?wait_s=20")
+            await on_progress("POST", f"{place}/commit")
+        await on_progress("GET", f"{place}?wait_s=20")
         listing = "/_odf/v1/datasets"
         heads = (f"/{name_of(universe, name)}/refs/head", f"/{chain.id}/refs/head")
         for path in (*heads, listing, f"{listing}?word=data", f"{listing}?word=e"):
-            await say("GET", path)
-        return told
+            await on_progress("GET", path)
+        return reported
 
     return step
 
@@ -327,7 +329,7 @@ def smart(universe: Universe, way: str, name: str, token: str | None, variant: s
     """Hold a whole conversation of ODF's Smart Transfer Protocol, as far as it goes."""
 
     async def step(world: World) -> Any:
-        chain, told = chains(universe, variant), []
+        chain, reported = chains(universe, variant), []
         world.stranger.token = token
         headers = VERSION if token is None else {**VERSION, "Authorization": f"Bearer {token}"}
         files = [
@@ -338,10 +340,10 @@ def smart(universe: Universe, way: str, name: str, token: str | None, variant: s
         if way == "pull":
             says = [{"force_update_if_diverged": False}, {}, {"object_files": files}]
         else:
-            offer = {"transfer_plan": {"num_blocks": len(chain.blocks), **zeros}, "force_update_if_diverged": False}
+            proposal = {"transfer_plan": {"num_blocks": len(chain.blocks), **zeros}, "force_update_if_diverged": False}
             batch = BlocksBatch.of(*encode_batch((block.hash, block.raw) for block in chain.blocks))
             says = [
-                {**offer, "visibility_for_created_dataset": "Public"},
+                {**proposal, "visibility_for_created_dataset": "Public"},
                 json.loads(encode_message(PushBlocks(new_blocks=batch))),
                 {"object_files": files, "is_truncated": False},
                 {"details": "Complete"},
@@ -350,26 +352,26 @@ def smart(universe: Universe, way: str, name: str, token: str | None, variant: s
         try:
             url = f"{world.stranger.url}/{name_of(universe, name)}/{way}"
             async with world.stranger.session.ws_connect(url, headers=headers) as socket:
-                for said in says:
-                    await socket.send_str(json.dumps(said))
-                    if "details" in said:
+                for stated in says:
+                    await socket.send_str(json.dumps(stated))
+                    if "details" in stated:
                         continue  # nothing is said to that
                     heard = await socket.receive(timeout=20)
                     text = f"{heard.data} {heard.extra or ''}".encode()
                     for upload in re.findall(rb"/uploads/([\w-]+)/", text):
                         world.mask(upload.decode(), "UPLOAD")
-                    told.append((heard.type, world.seen(Answer(0, {}, text))))
+                    reported.append((heard.type, world.seen(Answer(0, {}, text))))
                     for place in re.findall(rb"/_odf/v1/uploads/[\w-]+/(f[0-9a-f]+)", text) if uploads else ():
                         path = re.search(rb"/_odf/v1/uploads/[\w-]+/" + place, text)
                         content = universe.hidden.files[Multihash.parse(place.decode())]
                         assert path is not None
                         put = await world.stranger.ask("PUT", path.group().decode(), content)
-                        told.append((heard.type, world.seen(put)))
+                        reported.append((heard.type, world.seen(put)))
                     if heard.type is not aiohttp.WSMsgType.TEXT:
                         break
         except aiohttp.WSServerHandshakeError as error:
-            told.append((error.status, error.message))
-        return told
+            reported.append((error.status, error.message))
+        return reported
 
     return step
 
@@ -383,8 +385,8 @@ def gossip(universe: Universe, kind: str) -> Step:
         heads = [chain.signed_head() for chain in (hidden, shown)]
         messages: dict[str, Any] = {
             "hello": Hello(peers=True),
-            "compare": Compare(nonce=bytes(16), ranges=(Range(fingerprint=bytes(16)),)),
-            "compare badly": Compare(nonce=bytes(16), ranges=(Range(ids=()),)),
+            "compare": Compare(nonce=bytes(16), ranges=(IdRange(fingerprint=bytes(16)),)),
+            "compare badly": Compare(nonce=bytes(16), ranges=(IdRange(ids=()),)),
             "want": Want(ids=tuple(item_id(ItemKind.HEAD, head) for head in heads)),
             "follow": Follow(),
             "push": Push(items=(ItemMessage(kind="head", raw=heads[0]),)),

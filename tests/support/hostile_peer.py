@@ -90,8 +90,8 @@ def answer(
     """Answer properly, or with a length that is not true."""
 
     async def script(request: Request, writer: asyncio.StreamWriter) -> None:
-        said = {"Content-Length": str(len(body) if length is None else length)} | dict(headers or {})
-        writer.write(_head(status, said) + body)
+        stated = {"Content-Length": str(len(body) if length is None else length)} | dict(headers or {})
+        writer.write(_head(status, stated) + body)
         if length is not None and length > len(body):
             await writer.drain()
             writer.close()
@@ -127,13 +127,13 @@ def cut_after(body: bytes, sent_bytes: int, *, times: int = 1_000_000, ranges: b
     return script
 
 
-def endless(piece: bytes = b"x" * 65_536, *, headers: Mapping[str, str] | None = None) -> Script:
+def endless(chunk: bytes = b"x" * 65_536, *, headers: Mapping[str, str] | None = None) -> Script:
     """Send for ever, without saying how much."""
 
     async def script(request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(_head("200 OK", {"Transfer-Encoding": "chunked"} | dict(headers or {})))
         while True:
-            writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            writer.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
             await writer.drain()
 
     return script

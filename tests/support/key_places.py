@@ -80,4 +80,4 @@ class Place:
         """Add a block by the key in force, and verify all of it."""
         with closing(self.open()) as node:
             write(node, text)
-            assert node.verifier.verify(record_of(node), say=print).problem == ""
+            assert node.verifier.verify(record_of(node), on_progress=print).problem == ""

@@ -71,14 +71,14 @@ class _Lent:
         self._asked: HostSession | None = None
 
     def __getattr__(self, operation: str) -> Callable[..., Any]:
-        def ask(*question: Any, **options: Any) -> Any:
+        def ask(*query_text: Any, **options: Any) -> Any:
             with _TURNS[self._name]:
                 self._asked = _shared(self._name)
                 self._asked.on_progress = self.on_progress
                 try:
                     if self._is_stopped:
                         raise EngineFailureError("the session was stopped")
-                    return getattr(self._asked, operation)(*question, **options)
+                    return getattr(self._asked, operation)(*query_text, **options)
                 finally:
                     self._asked = None
 

@@ -218,16 +218,16 @@ def iter_mutants(honest: list[bytes], seed: int, count: int) -> Iterator[Mutant]
     """Make mutants of these files, each with one to three changes."""
     for number in range(count):
         chance = random.Random(f"{seed}:{number}")
-        raw, said = chance.choice(honest), []
+        raw, stated = chance.choice(honest), []
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
             mutation = chance.choices(_MUTATIONS, _WEIGHTS)[0]
             try:
                 file = ParquetFile.parse(raw)
-                said.append(mutation(file, chance))
+                stated.append(mutation(file, chance))
                 raw = file.build()
             except (KeyError, IndexError, ValueError, StopIteration, AttributeError, struct.error, OverflowError):
                 continue  # an earlier change left nothing there for this one to change
-        yield Mutant(f"{seed}:{number} " + "; ".join(said), raw)
+        yield Mutant(f"{seed}:{number} " + "; ".join(stated), raw)
 
 
 def _other_number(value: int, chance: random.Random, file: ParquetFile) -> int:
@@ -369,12 +369,12 @@ def _change_schema(file: ParquetFile, chance: random.Random) -> str:
         element.put(number, thrift.I32, chance.randrange(40))
     elif how in ("utc", "unit"):
         for kind in (7, 8):  # TIME and TIMESTAMP
-            said = element.get_value(LOGICAL, kind)
-            if said is not None and how == "utc":
-                said.put(1, thrift.FALSE if said.get_value(1) else thrift.TRUE, not said.get_value(1))
-            elif said is not None:
+            stated = element.get_value(LOGICAL, kind)
+            if stated is not None and how == "utc":
+                stated.put(1, thrift.FALSE if stated.get_value(1) else thrift.TRUE, not stated.get_value(1))
+            elif stated is not None:
                 unit = Struct({chance.randrange(1, 4): Field(thrift.STRUCT, Struct())})
-                said.put(2, thrift.STRUCT, unit)
+                stated.put(2, thrift.STRUCT, unit)
     elif how == "name":
         element.put(NAME, thrift.BINARY, chance.choice((*_NAMES, element[NAME].value.upper())))
     else:
@@ -555,21 +555,21 @@ def _lie_in_arrow_schema(file: ParquetFile, chance: random.Random) -> str:
     written = next(each.get_value(2) for each in notes if each.get_value(1) == b"ARROW:schema")
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written)))
     place = chance.randrange(len(schema))
-    said = schema.field(place)
+    stated = schema.field(place)
     how = chance.choice(("type", "type", "type", "nullable", "name", "swap", "drop", "twice", "notes", "extension"))
     if how == "type":
-        said = said.with_type(chance.choice(_ARROW_TYPES))
+        stated = stated.with_type(chance.choice(_ARROW_TYPES))
     elif how == "nullable":
-        said = said.with_nullable(not said.nullable)
+        stated = stated.with_nullable(not stated.nullable)
     elif how == "name":
-        said = said.with_name(chance.choice((said.name.upper(), "offset", "", "é", "e\u0301")))
+        stated = stated.with_name(chance.choice((stated.name.upper(), "offset", "", "é", "e\u0301")))
     elif how == "notes":
-        said = said.with_metadata({b"PARQUET:field_id": b"1", b"ARROW:something": b"else"})
+        stated = stated.with_metadata({b"PARQUET:field_id": b"1", b"ARROW:something": b"else"})
     elif how == "extension":
         name = chance.choice(
             (b"arrow.uuid", b"arrow.json", b"arrow.bool8", b"arrow.fixed_shape_tensor", b"geoarrow.wkb")
         )
-        said = said.with_metadata({b"ARROW:extension:name": name, b"ARROW:extension:metadata": b""})
+        stated = stated.with_metadata({b"ARROW:extension:name": name, b"ARROW:extension:metadata": b""})
     fields = list(schema)
     if how == "swap":
         other = chance.randrange(len(schema))
@@ -577,12 +577,12 @@ def _lie_in_arrow_schema(file: ParquetFile, chance: random.Random) -> str:
     elif how == "drop":
         del fields[place]
     elif how == "twice":
-        fields.append(said)
+        fields.append(stated)
     else:
-        fields[place] = said
+        fields[place] = stated
     lie = pa.schema(fields, chance.choice((None, {b"pandas": b'{"index_columns": ["people"]}'})))
     file.note(b"ARROW:schema", base64.b64encode(lie.serialize().to_pybytes()))
-    return f"Arrow's schema of {said.name}: {how} {said.type}"
+    return f"Arrow's schema of {stated.name}: {how} {stated.type}"
 
 
 def _repeat_note(file: ParquetFile, chance: random.Random) -> str:
@@ -629,9 +629,9 @@ def _claim_order(file: ParquetFile, chance: random.Random) -> str:
 def _add_size_statistics(file: ParquetFile, chance: random.Random) -> str:
     meta = chance.choice(file.metas())
     levels = Items(thrift.I64, [chance.randrange(500) for _ in range(chance.randrange(4))])
-    said = Struct({1: Field(thrift.I64, _other_number(100, chance, file)), 2: Field(thrift.LIST, levels),
+    stated = Struct({1: Field(thrift.I64, _other_number(100, chance, file)), 2: Field(thrift.LIST, levels),
                    3: Field(thrift.LIST, levels)})  # fmt: skip
-    meta.put(chance.choice((SIZE_STATISTICS, SIZE_STATISTICS + 1)), thrift.STRUCT, said)
+    meta.put(chance.choice((SIZE_STATISTICS, SIZE_STATISTICS + 1)), thrift.STRUCT, stated)
     return f"sizes of {meta[PATH].value.values}"
 
 

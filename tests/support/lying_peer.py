@@ -87,7 +87,7 @@ class Lie:
             chain = self.chain
             entries = [
                 PackedBlock(b.raw, s, r)
-                for b, s, r in zip(chain.blocks, chain.signatures, chain.replay_records, strict=True)
+                for b, s, r in zip(chain.blocks, chain.signatures, chain.step_records, strict=True)
             ][first : upto + 1]
             return answer(encode_pack(self.pack(entries))[0])
         name = url.path.rpartition("/")[2]

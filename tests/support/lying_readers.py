@@ -1,7 +1,7 @@
-"""Every reader of slices that the product has, asked about one changed file: refused, or all see the same rows.
+"""Every reader of slices that the product has, asked about one changed file: rejected, or all see the same rows.
 
 A program of its own, since a changed file may end whoever reads it: ``python -m support.lying_readers SEED FIRST
-COUNT`` prints a line of JSON for each mutant. What kills it counts as refused, as it does in the product (ROWS-6).
+COUNT`` prints a line of JSON for each mutant. What kills it counts as rejected, as it does in the product (ROWS-6).
 """
 
 import json
@@ -163,8 +163,8 @@ def judge(mutant: Mutant, folder: Path) -> str:
             "schema": SCHEMA, "vocabulary": Vocabulary(), "system_time": AT, "sequence_number": 2}  # fmt: skip
         batches: list[pa.RecordBatch] = []
         check_slice(path, claimed, **claims, keep=batches.append)
-    except (OdfError, Exception) as error:  # noqa: BLE001 - the product refuses whatever ends its reader
-        return f"refused: {getattr(error, 'rule', type(error).__name__)}"
+    except (OdfError, Exception) as error:  # noqa: BLE001 - the product rejects whatever ends its reader
+        return f"rejected: {getattr(error, 'rule', type(error).__name__)}"
     with made.open("wb") as target:
         rewrite_slice(path, target, claimed, **claims)
     return _compare_readers(path, made, batches)
@@ -234,7 +234,7 @@ def judge_mutants(seed: int, count: int) -> Verdicts:
                 found.add(what, answer["verdict"])
                 what, number = "", number + 1
         if number < count:
-            by_signal = process.returncode < 0  # as in the product: whatever a signal ended is a refusal
+            by_signal = process.returncode < 0  # as in the product: whatever a signal ended is a rejection
             found.add(what, f"{'refused' if by_signal else 'DIFFERS'}: the reader ended with {process.returncode}")
             number += 1
     return found

@@ -15,7 +15,7 @@ APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
 
 
 def projected(history: Iterable[Change], key: Callable[[Row], Any]) -> dict[Any, dict[str, Any]]:
-    """The rows in force by key: the last row of each, unless it is a retraction."""
+    """The current rows by key: the last row of each, unless it is a retraction."""
     last = {key(row): (op, row) for op, row in history}
     return {each: row for each, (op, row) in last.items() if op != RETRACT}
 

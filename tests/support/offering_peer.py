@@ -25,7 +25,7 @@ class OfferingPeer:
     """``PeerDataset`` on a chain; ``before_blocks`` and ``before_objects`` run while the other side is at work."""
 
     chain: PeerChain
-    says_identity: bool = True
+    states_identity: bool = True
     has_signatures: bool = True
     before_blocks: Hook = _nothing
     before_objects: Hook = _nothing
@@ -43,7 +43,7 @@ class OfferingPeer:
         return PeerHead(
             head=self.chain.head,
             name=self.chain.name,
-            dataset_id=self.chain.id if self.says_identity else None,
+            dataset_id=self.chain.id if self.states_identity else None,
             signed_head=self.chain.signed_head() if self.has_signatures else None,
         )
 
@@ -53,7 +53,7 @@ class OfferingPeer:
         first = 0 if after is None else after.sequence_number + 1
         chain = self.chain
         for number in range(first, upto.sequence_number + 1):
-            yield PackedBlock(chain.blocks[number].raw, chain.signatures[number], chain.replay_records[number])
+            yield PackedBlock(chain.blocks[number].raw, chain.signatures[number], chain.step_records[number])
 
     async def fetch_objects(
         self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None

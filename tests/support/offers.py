@@ -13,20 +13,20 @@ import pytest
 from odf_engines.engine import EngineSession
 from odf_engines.reading.slices import logical_hash_of
 from odf_node.acceptance.acceptor import Acceptor
-from odf_node.acceptance.offers import AcceptanceReport, Offer
-from odf_node.acceptance.refusals import Refusals
-from odf_node.acceptance.refusing import Refuser
+from odf_node.acceptance.offers import AcceptanceReport, Proposal
+from odf_node.acceptance.refusals import Rejections
+from odf_node.acceptance.rejecting import Rejecter
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.commit_point import commit_with_objects
-from odf_node.derive.step_figures import TransformReport
+from odf_node.derive.step_measurements import TransformReport
 from odf_node.derive.transforms import Transformer
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
-from odf_node.errors import RefusedError
+from odf_node.errors import ProposalRejectedError
 from odf_node.home_folder import HomeFolder
-from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.block_stage import ProposedBlock
 from odf_node.ports.keys import PrivateKey
 from odf_node.records.commits import Commit, NewBlock, NewDataset
 from odf_node.records.datasets import DatasetRecord, Origin
@@ -125,7 +125,7 @@ class PeerChain:
     name: str = "cities"
     blocks: list[Block] = field(default_factory=list)
     signatures: list[bytes | None] = field(default_factory=list)
-    replay_records: list[bytes | None] = field(default_factory=list)
+    step_records: list[bytes | None] = field(default_factory=list)
     files: dict[Multihash, bytes] = field(default_factory=dict)
     identity: DatasetId | None = None
 
@@ -142,7 +142,7 @@ class PeerChain:
         fields: dict[str, Any] = {
             "blocks": list(self.blocks),
             "signatures": list(self.signatures),
-            "replay_records": list(self.replay_records),
+            "step_records": list(self.step_records),
             "files": dict(self.files),
         }
         return replace(self, **(fields | changes))
@@ -153,7 +153,7 @@ class PeerChain:
         return self.copy(
             blocks=self.blocks[:count],
             signatures=self.signatures[:count],
-            replay_records=self.replay_records[:count],
+            step_records=self.step_records[:count],
         )
 
     def write_layout(self, folder: Path) -> None:
@@ -166,7 +166,7 @@ class PeerChain:
             (folder / "data" / str(object_hash)).write_bytes(content)
         (folder / "refs" / "head").write_text(str(self.head.hash))
 
-    def add(self, event: Event, *, at: Timestamp | None = None, replay_record: bytes | None = None) -> "PeerChain":
+    def add(self, event: Event, *, at: Timestamp | None = None, step_record: bytes | None = None) -> "PeerChain":
         """Add a signed block."""
         raw = encode_block(
             event,
@@ -177,7 +177,7 @@ class PeerChain:
         block = decode_block(raw, expected_hash=None)
         self.blocks.append(block)
         self.signatures.append(sign_block(self.key, self.id, block.sequence_number, block.hash))
-        self.replay_records.append(replay_record)
+        self.step_records.append(step_record)
         return self
 
     def next_offset(self) -> int:
@@ -208,13 +208,13 @@ class PeerChain:
         changed = self.copy(
             blocks=self.blocks[:number],
             signatures=self.signatures[:number],
-            replay_records=self.replay_records[:number],
+            step_records=self.step_records[:number],
             key=key or self.key,
             identity=self.id,
         )
-        for block, record in zip(self.blocks[number:], self.replay_records[number:], strict=True):
+        for block, record in zip(self.blocks[number:], self.step_records[number:], strict=True):
             event = change(block.event) if block.sequence_number == number else block.event
-            changed.add(event, at=block.system_time, replay_record=record)
+            changed.add(event, at=block.system_time, step_record=record)
         return changed
 
     def replacing_slice(self, number: int, table: pa.Table, *, key: bytes | None = None) -> "PeerChain":
@@ -237,7 +237,7 @@ class PeerChain:
         fields = {"dataset_id": self.id, "sequence_number": self.head.sequence_number, "block_hash": self.head.hash}
         return sign_head(key, time=self.blocks[-1].system_time, **(fields | changes))
 
-    def offer(self, base: Head | None = None, **changes: Any) -> Offer:
+    def proposal(self, base: Head | None = None, **changes: Any) -> Proposal:
         """Offer everything, or what follows ``base``."""
         first = 0 if base is None else base.sequence_number + 1
         fields: dict[str, Any] = {
@@ -245,13 +245,13 @@ class PeerChain:
             "source_url": "http://peer.example/cities",
             "base": base,
             "blocks": [
-                OfferedBlock(b.raw, s, r)
-                for b, s, r in zip(self.blocks, self.signatures, self.replay_records, strict=True)
+                ProposedBlock(b.raw, s, r)
+                for b, s, r in zip(self.blocks, self.signatures, self.step_records, strict=True)
             ][first:],
         }
         if "signed_head" not in changes:
             changes["signed_head"] = self.signed_head()
-        return Offer(**(fields | changes))
+        return Proposal(**(fields | changes))
 
     def state(self) -> ChainState:
         """Fold the chain rules."""
@@ -325,8 +325,8 @@ class Judge:
         return KeyFiles(self.home)
 
     @property
-    def refusals(self) -> Refusals:
-        return Refusals(self.home.refused)
+    def refusals(self) -> Rejections:
+        return Rejections(self.home.refused)
 
     @contextmanager
     def opened(self):  # type: ignore[no-untyped-def]
@@ -344,7 +344,7 @@ class Judge:
 
     def take(
         self,
-        offer: Offer,
+        proposal: Proposal,
         files: Mapping[Multihash, bytes],
         *,
         policy: Policy | None = None,
@@ -354,8 +354,8 @@ class Judge:
         try:
             with self.opened() as store, self.objects.writing():
                 home = make_home(self.home, store)
-                acceptor = Acceptor(home, self.engines, Refuser(home, self.engines, self.refusals, now))
-                candidate = acceptor.examine(offer)
+                acceptor = Acceptor(home, self.engines, Rejecter(home, self.engines, self.refusals, now))
+                candidate = acceptor.examine(proposal)
                 with open_arrivals(store, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
                     try:
                         for needed in candidate.needed_objects():
@@ -371,7 +371,7 @@ class Judge:
 
     def accept(self, chain: PeerChain, *, base: Head | None = None, **options: Any) -> AcceptanceReport:
         """Take an honest chain."""
-        return self.take(chain.offer(base), chain.files, **options)
+        return self.take(chain.proposal(base), chain.files, **options)
 
     def snapshot(self) -> dict[str, bytes]:
         """Every file of the home, by its path; but for staging, and for rows of what is held, which may be made anew.
@@ -383,13 +383,13 @@ class Judge:
         files = {name: path.read_bytes() for name, path in paths.items() if not name.startswith(passing)}
         return {n: c for n, c in files.items() if not n.endswith("-shm") and not (n.endswith("-wal") and not c)}
 
-    def refuse(
-        self, offer: Offer, files: Mapping[Multihash, bytes], *, rule: str, policy: Policy | None = None
+    def reject(
+        self, proposal: Proposal, files: Mapping[Multihash, bytes], *, rule: str, policy: Policy | None = None
     ) -> dict[str, Any]:
-        """Check that an offer is refused for ``rule``, changes nothing and leaves whole evidence; give the report."""
+        """Check that an offer is rejected for ``rule``, changes nothing and leaves whole evidence; give the report."""
         before = self.snapshot()
-        with pytest.raises(RefusedError) as caught:
-            self.take(offer, files, policy=policy)
+        with pytest.raises(ProposalRejectedError) as caught:
+            self.take(proposal, files, policy=policy)
         assert self.snapshot() == before
         assert self._leftovers() == []
         made = (Multihash.parse(path.name.partition("-")[0]) for path in self.home.rows.glob("*/*"))
@@ -398,18 +398,18 @@ class Judge:
         report = self.refusals.get_report(caught.value.report["id"])
         assert report["rule"] == caught.value.rule
         assert report["reason"] == str(caught.value)
-        assert report["source"] == offer.source_url
-        self._check_evidence(Path(report["folder"]), offer)
+        assert report["source"] == proposal.source_url
+        self._check_evidence(Path(report["folder"]), proposal)
         return report
 
     def _leftovers(self) -> list[str]:
         kept = {self.home.refused.name, self.home.downloads.name, self.home.engines.name}
         return [path.name for path in self.home.staging.iterdir() if path.name not in kept]
 
-    def _check_evidence(self, folder: Path, offer: Offer) -> None:
-        assert list(self.refusals.iter_offered(folder)) == list(offer.blocks)
+    def _check_evidence(self, folder: Path, proposal: Proposal) -> None:
+        assert list(self.refusals.iter_proposed(folder)) == list(proposal.blocks)
         head = folder / "signed-head"
-        assert (head.read_bytes() if head.exists() else None) == offer.signed_head
+        assert (head.read_bytes() if head.exists() else None) == proposal.signed_head
 
 
 @dataclass
@@ -438,7 +438,7 @@ class PublisherHome:
                     expected_head=None if known is None else known.head.hash,
                     blocks=tuple(
                         NewBlock.of(b, s, r)
-                        for b, s, r in zip(chain.blocks, chain.signatures, chain.replay_records, strict=True)
+                        for b, s, r in zip(chain.blocks, chain.signatures, chain.step_records, strict=True)
                     )[first:],
                     chain_state=encode_state(chain.state()),
                     objects=tuple(chain.files),
@@ -455,18 +455,18 @@ class PublisherHome:
             report = transformer.run_next(store.find_dataset(chain.id), system_time=at)
             for stored in store.iter_blocks(chain.id, after=chain.head.sequence_number):
                 block = decode_block(stored.raw, expected_hash=stored.hash)
-                record = store.find_replay_record(chain.id, block.hash)
+                record = store.find_step_record(chain.id, block.hash)
                 chain.blocks.append(block)
                 chain.signatures.append(stored.signature)
-                chain.replay_records.append(None if record is None else record.raw)
+                chain.step_records.append(None if record is None else record.raw)
                 if isinstance(block.event, ExecuteTransform) and block.event.new_data is not None:
                     name = block.event.new_data.physical_hash
                     chain.files[name] = self.judge.objects.get_path(name).read_bytes()
             return report
 
 
-def refusal_of(action: Callable[[], Any]) -> RejectedError:
-    """Run something that has to be refused and return why."""
+def rejection_of(action: Callable[[], Any]) -> RejectedError:
+    """Run something that has to be rejected and return why."""
     with pytest.raises(RejectedError) as caught:
         action()
     return caught.value

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from odf_node.configuration import Access, Configuration
+from odf_node.configuration import AccessSettings, Configuration
 from odf_node.configuration.declaration import Listen
 from odf_node.http.callers import secret_hash_of
 from odf_node.http.served_node import Live
@@ -125,7 +125,7 @@ async def reading(
                     id=secret[4:9], secret_hash=secret_hash_of(secret), label=secret, scopes=scopes, created_at=NOW
                 )
             )
-    live = Live(Configuration(access=Access(pages=pages, **access), listen=Listen(public_url=public_url)))
+    live = Live(Configuration(access=AccessSettings(pages=pages, **access), listen=Listen(public_url=public_url)))
     async with (
         made.served(live=live) as stranger,
         aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
-from odf_protocol.engine_messages import TransformRequest, TransformResponseRoot
+from odf_protocol.engine_messages import TransformResponseRoot, WireTransformRequest
 from odf_protocol.wire.decoder import Decoder
 from odf_protocol.wire.encoder import encode_root
 
@@ -28,7 +28,7 @@ class PeerEngine:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
-    def transform(self, request: TransformRequest) -> Any:
+    def transform(self, request: WireTransformRequest) -> Any:
         """Run a step; give the member of the union that was answered."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

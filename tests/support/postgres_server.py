@@ -1,6 +1,6 @@
 """A real PostgreSQL server in a folder of its own, where its socket is, too.
 
-The programs come in a wheel. They refuse to run as root, so they run in a namespace where nobody is.
+The programs come in a wheel. They reject to run as root, so they run in a namespace where nobody is.
 """
 
 import os

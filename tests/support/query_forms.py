@@ -9,8 +9,8 @@ from support.manifest_forms import CSV, ManifestForm, document
 
 def viewed(query: str, *, transform: str = "", inputs: str = "[{datasetRef: rows, alias: r}]") -> ManifestForm:
     """A derivative of ``rows``, a dataset that stands before it."""
-    said = transform or f"{{kind: Sql, engine: datafusion, query: {json.dumps(query)}}}"
-    event = f"{{kind: SetTransform, inputs: {inputs}, transform: {said}}}"
+    stated = transform or f"{{kind: Sql, engine: datafusion, query: {json.dumps(query)}}}"
+    event = f"{{kind: SetTransform, inputs: {inputs}, transform: {stated}}}"
     return ManifestForm(document("NAME", event, kind="Derivative"), {}, "pull")
 
 

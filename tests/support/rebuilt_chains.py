@@ -25,7 +25,7 @@ MILLISECOND = pa.timestamp("ms", "UTC")
 
 @dataclass(frozen=True)
 class Forgery:
-    """A chain that is untrue from ``block`` on, and a pattern that the words of its refusal match."""
+    """A chain that is untrue from ``block`` on, and a pattern that the words of its rejection match."""
 
     chain: PeerChain
     block: int
@@ -55,10 +55,10 @@ def step_at(block: Block) -> ExecuteTransform:
 def rebuilt(chain: PeerChain, blocks: list[tuple[Any, Timestamp]], tables: dict[int, pa.Table | None]) -> PeerChain:
     """Link and sign events anew, with other rows in some steps; later rows move on, and what says where they are.
 
-    ``tables`` has the new rows by the position among ``blocks``. Replay records of a forged history are left out: they
+    ``tables`` has the new rows by the position among ``blocks``. Step records of a forged history are left out: they
     are no duty, and would name what is untrue.
     """
-    made = chain.copy(blocks=[], signatures=[], replay_records=[], identity=chain.id)
+    made = chain.copy(blocks=[], signatures=[], step_records=[], identity=chain.id)
     next_offset = 0
     for position, (event, at) in enumerate(blocks):
         if isinstance(event, ExecuteTransform):
@@ -100,7 +100,7 @@ def with_table(chain: PeerChain, number: int, table: pa.Table | None) -> PeerCha
 
 def with_event(chain: PeerChain, number: int, **changes: Any) -> PeerChain:
     """Change fields of a step's event, and leave everything else of the chain as it is."""
-    without = chain.copy(replay_records=[None] * len(chain.blocks))
+    without = chain.copy(step_records=[None] * len(chain.blocks))
     return without.replacing(number, lambda event: replace(event, **changes))
 
 

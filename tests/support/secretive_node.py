@@ -66,9 +66,9 @@ class Stranger:
             sent["Content-Type"] = "application/json" if body[:1] == b"{" else "application/octet-stream"
         url = URL(self.url + path, encoded=True)
         async with self.session.request(method, url, data=body, headers=sent, allow_redirects=False) as answer:
-            told = {n: v for n, v in answer.headers.items() if n.lower() not in {"date", "x-request-id"}}
-            said = (await answer.read()).replace(answer.headers.get("X-Request-Id", "\0").encode(), b"ID")
-            return Answer(answer.status, told, said)
+            reported = {n: v for n, v in answer.headers.items() if n.lower() not in {"date", "x-request-id"}}
+            stated = (await answer.read()).replace(answer.headers.get("X-Request-Id", "\0").encode(), b"ID")
+            return Answer(answer.status, reported, stated)
 
     async def begin(self, chain: PeerChain, *, name: str | None = None) -> Answer:
         import msgspec

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from odf_node.http.server import ListeningAddress, serve
 from support.exchange_nodes import TestNode
+from support.whole_app import add_all_routes
 
 
 def announce(address: ListeningAddress, _app: web.Application) -> None:
@@ -16,4 +17,13 @@ def announce(address: ListeningAddress, _app: web.Application) -> None:
 
 if __name__ == "__main__":
     node = TestNode.create(Path(sys.argv[1]))
-    asyncio.run(serve(node.served, host="127.0.0.1", port=0, on_ready=announce, grace_s=float(sys.argv[2])))
+    asyncio.run(
+        serve(
+            node.served,
+            host="127.0.0.1",
+            port=0,
+            on_ready=announce,
+            grace_s=float(sys.argv[2]),
+            add_routes=add_all_routes,
+        )
+    )

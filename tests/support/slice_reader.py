@@ -68,9 +68,9 @@ class FrozenReader(OwnReader):
         self._freeze()
         super().check(path, block, view)
 
-    def summarise(self, path: Path, *, most_leaves: int, most_schema_bytes: int) -> TableSummary:
+    def summarise(self, path: Path, *, max_leaves: int, max_schema_bytes: int) -> TableSummary:
         self._freeze()
-        return super().summarise(path, most_leaves=most_leaves, most_schema_bytes=most_schema_bytes)
+        return super().summarise(path, max_leaves=max_leaves, max_schema_bytes=max_schema_bytes)
 
     def _freeze(self) -> None:
         self.start()

@@ -14,10 +14,10 @@ class Recorded:
 
     scenario: str
     path: str
-    said: list[tuple[str, bytes]] = field(default_factory=list)
+    stated: list[tuple[str, bytes]] = field(default_factory=list)
 
     def texts(self, side: str) -> list[bytes]:
-        return [text for who, text in self.said if who == side]
+        return [text for who, text in self.stated if who == side]
 
 
 @cache
@@ -34,8 +34,8 @@ def read_recordings() -> dict[str, Recorded]:
             current = found[name] = Recorded(name, entry["ws_open"])
         elif "text" in entry and current is not None:
             side = "client" if entry["dir"] == "c>s" else "server"
-            current.said.append((side, entry["text"].encode()))
-    return {name: conversation for name, conversation in found.items() if conversation.said}
+            current.stated.append((side, entry["text"].encode()))
+    return {name: conversation for name, conversation in found.items() if conversation.stated}
 
 
 PULLS = sorted(name for name, found in read_recordings().items() if found.path.endswith("/pull"))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from odf_node.records.commits import Acceptance, Commit, Grounds, NewBlock, NewDataset
 from odf_node.records.datasets import BlockRole, Origin, StoredBlock
-from odf_node.records.evidence import Attestation
+from odf_node.records.evidence import HeldAttestation
 from odf_node.records.quarantine import QuarantineFile
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import DatasetKind
@@ -130,8 +130,8 @@ def quarantine_file(number: int | None = 1) -> QuarantineFile:
     )
 
 
-def attestation(raw: bytes, first: int = 2, last: int = 5) -> Attestation:
-    return Attestation(
+def attestation(raw: bytes, first: int = 2, last: int = 5) -> HeldAttestation:
+    return HeldAttestation(
         id=Multihash.of_sha3_256(raw),
         dataset_id=dataset_id(),
         first_sequence_number=first,

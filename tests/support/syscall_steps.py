@@ -2,7 +2,7 @@
 
 The child is a fork, traced with ptrace: no switch exists in the code under test, and the steps inside SQLite count as
 well. A filter of its own has the child stop at these calls alone: of all calls they are few, and each stop costs a
-change of processes twice. A call can also be refused, as a full disk refuses it. Linux only; the tests that use this
+change of processes twice. A call can also be rejected, as a full disk rejects it. Linux only; the tests that use this
 say so.
 """
 
@@ -78,7 +78,7 @@ _CALLS: Final[dict[str, dict[int, tuple[str, int, bool]]]] = {
 }
 
 SUPPORTED: Final = sys.platform == "linux" and platform.machine() in _CALLS
-CAN_REFUSE: Final = SUPPORTED and platform.machine() == "x86_64"
+CAN_REJECT: Final = SUPPORTED and platform.machine() == "x86_64"
 
 
 class _SyscallInfo(ctypes.Structure):
@@ -130,9 +130,9 @@ def run_step_by_step(scenario: Callable[[], None], before_step: Callable[[int], 
         raise
 
 
-def run_refused(scenario: Callable[[], None], refuse: Callable[[int, Step], int]) -> Run:
+def run_rejected(scenario: Callable[[], None], reject: Callable[[int, Step], int]) -> Run:
     """Run ``scenario`` in a child to its end; ``refuse`` names the error of each step; 0: it is done."""
-    return _trace(_start(scenario), None, lambda number: None, refuse)
+    return _trace(_start(scenario), None, lambda number: None, reject)
 
 
 def _start(scenario: Callable[[], None]) -> int:
@@ -177,7 +177,7 @@ def _trace(
     child: int,
     kill_before: int | None,
     before_step: Callable[[int], None],
-    refuse: Callable[[int, Step], int] = lambda number, step: 0,
+    reject: Callable[[int, Step], int] = lambda number, step: 0,
 ) -> Run:
     calls = _CALLS[platform.machine()]
     steps: list[Step] = []
@@ -205,7 +205,7 @@ def _trace(
             os.waitpid(child, 0)
             return Run(tuple(steps), completed=False)
         before_step(len(steps))
-        if error := refuse(len(steps), steps[-1]):
+        if error := reject(len(steps), steps[-1]):
             # seccomp(2), SECCOMP_RET_TRACE: a call whose number its tracer makes -1 is not made.
             _ptrace(_POKEUSER, child, _ORIG_RAX, -1)
             _ptrace(_POKEUSER, child, _RAX, -error)

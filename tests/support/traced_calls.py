@@ -40,11 +40,11 @@ class Visits:
 @contextmanager
 def visits_of(kind: type, *packages: str) -> Iterator[Visits]:
     """Follow the objects of a class through packages, in this thread and in those that begin meanwhile."""
-    visits = Visits(kind, packages)
-    threading.setprofile(visits.note)
-    sys.setprofile(visits.note)
+    requests = Visits(kind, packages)
+    threading.setprofile(requests.note)
+    sys.setprofile(requests.note)
     try:
-        yield visits
+        yield requests
     finally:
         sys.setprofile(None)
         threading.setprofile(None)

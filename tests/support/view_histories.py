@@ -299,12 +299,12 @@ class View:
         return cls(session, transform, folder, inputs, [])
 
     def step(
-        self, portions: dict[str, Sequence[Change]], watermarks: dict[str, int | None] | None = None
+        self, subsets: dict[str, Sequence[Change]], watermarks: dict[str, int | None] | None = None
     ) -> TransformResponse:
         """Run one step over one more block of each input, with a watermark in ms where it states one."""
         marks = watermarks or {}
-        names = {*portions, *marks}
-        return self.blocks({name: [(portions.get(name, ()), marks.get(name))] for name in names})
+        names = {*subsets, *marks}
+        return self.blocks({name: [(subsets.get(name, ()), marks.get(name))] for name in names})
 
     def blocks(self, gained: dict[str, Sequence[Block]]) -> TransformResponse:
         """Run one step over more blocks of the inputs."""
@@ -324,8 +324,8 @@ class View:
         if response.data_path is not None:
             table = pq.read_table(response.data_path)
             columns = [table.column(i).to_pylist() for i in (1, *range(3, table.num_columns))]
-            told = exact if self.is_exact else plain
-            self.changes += [Change(op, tuple(map(told, row))) for op, *row in zip(*columns, strict=True)]
+            reported = exact if self.is_exact else plain
+            self.changes += [Change(op, tuple(map(reported, row))) for op, *row in zip(*columns, strict=True)]
             self.next_offset += table.num_rows
         return response
 
@@ -436,8 +436,8 @@ def write_changes(path: Path, schema: DataSchema, start: int, changes: Sequence[
     pq.write_table(pa.Table.from_arrays(arrays, schema=arrow), path)
 
 
-def cut(random: Random, changes: Sequence[Change], portions: int) -> list[Sequence[Change]]:
-    """Cut a changelog into portions at random; some may be empty, and a pair may be cut in two."""
-    ends = sorted(random.randrange(len(changes) + 1) for _ in range(portions - 1))
+def cut(random: Random, changes: Sequence[Change], subsets: int) -> list[Sequence[Change]]:
+    """Cut a changelog into subsets at random; some may be empty, and a pair may be cut in two."""
+    ends = sorted(random.randrange(len(changes) + 1) for _ in range(subsets - 1))
     starts = [0, *ends]
     return [changes[start:end] for start, end in zip(starts, [*ends, len(changes)], strict=True)]

@@ -78,9 +78,9 @@ def _open_warm(name: str) -> EngineSession:
     assert isinstance(session, HostSession)
     ask, turn = session._ask, threading.Lock()
 
-    def ask_in_turn(*question: Any, **options: Any) -> Any:
+    def ask_in_turn(*query_text: Any, **options: Any) -> Any:
         with turn:
-            return ask(*question, **options)
+            return ask(*query_text, **options)
 
     session._ask = ask_in_turn  # type: ignore[method-assign]
     atexit.register(session.close)
@@ -115,7 +115,7 @@ def lent_engine(home: Path) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def lent_to_strangers() -> Iterator[None]:
+def lent_to_untrusted() -> Iterator[None]:
     """Let commands that run in this process re-execute foreign datasets on its warm engine.
 
     A node starts an engine for each of them; here what is asked is what comes of the steps, not who ran them before.

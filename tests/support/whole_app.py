@@ -15,8 +15,13 @@ from odf_smart import routes as smart_routes
 def create_whole_app(served: ServedNode, receiver: GossipReceiver | None = None, **options: Any) -> web.Application:
     """Join the routes; ``receiver`` answers gossip."""
     app = create_app(served, **options)
+    add_all_routes(app, receiver)
+    return app
+
+
+def add_all_routes(app: web.Application, receiver: GossipReceiver | None = None) -> None:
+    """Add the routes that come from plug-ins; ``receiver`` answers gossip."""
     for table in (gossip_route.ROUTES, smart_routes.ROUTES):
         table.prepare(app, None)  # type: ignore[arg-type]  # they ask nothing of the node
         add_table(app, table)
     app[gossip_route.ANSWERING].receiver = receiver
-    return app

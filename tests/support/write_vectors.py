@@ -32,10 +32,10 @@ def words_of(param: Any) -> str:
 
 
 def rejected_blocks(test: ModuleType) -> list[dict[str, str]]:
-    """Blocks that a decoder must refuse."""
+    """Blocks that a decoder must reject."""
     return [
-        {"rejected_by": clause, "refusal": refusal, "comment": words_of(param), "bytes_hex": raw.hex()}
-        for refusal, params in (("malformed", test.MALFORMED), ("unsupported", test.UNSUPPORTED))
+        {"rejected_by": clause, "refusal": rejection, "comment": words_of(param), "bytes_hex": raw.hex()}
+        for rejection, params in (("malformed", test.MALFORMED), ("unsupported", test.UNSUPPORTED))
         for param in params
         for clause, raw in [param.values]
         if len(raw) <= 20_000

@@ -69,7 +69,7 @@ def test_rule_of_auditors_has_all_of_them_where_it_names_none() -> None:
         (f"bob: {BOB}", f"bob: {ALICE}", "p.yaml:5:8", "a node of its own"),
         (f"bob: {BOB}", "bob: did:key:zzz", "p.yaml:5:8", "a did:key"),
         ("firstContact: refuse", "firstcontact: refuse", "p.yaml:13:5", "did you mean 'firstContact'"),
-        ("firstContact: refuse", "firstContact: no", "p.yaml:13:19", "allow or refuse"),
+        ("firstContact: refuse", "firstContact: no", "p.yaml:13:19", "allow or reject"),
         ('["push:"]', "[]", "p.yaml:11:12", "at least one entry"),
         ('["push:"]', f"[{ALICE}]", "p.yaml:11:13", "an address"),
         ("threshold: 2", "threshold: 2\n    engines: [spark]", "p.yaml:11:14", "accept: re-executed only"),
@@ -89,13 +89,13 @@ def test_mistake_is_answered_with_its_place_and_what_would_be_right(
     assert expected in str(caught.value)
 
 
-def test_rule_that_names_an_unknown_auditor_is_refused_with_the_nearest() -> None:
+def test_rule_that_names_an_unknown_auditor_is_rejected_with_the_nearest() -> None:
     text = TEXT.replace("threshold: 2", "threshold: 1\n    auditors: [alicia]")
     with pytest.raises(ManifestError, match="did you mean 'alice'"):
         parse_policies(text, source_name="p.yaml")
 
 
-def test_file_with_two_documents_is_refused() -> None:
+def test_file_with_two_documents_is_rejected() -> None:
     with pytest.raises(ManifestError, match="one document"):
         parse_policies(f"{TEXT}---\n{TEXT}", source_name="p.yaml")
 

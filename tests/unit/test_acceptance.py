@@ -1,6 +1,6 @@
-"""The gate, step by step, with roots: each step accepts what is honest and refuses what is not.
+"""The gate, step by step, with roots: each step accepts what is honest and rejects what is not.
 
-Every refusal here is checked to change no byte of the home and to leave its evidence whole (``Judge.refuse``).
+Every rejection here is checked to change no byte of the home and to leave its evidence whole (``Judge.reject``).
 Derivatives, which need an engine, are in ``tests/e2e/test_reexecution.py``; slices that attack their reader in
 ``tests/integration/rows/test_hostile_slices.py``.
 """
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from odf_node.acceptance import acceptor as acceptance
-from odf_node.acceptance.refusing import Refuser
+from odf_node.acceptance.rejecting import Rejecter
 from odf_node.records.datasets import Origin
 from odf_node.records.errors import HeadMovedError
 from odf_node.store.object_names import BY_PULLS, open_arrivals
@@ -90,7 +90,7 @@ def test_honest_growth_is_accepted_and_only_new_blocks_are_needed(judge: Judge, 
     judge.accept(early)
     new = chain.blocks[SECOND_SLICE].event.new_data.physical_hash  # type: ignore[union-attr]
 
-    report = judge.take(chain.offer(early.head), {new: chain.files[new]})
+    report = judge.take(chain.proposal(early.head), {new: chain.files[new]})
 
     assert (report.new_blocks, report.new_rows, report.first_contact) == (1, 3, False)
     with judge.opened() as store:
@@ -108,9 +108,9 @@ def test_unsigned_root_is_accepted_under_the_policy_that_says_so_and_stays_unsig
 ) -> None:
     unsigned = chain.copy(signatures=[None] * len(chain.blocks))
     early = unsigned.up_to(FIRST_SLICE)
-    judge.take(early.offer(signed_head=None), early.files, policy=Policy.UNSIGNED)
+    judge.take(early.proposal(signed_head=None), early.files, policy=Policy.UNSIGNED)
 
-    judge.take(chain.offer(early.head), chain.files)
+    judge.take(chain.proposal(early.head), chain.files)
 
     record = judge.record("cities")
     assert record is not None
@@ -130,45 +130,47 @@ def test_signed_root_is_accepted_as_signed_under_every_policy(judge: Judge, chai
 # (0) The offer is bounded
 
 
-def test_offer_without_blocks_is_refused(judge: Judge, chain: PeerChain) -> None:
-    judge.refuse(chain.offer(blocks=[]), {}, rule="EX-LIMIT")
+def test_offer_without_blocks_is_rejected(judge: Judge, chain: PeerChain) -> None:
+    judge.reject(chain.proposal(blocks=[]), {}, rule="EX-LIMIT")
 
 
-def test_offer_of_too_many_blocks_is_refused_before_one_is_read(
+def test_offer_of_too_many_blocks_is_rejected_before_one_is_read(
     judge: Judge, chain: PeerChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(acceptance, "MAX_BLOCKS", 3)
 
-    judge.refuse(chain.offer(), chain.files, rule="EX-LIMIT")
+    judge.reject(chain.proposal(), chain.files, rule="EX-LIMIT")
 
 
 # (1) Whose dataset it is
 
 
-def test_other_dataset_under_a_held_name_is_refused(judge: Judge, chain: PeerChain, tmp_path: Path) -> None:
+def test_other_dataset_under_a_held_name_is_rejected(judge: Judge, chain: PeerChain, tmp_path: Path) -> None:
     judge.accept(chain)
     other = root_chain(tmp_path, key=OTHER_KEY, name="CITIES")
 
-    report = judge.refuse(other.offer(), other.files, rule="ACCEPT-8 name-keeps-its-identity")
+    report = judge.reject(other.proposal(), other.files, rule="ACCEPT-8 name-keeps-its-identity")
 
     assert (report["expected"], report["found"]) == (str(chain.id), str(other.id))
 
 
-def test_other_dataset_than_the_user_named_is_refused(judge: Judge, chain: PeerChain) -> None:
-    judge.refuse(chain.offer(expected_id=dataset_of(OTHER_KEY)), chain.files, rule="ACCEPT-8 identity-is-the-expected")
-    assert judge.take(chain.offer(expected_id=chain.id), chain.files).first_contact
+def test_other_dataset_than_the_user_named_is_rejected(judge: Judge, chain: PeerChain) -> None:
+    judge.reject(
+        chain.proposal(expected_id=dataset_of(OTHER_KEY)), chain.files, rule="ACCEPT-8 identity-is-the-expected"
+    )
+    assert judge.take(chain.proposal(expected_id=chain.id), chain.files).first_contact
 
 
-def test_growth_of_another_dataset_than_the_user_named_is_refused(judge: Judge, chain: PeerChain) -> None:
+def test_growth_of_another_dataset_than_the_user_named_is_rejected(judge: Judge, chain: PeerChain) -> None:
     early = chain.up_to(FIRST_SLICE)
     judge.accept(early)
-    offer = chain.offer(early.head, expected_id=dataset_of(OTHER_KEY))
+    proposal = chain.proposal(early.head, expected_id=dataset_of(OTHER_KEY))
 
-    judge.refuse(offer, chain.files, rule="ACCEPT-8 identity-is-the-expected")
+    judge.reject(proposal, chain.files, rule="ACCEPT-8 identity-is-the-expected")
 
 
-def test_chain_that_does_not_start_with_a_seed_is_refused(judge: Judge, chain: PeerChain) -> None:
-    judge.refuse(chain.offer(blocks=chain.offer().blocks[1:]), chain.files, rule="CHAIN-1")
+def test_chain_that_does_not_start_with_a_seed_is_rejected(judge: Judge, chain: PeerChain) -> None:
+    judge.reject(chain.proposal(blocks=chain.proposal().blocks[1:]), chain.files, rule="CHAIN-1")
 
 
 def test_blocks_of_others_never_go_into_a_dataset_of_our_own(judge: Judge, chain: PeerChain) -> None:
@@ -176,8 +178,8 @@ def test_blocks_of_others_never_go_into_a_dataset_of_our_own(judge: Judge, chain
     early.files = {k: v for k, v in early.files.items() if k == early.blocks[-1].event.new_data.physical_hash}  # type: ignore[union-attr]
     PublisherHome(judge).keep(early)
 
-    judge.refuse(chain.offer(early.head), chain.files, rule="ACCEPT-8 own-datasets")
-    judge.refuse(chain.offer(), chain.files, rule="ACCEPT-8 own-datasets")
+    judge.reject(chain.proposal(early.head), chain.files, rule="ACCEPT-8 own-datasets")
+    judge.reject(chain.proposal(), chain.files, rule="ACCEPT-8 own-datasets")
 
 
 # (2) The signed head
@@ -194,10 +196,10 @@ def test_blocks_of_others_never_go_into_a_dataset_of_our_own(judge: Judge, chain
         ({"sequence_number": 9}, "HEAD signed-head-is-the-last-block"),
     ],
 )
-def test_signed_head_that_says_something_else_is_refused(
+def test_signed_head_that_says_something_else_is_rejected(
     judge: Judge, chain: PeerChain, changes: dict[str, Any], rule: str
 ) -> None:
-    judge.refuse(chain.offer(signed_head=chain.signed_head(**changes)), chain.files, rule=rule)
+    judge.reject(chain.proposal(signed_head=chain.signed_head(**changes)), chain.files, rule=rule)
 
 
 @pytest.mark.parametrize(
@@ -210,22 +212,22 @@ def test_signed_head_that_says_something_else_is_refused(
         pytest.param(lambda head: head + b" " * 5000, id="padded"),
     ],
 )
-def test_damaged_signed_head_is_refused(judge: Judge, chain: PeerChain, damage: Callable[[bytes], bytes]) -> None:
-    judge.refuse(chain.offer(signed_head=damage(chain.signed_head())), chain.files, rule="")
+def test_damaged_signed_head_is_rejected(judge: Judge, chain: PeerChain, damage: Callable[[bytes], bytes]) -> None:
+    judge.reject(chain.proposal(signed_head=damage(chain.signed_head())), chain.files, rule="")
 
 
 def test_old_head_cannot_vouch_for_newer_blocks(judge: Judge, chain: PeerChain) -> None:
     early = chain.up_to(FIRST_SLICE)
     judge.accept(early)
 
-    judge.refuse(chain.offer(early.head, signed_head=early.signed_head()), chain.files, rule="HEAD signed-head")
+    judge.reject(chain.proposal(early.head, signed_head=early.signed_head()), chain.files, rule="HEAD signed-head")
 
 
-def test_replayed_old_chain_is_refused_and_takes_nothing_back(judge: Judge, chain: PeerChain) -> None:
+def test_reexecuted_old_chain_is_rejected_and_takes_nothing_back(judge: Judge, chain: PeerChain) -> None:
     judge.accept(chain)
     early = chain.up_to(FIRST_SLICE)
 
-    judge.refuse(early.offer(), early.files, rule="ACCEPT-9")
+    judge.reject(early.proposal(), early.files, rule="ACCEPT-9")
 
 
 @pytest.mark.parametrize("policy", [None, Policy.UNSIGNED])
@@ -236,19 +238,19 @@ def test_signed_dataset_cannot_be_continued_without_signatures(
     judge.accept(early)
     stripped = chain.copy(signatures=[None] * len(chain.blocks))
 
-    offer = stripped.offer(early.head, signed_head=None)
-    judge.refuse(offer, chain.files, rule="ACCEPT-3 signed-dataset-stays-signed", policy=policy)
-    offer = chain.offer(early.head, signed_head=None)
-    judge.refuse(offer, chain.files, rule="ACCEPT-3 signed-dataset-stays-signed", policy=policy)
+    proposal = stripped.proposal(early.head, signed_head=None)
+    judge.reject(proposal, chain.files, rule="ACCEPT-3 signed-dataset-stays-signed", policy=policy)
+    proposal = chain.proposal(early.head, signed_head=None)
+    judge.reject(proposal, chain.files, rule="ACCEPT-3 signed-dataset-stays-signed", policy=policy)
 
 
 # (3) Every block
 
 
-def test_block_without_signature_is_refused(judge: Judge, chain: PeerChain) -> None:
+def test_block_without_signature_is_rejected(judge: Judge, chain: PeerChain) -> None:
     chain.signatures[1] = None
 
-    assert judge.refuse(chain.offer(), chain.files, rule="SIG-1 block-is-signed")["block"] == 1
+    assert judge.reject(chain.proposal(), chain.files, rule="SIG-1 block-is-signed")["block"] == 1
 
 
 def _by(key: bytes, chain: PeerChain, number: int, block: int | None = None) -> bytes:
@@ -271,18 +273,18 @@ def _by(key: bytes, chain: PeerChain, number: int, block: int | None = None) -> 
     ],
 )
 @pytest.mark.parametrize("with_head", [True, False])
-def test_wrong_block_signature_is_refused_with_and_without_a_signed_head(
+def test_wrong_block_signature_is_rejected_with_and_without_a_signed_head(
     judge: Judge, chain: PeerChain, forge: Callable[[PeerChain], bytes], with_head: bool
 ) -> None:
     chain.signatures[3] = forge(chain)
     head = chain.signed_head() if with_head else None
 
-    report = judge.refuse(chain.offer(signed_head=head), chain.files, rule="SIG-", policy=Policy.UNSIGNED)
+    report = judge.reject(chain.proposal(signed_head=head), chain.files, rule="SIG-", policy=Policy.UNSIGNED)
 
     assert report["block"] == 3
 
 
-def test_other_seed_for_a_held_dataset_is_refused_with_proof_of_two_histories(
+def test_other_seed_for_a_held_dataset_is_rejected_with_proof_of_two_histories(
     judge: Judge, chain: PeerChain, tmp_path: Path
 ) -> None:
     judge.accept(chain)
@@ -292,26 +294,26 @@ def test_other_seed_for_a_held_dataset_is_refused_with_proof_of_two_histories(
     other.add(SetInfo(description="another beginning")).add(SetDataSchema(schema=CITY_SCHEMA)).add_rows(CITIES)
     assert len(other.blocks) == len(chain.blocks)
 
-    report = judge.refuse(other.offer(), other.files, rule="ACCEPT-9 offer-continues-the-history-held-here")
+    report = judge.reject(other.proposal(), other.files, rule="ACCEPT-9 offer-continues-the-history-held-here")
 
     _check_proof(report, chain)
 
 
-def test_fork_below_the_held_head_is_refused_with_proof(judge: Judge, chain: PeerChain) -> None:
+def test_fork_below_the_held_head_is_rejected_with_proof(judge: Judge, chain: PeerChain) -> None:
     judge.accept(chain)
     fork = chain.up_to(FIRST_SLICE).add_rows([("Atlantis", 1)]).add(SetInfo(description="longer"))
 
-    report = judge.refuse(fork.offer(), fork.files, rule="ACCEPT-9")
+    report = judge.reject(fork.proposal(), fork.files, rule="ACCEPT-9")
     _check_proof(report, chain)
-    report = judge.refuse(fork.offer(chain.head), fork.files, rule="CHAIN-7")
+    report = judge.reject(fork.proposal(chain.head), fork.files, rule="CHAIN-7")
     _check_proof(report, chain)
 
 
-def test_shorter_fork_is_refused_with_proof(judge: Judge, chain: PeerChain, tmp_path: Path) -> None:
+def test_shorter_fork_is_rejected_with_proof(judge: Judge, chain: PeerChain, tmp_path: Path) -> None:
     judge.accept(chain)
     fork = chain.up_to(1).add_rows([("Atlantis", 1)])
 
-    report = judge.refuse(fork.offer(), fork.files, rule="ACCEPT-9")
+    report = judge.reject(fork.proposal(), fork.files, rule="ACCEPT-9")
 
     _check_proof(report, chain)
 
@@ -320,7 +322,7 @@ def test_fork_by_another_key_proves_nothing_against_ours(judge: Judge, chain: Pe
     judge.accept(chain)
     fork = chain.replacing(SECOND_SLICE, lambda event: replace(event, new_watermark=NOON), key=OTHER_KEY)
 
-    report = judge.refuse(fork.offer(), fork.files, rule="HEAD-4")
+    report = judge.reject(fork.proposal(), fork.files, rule="HEAD-4")
 
     assert "equivocation" not in report
 
@@ -331,49 +333,49 @@ def _check_proof(report: dict[str, Any], chain: PeerChain) -> None:
     assert report["equivocation"] == proof.explain()
 
 
-def test_truncated_chain_is_refused(judge: Judge, chain: PeerChain) -> None:
-    blocks = chain.offer().blocks
-    judge.refuse(chain.offer(blocks=blocks[:2]), chain.files, rule="HEAD")
-    judge.refuse(chain.offer(blocks=[*blocks[:2], *blocks[3:]]), chain.files, rule="CHAIN-6")
-    judge.refuse(chain.offer(blocks=[blocks[0], blocks[0], *blocks[1:]]), chain.files, rule="CHAIN-4")
+def test_truncated_chain_is_rejected(judge: Judge, chain: PeerChain) -> None:
+    blocks = chain.proposal().blocks
+    judge.reject(chain.proposal(blocks=blocks[:2]), chain.files, rule="HEAD")
+    judge.reject(chain.proposal(blocks=[*blocks[:2], *blocks[3:]]), chain.files, rule="CHAIN-6")
+    judge.reject(chain.proposal(blocks=[blocks[0], blocks[0], *blocks[1:]]), chain.files, rule="CHAIN-4")
 
 
-def test_chain_that_does_not_stand_on_our_head_is_refused(judge: Judge, chain: PeerChain) -> None:
+def test_chain_that_does_not_stand_on_our_head_is_rejected(judge: Judge, chain: PeerChain) -> None:
     early = chain.up_to(FIRST_SLICE)
     judge.accept(early)
     gap = chain.copy().add(SetInfo(description="later"))
 
-    offer = gap.offer(early.head)
-    judge.refuse(replace(offer, blocks=offer.blocks[1:]), gap.files, rule="CHAIN-6")
+    proposal = gap.proposal(early.head)
+    judge.reject(replace(proposal, blocks=proposal.blocks[1:]), gap.files, rule="CHAIN-6")
 
 
-def test_blocks_that_are_none_are_refused(judge: Judge, chain: PeerChain) -> None:
+def test_blocks_that_are_none_are_rejected(judge: Judge, chain: PeerChain) -> None:
     for raw in (b"", b"\x00" * 100, chain.blocks[1].raw[:-8], chain.blocks[1].raw + b"\x00"):
-        offer = chain.offer()
-        blocks = [*offer.blocks]
+        proposal = chain.proposal()
+        blocks = [*proposal.blocks]
         blocks[1] = replace(blocks[1], raw=raw)
-        judge.refuse(replace(offer, blocks=blocks), chain.files, rule="")
+        judge.reject(replace(proposal, blocks=blocks), chain.files, rule="")
 
 
-def test_changed_byte_anywhere_in_a_block_is_refused(judge: Judge, chain: PeerChain) -> None:
-    offer = chain.offer()
-    raw = offer.blocks[2].raw
+def test_changed_byte_anywhere_in_a_block_is_rejected(judge: Judge, chain: PeerChain) -> None:
+    proposal = chain.proposal()
+    raw = proposal.blocks[2].raw
     for position in range(0, len(raw), 37):
-        blocks = [*offer.blocks]
+        blocks = [*proposal.blocks]
         blocks[2] = replace(blocks[2], raw=raw[:position] + bytes([raw[position] ^ 0x40]) + raw[position + 1 :])
-        judge.refuse(replace(offer, blocks=blocks), chain.files, rule="")
+        judge.reject(replace(proposal, blocks=blocks), chain.files, rule="")
 
 
-def test_replay_record_with_a_block_that_is_no_step_is_refused(judge: Judge, chain: PeerChain) -> None:
-    chain.replay_records[2] = b"\x00" * 200
+def test_replay_record_with_a_block_that_is_no_step_is_rejected(judge: Judge, chain: PeerChain) -> None:
+    chain.step_records[2] = b"\x00" * 200
 
-    judge.refuse(chain.offer(), chain.files, rule="")
+    judge.reject(chain.proposal(), chain.files, rule="")
 
 
-def test_events_of_a_derivative_in_a_root_are_refused(judge: Judge, chain: PeerChain) -> None:
-    judge.refuse(chain.copy().add(select("SELECT 1", dataset_of(NEW_KEY))).offer(), chain.files, rule="CHAIN-10")
+def test_events_of_a_derivative_in_a_root_are_rejected(judge: Judge, chain: PeerChain) -> None:
+    judge.reject(chain.copy().add(select("SELECT 1", dataset_of(NEW_KEY))).proposal(), chain.files, rule="CHAIN-10")
     step = ExecuteTransform(query_inputs=(), new_watermark=NOON)
-    judge.refuse(chain.copy().add(step).offer(), chain.files, rule="CHAIN-10")
+    judge.reject(chain.copy().add(step).proposal(), chain.files, rule="CHAIN-10")
 
 
 def test_copy_that_grew_meanwhile_is_no_fault_of_the_peer(judge: Judge, chain: PeerChain) -> None:
@@ -383,7 +385,7 @@ def test_copy_that_grew_meanwhile_is_no_fault_of_the_peer(judge: Judge, chain: P
     before = judge.snapshot()
 
     with pytest.raises(HeadMovedError):
-        judge.take(chain.offer(early.head), chain.files)
+        judge.take(chain.proposal(early.head), chain.files)
 
     assert judge.snapshot() == before
     assert list(judge.refusals.iter_reports()) == []
@@ -392,12 +394,12 @@ def test_copy_that_grew_meanwhile_is_no_fault_of_the_peer(judge: Judge, chain: P
 # (4) Objects
 
 
-def test_size_other_than_the_block_says_is_refused(judge: Judge, chain: PeerChain) -> None:
+def test_size_other_than_the_block_says_is_rejected(judge: Judge, chain: PeerChain) -> None:
     lying = chain.replacing(
         SECOND_SLICE, lambda event: replace(event, new_data=replace(event.new_data, size=event.new_data.size + 1))
     )
 
-    report = judge.refuse(lying.offer(), lying.files, rule="EX-OBJECT size-is-what-the-block-says")
+    report = judge.reject(lying.proposal(), lying.files, rule="EX-OBJECT size-is-what-the-block-says")
 
     name = lying.blocks[SECOND_SLICE].event.new_data.physical_hash  # type: ignore[union-attr]
     assert (Path(report["folder"]) / f"{name}.offered").read_bytes() == chain.files[name]
@@ -410,8 +412,8 @@ def test_checkpoints_are_objects_too(judge: Judge, chain: PeerChain) -> None:
     with_state.files[checkpoint.physical_hash] = content + b"!"
     lying = chain.replacing(SECOND_SLICE, lambda e: replace(e, new_checkpoint=replace(checkpoint, size=3)))
 
-    judge.refuse(lying.offer(), {**chain.files, checkpoint.physical_hash: content}, rule="EX-OBJECT")
-    judge.take(with_state.offer(), {**chain.files, checkpoint.physical_hash: content})
+    judge.reject(lying.proposal(), {**chain.files, checkpoint.physical_hash: content}, rule="EX-OBJECT")
+    judge.take(with_state.proposal(), {**chain.files, checkpoint.physical_hash: content})
     assert judge.objects.has(checkpoint.physical_hash)
 
 
@@ -472,7 +474,7 @@ def _with_column(name: str, values: list[Any], data_type: pa.DataType, *, nullab
         pytest.param(_table().slice(0, 0), "ROWS-2 one-row-per-offset", id="no-rows"),
     ],
 )
-def test_rows_that_are_not_those_of_the_block_are_refused(
+def test_rows_that_are_not_those_of_the_block_are_rejected(
     judge: Judge, chain: PeerChain, table: pa.Table, rule: str
 ) -> None:
     try:
@@ -484,40 +486,40 @@ def test_rows_that_are_not_those_of_the_block_are_refused(
         forged = chain.replacing(SECOND_SLICE, lambda event: replace(event, new_data=data))
         forged.files[data.physical_hash] = content
 
-    report = judge.refuse(forged.offer(), forged.files, rule=rule)
+    report = judge.reject(forged.proposal(), forged.files, rule=rule)
 
     name = forged.blocks[SECOND_SLICE].event.new_data.physical_hash  # type: ignore[union-attr]
     assert (Path(report["folder"]) / f"{name}.offered").read_bytes() == forged.files[name]
 
 
-def test_values_other_than_the_logical_hash_says_are_refused(judge: Judge, chain: PeerChain) -> None:
+def test_values_other_than_the_logical_hash_says_are_rejected(judge: Judge, chain: PeerChain) -> None:
     content = parquet_bytes(_table(people=[1, 2, 3]))
     old = chain.blocks[SECOND_SLICE].event.new_data  # type: ignore[union-attr]
     data = replace(old, physical_hash=Multihash.of_sha3_256(content), size=len(content))
     forged = chain.replacing(SECOND_SLICE, lambda event: replace(event, new_data=data))
     forged.files[data.physical_hash] = content
 
-    assert judge.refuse(forged.offer(), forged.files, rule="ROWS-5 logical-hash")["block"] == SECOND_SLICE
+    assert judge.reject(forged.proposal(), forged.files, rule="ROWS-5 logical-hash")["block"] == SECOND_SLICE
 
 
-def test_forged_cell_of_a_root_is_refused_for_its_signature(judge: Judge, chain: PeerChain) -> None:
+def test_forged_cell_of_a_root_is_rejected_for_its_signature(judge: Judge, chain: PeerChain) -> None:
     forged = chain.replacing_slice(SECOND_SLICE, _table(people=[841_599, 1, 2]), key=OTHER_KEY)
 
-    judge.refuse(forged.offer(), forged.files, rule="HEAD-4 signed-by-the-dataset-key")
-    judge.refuse(forged.offer(signed_head=chain.signed_head()), forged.files, rule="HEAD signed-head-is-the-last")
+    judge.reject(forged.proposal(), forged.files, rule="HEAD-4 signed-by-the-dataset-key")
+    judge.reject(forged.proposal(signed_head=chain.signed_head()), forged.files, rule="HEAD signed-head-is-the-last")
     true_head = forged.signed_head(key=DATASET_KEY)
-    judge.refuse(forged.offer(signed_head=true_head), forged.files, rule="SIG-1")
+    judge.reject(forged.proposal(signed_head=true_head), forged.files, rule="SIG-1")
 
 
-def test_file_that_is_no_parquet_is_refused(judge: Judge, tmp_path: Path) -> None:
+def test_file_that_is_no_parquet_is_rejected(judge: Judge, tmp_path: Path) -> None:
     for content in (b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1", b"not parquet at all" * 10):
         chain = root_chain(tmp_path, slices=1)
         honest = chain.blocks[FIRST_SLICE].event.new_data.logical_hash  # type: ignore[union-attr]
         chain.add_slice(content, rows=1, logical_hash=honest)
-        judge.refuse(chain.offer(), chain.files, rule="Malformed")
+        judge.reject(chain.proposal(), chain.files, rule="Malformed")
 
 
-def test_schema_without_system_columns_is_refused_with_its_rows(judge: Judge, tmp_path: Path) -> None:
+def test_schema_without_system_columns_is_rejected_with_its_rows(judge: Judge, tmp_path: Path) -> None:
     for fields in (
         (DataField(name="city", type=DataTypeString()),),
         (*system_fields(Vocabulary())[1:], DataField(name="offset", type=DataTypeString())),
@@ -536,7 +538,7 @@ def test_schema_without_system_columns_is_refused_with_its_rows(judge: Judge, tm
         arrow = pa.schema([pa.field(f.name, c.type, False) for f, c in zip(fields, columns, strict=True)])
         content = parquet_bytes(pa.Table.from_arrays(columns, schema=arrow))
         chain.add_slice(content, rows=1)
-        judge.refuse(chain.offer(), chain.files, rule="ROWS-1")
+        judge.reject(chain.proposal(), chain.files, rule="ROWS-1")
 
 
 def test_rows_at_the_end_of_all_offsets_are_judged(judge: Judge, tmp_path: Path) -> None:
@@ -550,7 +552,7 @@ def test_rows_at_the_end_of_all_offsets_are_judged(judge: Judge, tmp_path: Path)
     honest = chain.replacing(2, lambda _: replace(event, prev_offset=last - 1))  # type: ignore[type-var]
     lying = honest.replacing_slice(2, slice_table([("x", 1)], first_offset=-(2**63), at=at))
 
-    judge.refuse(lying.offer(), lying.files, rule="ROWS-2 offsets")
+    judge.reject(lying.proposal(), lying.files, rule="ROWS-2 offsets")
     assert judge.accept(honest).new_rows == 1
 
 
@@ -558,12 +560,12 @@ def test_rows_at_the_end_of_all_offsets_are_judged(judge: Judge, tmp_path: Path)
 
 
 @pytest.mark.parametrize("policy", [None, Policy.REEXECUTE, Policy.INTEGRITY])
-def test_unsigned_root_is_refused_unless_the_user_says_otherwise(
+def test_unsigned_root_is_rejected_unless_the_user_says_otherwise(
     judge: Judge, chain: PeerChain, policy: Policy | None
 ) -> None:
     stripped = chain.copy(signatures=[None] * len(chain.blocks))
 
-    report = judge.refuse(stripped.offer(signed_head=None), chain.files, rule="ACCEPT-3", policy=policy)
+    report = judge.reject(stripped.proposal(signed_head=None), chain.files, rule="ACCEPT-3", policy=policy)
 
     assert "--policy unsigned" in report["reason"]
 
@@ -578,10 +580,10 @@ def test_names_of_two_datasets_that_come_at_once_are_decided_by_the_store(
     other = root_chain(tmp_path, key=OTHER_KEY)
     with judge.opened() as store, judge.objects.writing():
         home = make_home(judge.home, store)
-        refuser = Refuser(home, judge.engines, judge.refusals, NOON)
-        acceptor = acceptance.Acceptor(home, judge.engines, refuser)
-        second = acceptor.examine(other.offer())
-        first = acceptor.examine(chain.offer())
+        rejecter = Rejecter(home, judge.engines, judge.refusals, NOON)
+        acceptor = acceptance.Acceptor(home, judge.engines, rejecter)
+        second = acceptor.examine(other.proposal())
+        first = acceptor.examine(chain.proposal())
         both = [open_arrivals(store, judge.objects, each.id, BY_PULLS) for each in (chain, other)]
         for arrivals, each in zip(both, (chain, other), strict=True):
             for content in each.files.values():
@@ -597,11 +599,11 @@ def test_names_of_two_datasets_that_come_at_once_are_decided_by_the_store(
     assert (record.id, record.head) == (chain.id, chain.head)
 
 
-def test_same_refusal_again_takes_no_more_room(judge: Judge, chain: PeerChain) -> None:
+def test_same_rejection_again_takes_no_more_room(judge: Judge, chain: PeerChain) -> None:
     chain.signatures[1] = None
-    first = judge.refuse(chain.offer(), chain.files, rule="SIG-1")
-    again = judge.refuse(chain.offer(), chain.files, rule="SIG-1")
-    other = judge.refuse(chain.offer(source_url="http://elsewhere.example/cities"), chain.files, rule="SIG-1")
+    first = judge.reject(chain.proposal(), chain.files, rule="SIG-1")
+    again = judge.reject(chain.proposal(), chain.files, rule="SIG-1")
+    other = judge.reject(chain.proposal(source_url="http://elsewhere.example/cities"), chain.files, rule="SIG-1")
 
     assert first["id"] == again["id"] != other["id"]
     assert len(list(judge.refusals.iter_reports())) == 2

@@ -50,12 +50,12 @@ def test_default_policy_is_told_from_a_named_one() -> None:
     assert decode_acceptance(sign()).policy is None
 
 
-def test_statement_of_one_node_signed_by_another_is_refused() -> None:
+def test_statement_of_one_node_signed_by_another_is_rejected() -> None:
     with pytest.raises(RejectedError, match="ATTEST-4 signed-by-its-node"):
         decode_acceptance(tampered(sign(), OTHER_KEY, lambda statement: None))
 
 
-def test_subject_that_is_not_the_last_block_is_refused() -> None:
+def test_subject_that_is_not_the_last_block_is_rejected() -> None:
     def change(statement: dict) -> None:  # type: ignore[type-arg]
         statement["subject"][0]["digest"]["sha3_256"] = "0" * 64
 

@@ -55,9 +55,9 @@ def in_order(numbers):
 
 
 @pytest.mark.parametrize("time", TIMES.values(), ids=TIMES)
-@pytest.mark.parametrize("most_bytes", [1 << 40, 0], ids=["in-memory", "in-parts"])
-def test_rows_out_of_order_are_ordered_and_equal_ones_stay_as_they_were(tmp_path, monkeypatch, time, most_bytes):
-    monkeypatch.setattr(merged, "_MOST_BYTES", most_bytes)
+@pytest.mark.parametrize("max_bytes", [1 << 40, 0], ids=["in-memory", "in-parts"])
+def test_rows_out_of_order_are_ordered_and_equal_ones_stay_as_they_were(tmp_path, monkeypatch, time, max_bytes):
+    monkeypatch.setattr(merged, "_MAX_BYTES", max_bytes)
     choose = random.Random(1)
     numbers = [choose.choice([None, -1, *range(50)]) for _ in range(100_000)]
     path = records_of(tmp_path / "records", time, numbers)
@@ -85,7 +85,7 @@ def test_rows_out_of_order_are_ordered_and_equal_ones_stay_as_they_were(tmp_path
 )
 @pytest.mark.parametrize("group_rows", [1, 2, 100])
 def test_rows_in_order_are_passed_on_and_others_are_not(tmp_path, monkeypatch, numbers, is_ordered, group_rows):
-    monkeypatch.setattr(merged, "_MOST_BYTES", -1)
+    monkeypatch.setattr(merged, "_MAX_BYTES", -1)
     path = records_of(tmp_path / "records", pa.date32(), numbers, group_rows=group_rows)
     asked = []
 
@@ -101,7 +101,7 @@ def test_rows_in_order_are_passed_on_and_others_are_not(tmp_path, monkeypatch, n
 
 
 def test_rows_of_megabytes_among_short_ones_are_ordered_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(merged, "_MOST_BYTES", 0)
+    monkeypatch.setattr(merged, "_MAX_BYTES", 0)
     numbers = [n * 7 % 100 for n in range(100)]
     texts = ["x" * (2_000_000 if n % 3 == 0 else 1) for n in range(100)]
     path = records_of(tmp_path / "records", pa.date32(), numbers, texts, group_rows=10)
@@ -111,7 +111,7 @@ def test_rows_of_megabytes_among_short_ones_are_ordered_in_parts(tmp_path, monke
 
 
 def test_rows_that_not_even_parts_hold_are_a_lack_of_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(merged, "_MOST_BYTES", 0)
+    monkeypatch.setattr(merged, "_MAX_BYTES", 0)
     path = records_of(tmp_path / "records", pa.date32(), [3, 2, 1], ["x" * 2_000_000] * 3)
     with pytest.raises(MemoryError):
         appended(path, pa.date32(), partial(iter_ordered, scratch=tmp_path, memory_bytes=1024))

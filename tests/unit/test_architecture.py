@@ -51,7 +51,7 @@ def relative(path: Path) -> str:
 class Parsed:
     """What these tests ask of a module, which is parsed once for all of them."""
 
-    says_what_it_is: bool
+    states_what_it_is: bool
     imports: frozenset[str]
     texts: frozenset[str]
     """Constants, wherever they stand."""
@@ -74,8 +74,8 @@ def parsed(path: Path) -> Parsed:
                 texts.add(text)
             case ast.Call():
                 slices |= {ast.unparse(each.value) for each in node.keywords if each.arg == "slices"}
-    says_what_it_is = not tree.body or bool(ast.get_docstring(tree))
-    return Parsed(says_what_it_is, frozenset(imports), frozenset(texts), frozenset(slices))
+    states_what_it_is = not tree.body or bool(ast.get_docstring(tree))
+    return Parsed(states_what_it_is, frozenset(imports), frozenset(texts), frozenset(slices))
 
 
 def imports_of(path: Path) -> frozenset[str]:
@@ -146,7 +146,7 @@ def _normal_name(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-MOST_PROTOCOLS = 43
+MAX_PROTOCOLS = 43
 """Protocols of the node: may only fall; ten are meant to stay, for what is foreign."""
 
 
@@ -158,7 +158,7 @@ def test_node_has_few_protocols() -> None:
         for item in ast.walk(ast.parse(path.read_text()))
         if isinstance(item, ast.ClassDef) and "Protocol" in {ast.unparse(base) for base in item.bases}
     }
-    assert len(names) <= MOST_PROTOCOLS, sorted(names)
+    assert len(names) <= MAX_PROTOCOLS, sorted(names)
 
 
 MAX_PARAMETERS = 6
@@ -196,7 +196,7 @@ def _has_methods(item: ast.ClassDef) -> bool:
 
 
 def test_modules_say_what_they_are() -> None:
-    assert [relative(path) for path in MODULES if not parsed(path).says_what_it_is] == []
+    assert [relative(path) for path in MODULES if not parsed(path).states_what_it_is] == []
 
 
 @pytest.mark.parametrize("name", ["util", "utils", "helpers", "common", "misc", "manager"])
@@ -317,7 +317,7 @@ def test_engines_get_files_of_rows_from_one_place_alone_engine_26() -> None:
         "node/odf_node/derive/transforms.py: self.home.objects.get_path(view.query_checkpoint)",
         "node/odf_node/derive/rebuilding.py: self.home.objects.get_path(name)",
         # What was published is compared with what came of the step; no engine sees it.
-        "node/odf_node/derive/replaying.py: self.objects.get_path(name)",
+        "node/odf_node/derive/reexecution.py: self.objects.get_path(name)",
     }
 
 
@@ -327,7 +327,7 @@ def test_slices_for_engines_are_named_nowhere_else_engine_26() -> None:
     found = {
         f"{relative(path)}: {value}" for path in (PACKAGES["odf_node"]).rglob("*.py") for value in parsed(path).slices
     }
-    assert {each for each in found if "Replay" not in each} >= {
+    assert {each for each in found if "Reexecut" not in each} >= {
         f"{rows}: self.get_paths(planned.recorded.dataset_id, planned.slices, each.schema)",
         "node/odf_node/datasets/queries.py: paths",
         "node/odf_node/datasets/referencing.py: paths",

@@ -199,13 +199,13 @@ def test_extension_types_hash_as_what_they_store() -> None:
     ],
     ids=str,
 )
-def test_type_without_encoding_is_refused_with_the_column_named(data_type: pa.DataType, where: str) -> None:
+def test_type_without_encoding_is_rejected_with_the_column_named(data_type: pa.DataType, where: str) -> None:
     """HASH-6."""
     with pytest.raises(UnsupportedError, match="column " + where.replace("[", r"\[").replace("]", r"\]")):
         Arrow0Hasher(pa.schema([("good", pa.int32()), ("bad", data_type)]))
 
 
-def test_absurdly_deep_schema_is_refused() -> None:
+def test_absurdly_deep_schema_is_rejected() -> None:
     data_type = pa.int32()
     for _ in range(100):
         data_type = pa.list_(data_type)
@@ -217,7 +217,7 @@ def test_absurdly_deep_schema_is_refused() -> None:
         Arrow0Hasher(pa.schema([("deep", data_type)]))
 
 
-def test_batch_of_another_schema_is_refused_and_changes_nothing() -> None:
+def test_batch_of_another_schema_is_rejected_and_changes_nothing() -> None:
     hasher = Arrow0Hasher(pa.schema([("a", pa.int64())]))
     before = hasher.digest()
     for wrong in ({"b": [1]}, {"a": ["x"]}, {"a": [1], "b": [2]}):

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from odf_protocol.attestations import PREDICATE_TYPE, StepResult, Verdict, decode_attestation, sign_attestation
+from odf_protocol.attestations import PREDICATE_TYPE, AttestedStep, Verdict, decode_attestation, sign_attestation
 from odf_protocol.dsse import decode_envelope, sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.in_toto import PAYLOAD_TYPE, BlockRef
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
-from odf_protocol.replay import EngineIdentity
+from odf_protocol.step_record import EngineIdentity
 from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, add_signature, dataset_of, did_key_of, some_hash
 
 DATASET = dataset_of(DATASET_KEY)
@@ -17,13 +17,13 @@ ENGINE = EngineIdentity("spark", "4.3.0", some_hash("engine"))
 FIRST, LAST = BlockRef(3, some_hash("block 3")), BlockRef(9, some_hash("block 9"))
 ROWS = Multihash(ARROW0_SHA3_256, bytes(32))
 STEPS = (
-    StepResult(block=BlockRef(4, some_hash("block 4")), agrees=True, logical_hash=ROWS, replay_record=some_hash("r")),
-    StepResult(block=LAST, agrees=True, logical_hash=None),
+    AttestedStep(block=BlockRef(4, some_hash("block 4")), agrees=True, logical_hash=ROWS, step_record=some_hash("r")),
+    AttestedStep(block=LAST, agrees=True, logical_hash=None),
 )
 DIFFERENT = replace(STEPS[0], agrees=False, difference="cells")
 
 
-def attest(steps: tuple[StepResult, ...] = STEPS, first: BlockRef = FIRST, last: BlockRef = LAST) -> bytes:
+def attest(steps: tuple[AttestedStep, ...] = STEPS, first: BlockRef = FIRST, last: BlockRef = LAST) -> bytes:
     return sign_attestation(NODE_KEY, dataset_id=DATASET, first=first, last=last, engine=ENGINE, steps=steps, time=NOON)
 
 
@@ -66,18 +66,18 @@ def test_others_may_sign_with_the_node() -> None:
     assert found.node == did_key_of(NODE_KEY)
 
 
-def test_statement_in_the_name_of_another_node_is_refused() -> None:
+def test_statement_in_the_name_of_another_node_is_rejected() -> None:
     with pytest.raises(RejectedError, match="ATTEST-4"):
         decode_attestation(altered(node=str(did_key_of(OTHER_KEY))))
 
 
 @pytest.mark.parametrize("verdict", ["divergence"])
-def test_verdict_that_its_steps_do_not_bear_out_is_refused(verdict: str) -> None:
+def test_verdict_that_its_steps_do_not_bear_out_is_rejected(verdict: str) -> None:
     with pytest.raises(RejectedError, match="ATTEST-7"):
         decode_attestation(altered(verdict=verdict))
 
 
-def test_subject_other_than_the_last_block_is_refused() -> None:
+def test_subject_other_than_the_last_block_is_rejected() -> None:
     statement = json.loads(decode_envelope(attest(), payload_type=PAYLOAD_TYPE).payload)
     statement["subject"][0]["digest"]["sha3_256"] = "00" * 32
     with pytest.raises(RejectedError, match="ATTEST-3"):
@@ -96,7 +96,7 @@ def test_subject_other_than_the_last_block_is_refused() -> None:
         pytest.param((replace(STEPS[0], agrees=False),), "ATTEST-6", id="differs-without-difference"),
     ],
 )
-def test_statement_that_contradicts_itself_cannot_be_signed(steps: tuple[StepResult, ...], rule: str) -> None:
+def test_statement_that_contradicts_itself_cannot_be_signed(steps: tuple[AttestedStep, ...], rule: str) -> None:
     with pytest.raises(ValueError, match=rule):
         attest(steps)
 
@@ -111,12 +111,12 @@ def test_attestation_without_steps_cannot_be_signed() -> None:
     [{"verdict": "maybe"}, {"time": "yesterday"}, {"engine": {}}, {"extra": 1}, {"dataset": "did:key:x"}],
     ids=str,
 )
-def test_malformed_predicate_is_refused(changes: dict[str, object]) -> None:
+def test_malformed_predicate_is_rejected(changes: dict[str, object]) -> None:
     with pytest.raises(MalformedError):
         decode_attestation(altered(**changes))
 
 
-def test_any_flipped_byte_is_refused() -> None:
+def test_any_flipped_byte_is_rejected() -> None:
     raw = attest((DIFFERENT,))
     for position in range(0, len(raw), 7):
         broken = raw[:position] + bytes([raw[position] ^ 1]) + raw[position + 1 :]

@@ -77,14 +77,14 @@ def test_what_could_not_be_computed_again_is_not_tried_for_everybody_who_asks(ho
         root, derived = find_named(node.store, "cities"), find_named(node.store, "derived")
     assert root is not None
     assert derived is not None
-    desk = BackgroundRebuild(open_node)
-    desk.start()
+    pool = BackgroundRebuild(open_node)
+    pool.start()
     try:
-        assert not desk.request(root)
-        assert desk.request(derived)
+        assert not pool.request(root)
+        assert pool.request(derived)
         give_up_s = time.monotonic() + 60
-        while desk.request(derived):  # until it was tried, and failed
+        while pool.request(derived):  # until it was tried, and failed
             assert time.monotonic() < give_up_s
             time.sleep(0.01)
     finally:
-        desk.end()
+        pool.end()

@@ -47,7 +47,7 @@ def test_outlines_are_those_of_the_decoded_blocks(chain: ChainBuilder) -> None:
         assert outlines.read(block.raw, block.hash) == outline_of(block)
 
 
-def test_bytes_that_are_no_block_are_refused_however_they_begin() -> None:
+def test_bytes_that_are_no_block_are_rejected_however_they_begin() -> None:
     outlines = BlockOutlines()
     raws = [block.raw for block in watermarks().blocks]
     for raw in raws:

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from odf_node.adapters.block_stage import FileStage
-from odf_node.ports.block_stage import BlockStage, MemoryStage, OfferedBlock, StagedBlock
+from odf_node.ports.block_stage import BlockStage, MemoryStage, ProposedBlock, StagedBlock
 
 LONG = 300_000  # four of them are more than stays in memory, and each more than one page
 
 
 def staged(number: int, size_bytes: int = 300) -> StagedBlock:
     raw = number.to_bytes(4, "little") * (size_bytes // 4)
-    offered = OfferedBlock(
+    proposed = ProposedBlock(
         raw,
         signature=None if number % 3 == 0 else b"" if number % 3 == 1 else b"s" * 64,
-        replay_record=None if number % 2 == 0 else b"r" * number,
+        step_record=None if number % 2 == 0 else b"r" * number,
     )
-    return StagedBlock(offered, bytes([number % 256]) * 32, number % 64)
+    return StagedBlock(proposed, bytes([number % 256]) * 32, number % 64)
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -37,8 +37,8 @@ def test_blocks_come_back_as_they_were_put_there(stage: BlockStage, size_bytes: 
     assert len(stage) == 8
     assert list(stage.iter_staged()) == put
     assert list(stage.iter_staged(5)) == put[5:]
-    assert list(stage) == [block.offered for block in put]
-    assert [stage[3], *stage[-2:]] == [put[3].offered, put[6].offered, put[7].offered]
+    assert list(stage) == [block.proposed for block in put]
+    assert [stage[3], *stage[-2:]] == [put[3].proposed, put[6].proposed, put[7].proposed]
     assert stage.get_staged(-1) == put[7]
 
 
@@ -53,7 +53,7 @@ def test_blocks_can_be_put_and_looked_at_while_others_are_read(stage: BlockStage
         if len(stage) < 2_010:
             stage.append(staged(len(stage), 1_000))
 
-    assert stage[2_009] == staged(2_009, 1_000).offered
+    assert stage[2_009] == staged(2_009, 1_000).proposed
     assert seen[:2_000] == [staged(number, 1_000) for number in range(2_000)]
 
 

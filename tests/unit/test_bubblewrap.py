@@ -9,7 +9,7 @@ from odf_engines.sandbox.layers import try_filter
 
 
 @pytest.fixture
-def offer(monkeypatch, tmp_path):
+def proposal(monkeypatch, tmp_path):
     """Offer programs in order of preference: origin, version, exit code."""
 
     def set_candidates(*programs):
@@ -39,27 +39,27 @@ def test_this_machine_has_one_that_works():
     assert str(found.path) in str(found)
 
 
-def test_systems_is_preferred(offer):
-    offer(("system", "0.8.0", 0), ("wheel", "0.11.0", 0))
+def test_systems_is_preferred(proposal):
+    proposal(("system", "0.8.0", 0), ("wheel", "0.11.0", 0))
     assert (find_bubblewrap().origin, find_bubblewrap().version) == ("system", "0.8.0")
 
 
 @pytest.mark.parametrize("broken", [("system", "0.4.1", 0), ("system", "0.8.0", 1), ("system", "x.y", 0)])
-def test_wheels_is_used_where_the_systems_does_not_work(offer, broken):
-    offer(broken, ("wheel", "0.11.0", 0))
+def test_wheels_is_used_where_the_systems_does_not_work(proposal, broken):
+    proposal(broken, ("wheel", "0.11.0", 0))
     assert find_bubblewrap().origin == "wheel"
 
 
-def test_refusal_says_what_each_of_them_answered(offer):
-    offer(("system", "0.4.1", 0), ("wheel", "0.11.0", 1))
+def test_rejection_says_what_each_of_them_answered(proposal):
+    proposal(("system", "0.4.1", 0), ("wheel", "0.11.0", 1))
     with pytest.raises(SandboxUnavailableError) as caught:
         find_bubblewrap()
     assert "0.4.1 is older than 0.6.3" in caught.value.reason
     assert "no permission to create a namespace" in caught.value.reason
 
 
-def test_refusal_says_what_to_install(offer):
-    offer()
+def test_rejection_says_what_to_install(proposal):
+    proposal()
     with pytest.raises(SandboxUnavailableError, match="install the package bubblewrap"):
         find_bubblewrap()
 
@@ -73,11 +73,11 @@ def test_no_filter_means_no_sandbox(monkeypatch, tmp_path):
     system_calls.filter_program.cache_clear()
 
 
-def test_engine_opens_no_session_without_a_sandbox(offer, tmp_path):
+def test_engine_opens_no_session_without_a_sandbox(proposal, tmp_path):
     from odf_engines.contract import Limits
     from odf_engines.spark.engine import SparkEngine
 
-    offer()
+    proposal()
     with pytest.raises(SandboxUnavailableError):
         SparkEngine(tmp_path / "cache").open(tmp_path, Limits())
     assert not (tmp_path / "cache").exists()

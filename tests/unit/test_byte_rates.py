@@ -11,11 +11,11 @@ from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.peer_addresses import open_peer, open_peers
 from odf_node.byte_rate import ByteRate
 from odf_node.cli.parsing import byte_rate
-from odf_node.configuration import Configuration, Limits
+from odf_node.configuration import Configuration, LimitSettings
 from odf_node.http.served_node import Live
 from odf_node.ports.pushes import PushedHead
 from odf_protocol.exchange.block_outlines import iter_wanted
-from odf_protocol.exchange.limits import LEAST_SET_RATE_BYTES_PER_S
+from odf_protocol.exchange.limits import MIN_SET_RATE_BYTES_PER_S
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode
 
@@ -32,7 +32,7 @@ def test_rate_is_read_as_people_write_it(text: str, rate: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5 M", "5MB", "-1", "9k", "1e6", "5m", "9999"])
-def test_rate_that_makes_no_sense_is_refused_with_examples(text: str) -> None:
+def test_rate_that_makes_no_sense_is_rejected_with_examples(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="5M, 500k, 250000"):
         byte_rate(text)
 
@@ -40,7 +40,7 @@ def test_rate_that_makes_no_sense_is_refused_with_examples(text: str) -> None:
 def test_rate_below_the_least_is_taken_as_the_least() -> None:
     rate = ByteRate(1)
     assert rate.is_limited
-    assert 0 < rate.piece_bytes < LEAST_SET_RATE_BYTES_PER_S
+    assert 0 < rate.chunk_bytes < MIN_SET_RATE_BYTES_PER_S
     rate.set(0)
     assert not rate.is_limited
 
@@ -87,7 +87,7 @@ async def test_push_keeps_to_the_rate_of_either_side(tmp_path: Path, side: str) 
     )
     pusher.keep(chain)
     receiver.put_token()
-    limits = Limits(receive_bytes_per_second=10 * MIB if side == "receiver" else 0)
+    limits = LimitSettings(receive_bytes_per_second=10 * MIB if side == "receiver" else 0)
     rate = ByteRate(10 * MIB if side == "pusher" else 0)
     loop = asyncio.get_running_loop()
     async with receiver.serving(live=Live(Configuration(limits=limits))) as url:

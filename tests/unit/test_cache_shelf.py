@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from odf_engines.spark.class_data import CacheShelf
+from odf_engines.spark.class_data import CacheFolder
 
-MOST = 8
+MAX = 8
 
 
 def file_with(content: str):
@@ -27,46 +27,48 @@ def fails(folder: Path) -> Path:
     raise ValueError("it does not go")
 
 
-def names(shelf: CacheShelf) -> set[str]:
-    return {path.name for path in shelf.folder.iterdir() if path.suffix != ".lock"}
+def names(engine_files: CacheFolder) -> set[str]:
+    return {path.name for path in engine_files.folder.iterdir() if path.suffix != ".lock"}
 
 
 @pytest.fixture
-def shelf(tmp_path) -> CacheShelf:
-    return CacheShelf(tmp_path / "cache" / "things", ".txt")
+def engine_files(tmp_path) -> CacheFolder:
+    return CacheFolder(tmp_path / "cache" / "things", ".txt")
 
 
-def test_what_is_good_is_not_made_again(shelf):
-    assert shelf.find("a", is_good=Path.is_file) is None
-    path = shelf.make("a", file_with("first"), is_good=Path.is_file)
-    assert shelf.make("a", fails, is_good=Path.is_file) == path
-    assert shelf.find("a", is_good=Path.is_file) == path
+def test_what_is_good_is_not_made_again(engine_files):
+    assert engine_files.find("a", is_good=Path.is_file) is None
+    path = engine_files.make("a", file_with("first"), is_good=Path.is_file)
+    assert engine_files.make("a", fails, is_good=Path.is_file) == path
+    assert engine_files.find("a", is_good=Path.is_file) == path
     assert path.read_text() == "first"
 
 
-def test_what_is_no_longer_good_is_made_anew(shelf):
+def test_what_is_no_longer_good_is_made_anew(engine_files):
     for content in ("first", "second"):
-        path = shelf.make("a", file_with(content), is_good=lambda _: False)
+        path = engine_files.make("a", file_with(content), is_good=lambda _: False)
         assert path.read_text() == content
-    assert names(shelf) == {"a.txt"}
+    assert names(engine_files) == {"a.txt"}
 
 
-def test_what_cannot_be_made_leaves_what_was_there(shelf):
-    path = shelf.make("a", file_with("first"), is_good=Path.is_file)
+def test_what_cannot_be_made_leaves_what_was_there(engine_files):
+    path = engine_files.make("a", file_with("first"), is_good=Path.is_file)
     with pytest.raises(ValueError, match="does not go"):
-        shelf.make("a", fails, is_good=lambda _: False)
+        engine_files.make("a", fails, is_good=lambda _: False)
     assert path.read_text() == "first"
-    assert names(shelf) == {"a.txt"}
+    assert names(engine_files) == {"a.txt"}
 
 
-def test_two_that_want_it_make_it_once(shelf):
+def test_two_that_want_it_make_it_once(engine_files):
     counted = []
 
     def make(folder: Path) -> Path:
         counted.append(folder)
         return file_with("it")(folder)
 
-    threads = [threading.Thread(target=shelf.make, args=("a", make), kwargs={"is_good": Path.is_file}) for _ in "1234"]
+    threads = [
+        threading.Thread(target=engine_files.make, args=("a", make), kwargs={"is_good": Path.is_file}) for _ in "1234"
+    ]
     for each in threads:
         each.start()
     for each in threads:
@@ -74,10 +76,10 @@ def test_two_that_want_it_make_it_once(shelf):
     assert len(counted) == 1
 
 
-def test_what_was_used_least_of_late_goes(shelf):
+def test_what_was_used_least_of_late_goes(engine_files):
     make = file_with("it")
-    for number in range(MOST):
-        os.utime(shelf.make(f"{number}", make, is_good=Path.exists), (number, number))
-    shelf.find("0", is_good=Path.exists)
-    shelf.make("new", make, is_good=Path.exists)
-    assert names(shelf) == {f"{name}.txt" for name in ("0", *range(2, MOST), "new")}
+    for number in range(MAX):
+        os.utime(engine_files.make(f"{number}", make, is_good=Path.exists), (number, number))
+    engine_files.find("0", is_good=Path.exists)
+    engine_files.make("new", make, is_good=Path.exists)
+    assert names(engine_files) == {f"{name}.txt" for name in ("0", *range(2, MAX), "new")}

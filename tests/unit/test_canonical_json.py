@@ -72,7 +72,7 @@ def test_keys_of_maps_are_sorted_by_code_point() -> None:
         pytest.param(b"", id="empty"),
     ],
 )
-def test_bytes_that_the_encoder_would_not_write_are_refused(raw: bytes) -> None:
+def test_bytes_that_the_encoder_would_not_write_are_rejected(raw: bytes) -> None:
     with pytest.raises(MalformedError, match="malformed note"):
         decode(raw)
 
@@ -100,7 +100,7 @@ def test_documents_cannot_hold_floats() -> None:
         (Timestamp, "2024-05-01T12:00:00.0Z"),
     ],
 )
-def test_other_spelling_of_an_identifier_or_time_is_refused(kind: type[DatasetId], text: str) -> None:
+def test_other_spelling_of_an_identifier_or_time_is_rejected(kind: type[DatasetId], text: str) -> None:
     kind.parse(text.replace("FED", "fed")) if kind is DatasetId else None
     with pytest.raises(MalformedError):
         parse_exact(kind, text, "value")

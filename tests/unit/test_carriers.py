@@ -34,7 +34,7 @@ def test_slices_of_columns_come_back_too(column: pa.Array, carrier: pa.DataType)
     assert from_carrier(to_carrier(part, part.type), part.type).equals(part)
 
 
-def test_value_that_does_not_fit_is_refused() -> None:
+def test_value_that_does_not_fit_is_rejected() -> None:
     with pytest.raises(pa.ArrowInvalid):
         from_carrier(pa.array([-1], pa.int16()), pa.uint8())
 
@@ -68,7 +68,7 @@ def test_slices_have_plain_types(found: pa.DataType, expected: pa.DataType) -> N
 @pytest.mark.parametrize(
     "found", [pa.decimal256(50, 2), pa.map_(pa.string(), pa.string()), pa.month_day_nano_interval()]
 )
-def test_type_that_no_slice_can_hold_is_refused(found: pa.DataType) -> None:
+def test_type_that_no_slice_can_hold_is_rejected(found: pa.DataType) -> None:
     with pytest.raises(UnsupportedError):
         slice_type_of(found)
 

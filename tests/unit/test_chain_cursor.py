@@ -79,7 +79,7 @@ def has_shape_for(verifier: ChainVerifier, raw: bytes) -> bool:
     return any(True for _ in verifier._shapes.iter_matching(raw))
 
 
-def assert_refused(chain: ChainBuilder, raw: bytes, clause: str) -> None:
+def assert_rejected(chain: ChainBuilder, raw: bytes, clause: str) -> None:
     verifier = warmed(chain)
     assert has_shape_for(verifier, raw)
     before = verifier.state
@@ -119,9 +119,9 @@ def test_state_after_blocks_taken_by_position_is_the_same(
         pytest.param("CHAIN-8", {"system_time": later(TAIL)}, id="time-runs-back"),
     ],
 )
-def test_wrong_header_is_refused(clause: str, header: dict[str, Any]) -> None:
+def test_wrong_header_is_rejected(clause: str, header: dict[str, Any]) -> None:
     chain = root_chain()
-    assert_refused(chain, chain.next(data_event(TAIL), **header).raw, clause)
+    assert_rejected(chain, chain.next(data_event(TAIL), **header).raw, clause)
 
 
 FIRST = TAIL * 10
@@ -137,14 +137,14 @@ WRONG_DATA = [
 
 
 @pytest.mark.parametrize(("clause", "changes"), WRONG_DATA)
-def test_wrong_slice_of_a_root_is_refused(clause: str, changes: dict[str, Any]) -> None:
+def test_wrong_slice_of_a_root_is_rejected(clause: str, changes: dict[str, Any]) -> None:
     chain = root_chain()
-    assert_refused(chain, chain.next(data_event(TAIL, **changes)).raw, clause)
+    assert_rejected(chain, chain.next(data_event(TAIL, **changes)).raw, clause)
 
 
-def test_wrong_checkpoint_is_refused() -> None:
+def test_wrong_checkpoint_is_rejected() -> None:
     chain = root_chain()
-    assert_refused(chain, chain.next(data_event(TAIL, prev_checkpoint=hash_of("a"))).raw, "CHAIN-23")
+    assert_rejected(chain, chain.next(data_event(TAIL, prev_checkpoint=hash_of("a"))).raw, "CHAIN-23")
 
 
 @pytest.mark.parametrize(
@@ -158,21 +158,21 @@ def test_wrong_checkpoint_is_refused() -> None:
     ],
 )
 @pytest.mark.parametrize("place", [0, 1])
-def test_wrong_input_is_refused(
+def test_wrong_input_is_rejected(
     clause: str, spoil: Callable[[ExecuteTransformInput], ExecuteTransformInput], place: int
 ) -> None:
     chain = derivative_chain()
     inputs = list(step_event(TAIL).query_inputs)
     inputs[place] = spoil(inputs[place])
-    assert_refused(chain, chain.next(step_event(TAIL, query_inputs=tuple(inputs))).raw, clause)
+    assert_rejected(chain, chain.next(step_event(TAIL, query_inputs=tuple(inputs))).raw, clause)
 
 
-def test_inputs_in_the_order_of_a_former_definition_are_refused() -> None:
+def test_inputs_in_the_order_of_a_former_definition_are_rejected() -> None:
     chain = derivative_chain().add(transform(INPUT_B, INPUT_A))
-    assert_refused(chain, chain.next(step_event(TAIL)).raw, "CHAIN-25")
+    assert_rejected(chain, chain.next(step_event(TAIL)).raw, "CHAIN-25")
     a, b = step_event(TAIL).query_inputs
     chain.add(step_event(TAIL, query_inputs=(b, a)))
-    assert_refused(chain, chain.next(step_event(TAIL + 1)).raw, "CHAIN-25")
+    assert_rejected(chain, chain.next(step_event(TAIL + 1)).raw, "CHAIN-25")
 
 
 def test_inputs_with_equal_progress_are_still_told_apart() -> None:
@@ -188,10 +188,10 @@ def test_inputs_with_equal_progress_are_still_told_apart() -> None:
     chain.add(transform(INPUT_B, INPUT_A))
     a, b = twins(TAIL).query_inputs
     chain.add(step_event(TAIL, query_inputs=(b, a)))
-    assert_refused(chain, chain.next(twins(TAIL + 1)).raw, "CHAIN-25")
+    assert_rejected(chain, chain.next(twins(TAIL + 1)).raw, "CHAIN-25")
 
 
-def test_time_that_is_no_time_is_refused() -> None:
+def test_time_that_is_no_time_is_rejected() -> None:
     chain = root_chain()
     block = chain.next(data_event(TAIL))
     year, day, second, _nanosecond = block.system_time.to_day_of_year()
@@ -215,15 +215,15 @@ def test_input_that_pauses_keeps_its_progress() -> None:
     assert (verifier.state, []) == state_of((block.raw for block in chain.blocks), Strictness.OWN)
 
 
-def test_watermark_that_disappears_is_refused() -> None:
+def test_watermark_that_disappears_is_rejected() -> None:
     without = [data_event(n, new_watermark=None) for n in range(3)]
     chain = ChainBuilder.root(schema(), *without, *map(data_event, range(3, TAIL)))
-    assert_refused(chain, chain.next(data_event(TAIL, new_watermark=None)).raw, "CHAIN-24")
+    assert_rejected(chain, chain.next(data_event(TAIL, new_watermark=None)).raw, "CHAIN-24")
 
 
-def test_watermark_and_checkpoint_that_stay_are_refused() -> None:
+def test_watermark_and_checkpoint_that_stay_are_rejected() -> None:
     chain = ChainBuilder.root(*(AddData(new_watermark=later(n)) for n in range(TAIL)))
-    assert_refused(chain, chain.next(AddData(new_watermark=later(TAIL - 1))).raw, "CHAIN-14")
+    assert_rejected(chain, chain.next(AddData(new_watermark=later(TAIL - 1))).raw, "CHAIN-14")
 
 
 def test_watermark_between_the_last_and_the_highest_is_reported() -> None:
@@ -234,7 +234,7 @@ def test_watermark_between_the_last_and_the_highest_is_reported() -> None:
     assert verifier.warning_count == 2
 
 
-def test_source_state_that_is_not_text_is_refused() -> None:
+def test_source_state_that_is_not_text_is_rejected() -> None:
     chain = root_chain()
     raw = chain.next(data_event(TAIL)).raw
     assert raw.count(b"006\0") == 1
@@ -250,7 +250,7 @@ def test_source_state_that_is_not_text_is_refused() -> None:
     [(0, 0, 0), (367, 0, 0), (1, 86_400, 0), (1, 0, 1_000_000_000)],
     ids=["day-0", "day-367", "second-too-large", "nanosecond-too-large"],
 )
-def test_watermark_that_is_no_time_is_refused(day: int, second: int, nanosecond: int) -> None:
+def test_watermark_that_is_no_time_is_rejected(day: int, second: int, nanosecond: int) -> None:
     chain = root_chain()
     event = data_event(TAIL)
     raw = chain.next(event).raw

@@ -190,7 +190,7 @@ def test_several_changes_are_made_together_or_not_at_all(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "said"),
+    ("text", "code", "stated"),
     [
         (POLLED, 2, "has the push source 'default', which can be changed and not be taken away (CHAIN-12)"),
         (manifest(merge="{kind: Ledger, primaryKey: [x]}"), 7, "x"),
@@ -202,12 +202,12 @@ def test_several_changes_are_made_together_or_not_at_all(home: Home) -> None:
     ],
     ids=["source-gone", "key", "kind", "disable", "second-source", "nothing", "two"],
 )
-def test_what_may_not_be_is_refused_with_the_rule_and_nothing_changes(
-    home: Home, text: str, code: int, said: str
+def test_what_may_not_be_is_rejected_with_the_rule_and_nothing_changes(
+    home: Home, text: str, code: int, stated: str
 ) -> None:
     for words in ([], ["--dry-run"]):
         ended, _, err = home.change(text, *words)
-        assert (ended, said in err) == (code, True), err
+        assert (ended, stated in err) == (code, True), err
         assert home.blocks() == BEFORE
 
 
@@ -314,7 +314,7 @@ content:
         ("event_time DATE, n BIGINT NOT NULL, city STRING", "column event_time: expected timestamp"),
     ],
 )
-def test_source_whose_rows_the_dataset_cannot_hold_is_refused_ing_20(empty: Home, columns: str, why: str) -> None:
+def test_source_whose_rows_the_dataset_cannot_hold_is_rejected_ing_20(empty: Home, columns: str, why: str) -> None:
     """ING-20: at once, whichever way it comes, and not by the first file with a null."""
     text = FITTED.format(header="true", columns=FITS)
     assert empty.run("add", empty.write(text))[0] == 0

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from odf_node.cli import registry
-from odf_node.cli.context import Context, parse_time
+from odf_node.cli.context import CommandContext, parse_time
 from odf_node.cli.main import build_parser, find_command, main
-from odf_node.cli.parsing import Parser, suggest, whole_number
+from odf_node.cli.parsing import CommandParser, suggest, whole_number
 from odf_node.errors import UsageError
 
 COMMANDS = registry.list_names()
@@ -22,7 +22,7 @@ def parse(*words: str) -> argparse.Namespace:
 
 
 def failure(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    """Run the program on words it refuses; the lines it says."""
+    """Run the program on words it rejects; the lines it says."""
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == 2
@@ -42,7 +42,7 @@ def failure(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     ],
 )
 def test_options_of_every_command_may_stand_before_and_behind_it(words: list[str]) -> None:
-    context = Context.from_arguments(parse(*words))
+    context = CommandContext.from_arguments(parse(*words))
     assert (context.home, str(context.system_time), context.console.quiet) == (
         Path("/h"),
         "2020-01-01T00:00:00Z",
@@ -110,7 +110,7 @@ def test_options_are_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", ""])
-def test_whole_number_out_of_bounds_is_refused_with_the_bounds(text: str) -> None:
+def test_whole_number_out_of_bounds_is_rejected_with_the_bounds(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=f"of 1 or more, found '{text}'"):
         whole_number(1)(text)
 
@@ -146,7 +146,7 @@ def test_every_command_and_action_has_an_example_and_each_is_one_that_is_taken(n
     assert command is not None
     assert command.topic in registry.TOPICS
     for parser in iter_parsers(build_parser(name))[1:]:
-        assert isinstance(parser, Parser)
+        assert isinstance(parser, CommandParser)
         assert parser.examples, parser.prog
         assert f"\n  odf-node {parser.examples[0]}\n" in parser.format_help()
     for line in command.examples:
@@ -174,7 +174,7 @@ def test_help_of_a_command_explains_every_argument_and_can_be_printed(command: s
     for parser in iter_parsers(build_parser(command)):
         if not f"{parser.prog} ".startswith(f"odf-node {command} "):
             continue
-        assert isinstance(parser, Parser)
+        assert isinstance(parser, CommandParser)
         assert "--home" in parser.format_help()
         for action in parser._actions:
             assert action.help or isinstance(action, argparse._SubParsersAction), (parser.prog, action.dest)
@@ -232,7 +232,7 @@ def test_options_may_stand_between_words(words: list[str], expected: dict[str, o
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "stated"),
     [
         (["delete", "-y"], "the following arguments are required: DATASET"),
         (["ingest", "a", "--nope", "b"], "there is no option '--nope'"),
@@ -241,8 +241,10 @@ def test_options_may_stand_between_words(words: list[str], expected: dict[str, o
         (["pull", "a", "--limit-rate"], "expected one argument"),
     ],
 )
-def test_options_between_words_hide_no_mistake(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
-    assert said in failure(capsys, *words)[0]
+def test_options_between_words_hide_no_mistake(
+    capsys: pytest.CaptureFixture[str], words: list[str], stated: str
+) -> None:
+    assert stated in failure(capsys, *words)[0]
 
 
 @pytest.mark.parametrize(

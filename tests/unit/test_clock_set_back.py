@@ -1,4 +1,4 @@
-"""Clocks that leap ahead and come back, or are set back: nothing waits for years, and nothing is refused for ever.
+"""Clocks that leap ahead and come back, or are set back: nothing waits for years, and nothing is rejected for ever.
 
 Each part is given the time. Heads: ``test_renewing.py``, ``test_key_changing.py``; signed requests:
 ``integration/http/test_http_access.py``; schedules and pauses: ``test_timetable.py``; daemons:
@@ -12,7 +12,7 @@ import pytest
 from odf_protocol.gossip import GossipSettings, PeerAddress
 from odf_protocol.gossip.peers import PeerBook
 from odf_protocol.gossip.settings import Rates, Strikes
-from odf_protocol.gossip.store import OWN, ItemStore, Verdict
+from odf_protocol.gossip.store import OWN, ItemStore, ItemVerdict
 from support.gossip_items import NOON_MS, attestation, head
 from support.signing import DATASET_KEY, OTHER_KEY
 
@@ -73,11 +73,11 @@ def test_head_and_finding_of_a_clock_that_was_ahead_give_way_to_those_of_the_rig
         lambda at_ms: attestation(OTHER_KEY, DATASET_KEY, time_ms=at_ms),
     ):
         ahead, right, later = make(NOON_MS + leap_ms), make(NOON_MS), make(NOON_MS + 1_000)
-        assert store.admit(ahead, OWN, NOON_MS + leap_ms).verdict is Verdict.NEW
-        assert store.admit(right, OWN, NOON_MS).verdict is Verdict.NEW
-        assert store.admit(ahead, "a", NOON_MS).verdict is Verdict.FUTURE
-        assert store.admit(later, OWN, NOON_MS).verdict is Verdict.NEW
-        assert store.admit(right, "a", NOON_MS).verdict is Verdict.STALE
+        assert store.admit(ahead, OWN, NOON_MS + leap_ms).verdict is ItemVerdict.NEW
+        assert store.admit(right, OWN, NOON_MS).verdict is ItemVerdict.NEW
+        assert store.admit(ahead, "a", NOON_MS).verdict is ItemVerdict.FUTURE
+        assert store.admit(later, OWN, NOON_MS).verdict is ItemVerdict.NEW
+        assert store.admit(right, "a", NOON_MS).verdict is ItemVerdict.STALE
 
 
 def test_head_of_a_lower_block_or_of_a_clock_that_is_nearly_right_takes_no_place() -> None:
@@ -85,10 +85,10 @@ def test_head_of_a_lower_block_or_of_a_clock_that_is_nearly_right_takes_no_place
     store = ItemStore(settings)
     high = head(DATASET_KEY, 4, time_ms=NOON_MS + HOUR_MS)
     store.admit(high, "a", NOON_MS + HOUR_MS)
-    assert store.admit(head(DATASET_KEY, 3), "a", NOON_MS).verdict is Verdict.STALE
+    assert store.admit(head(DATASET_KEY, 3), "a", NOON_MS).verdict is ItemVerdict.STALE
     near = head(OTHER_KEY, 4, time_ms=NOON_MS + settings.future_ms)
     store.admit(near, "a", NOON_MS)
-    assert store.admit(head(OTHER_KEY, 4), "a", NOON_MS).verdict is Verdict.STALE
+    assert store.admit(head(OTHER_KEY, 4), "a", NOON_MS).verdict is ItemVerdict.STALE
 
 
 @LEAPS
@@ -100,4 +100,4 @@ def test_what_ran_out_by_a_clock_that_was_ahead_is_asked_for_again(leap_ms: int)
     assert not store.is_wanted(item.id)
     store.expire(NOON_MS + 2_000)
     assert store.is_wanted(item.id)
-    assert store.admit(item, "a", NOON_MS + 2_000).verdict is Verdict.NEW
+    assert store.admit(item, "a", NOON_MS + 2_000).verdict is ItemVerdict.NEW

@@ -1,4 +1,4 @@
-"""Clauses CLUSTER-1, CLUSTER-4 to CLUSTER-6: what is refused before anything is sent; the driver's cage."""
+"""Clauses CLUSTER-1, CLUSTER-4 to CLUSTER-6: what is rejected before anything is sent; the driver's cage."""
 
 import errno
 import json
@@ -74,7 +74,7 @@ def test_a_machine_that_lacks_a_layer_of_the_sandbox_uses_no_cluster(cluster: Cl
     assert list(cluster.shared_folder.iterdir()) == []
 
 
-def test_secrets_that_others_can_read_or_guess_are_refused(cluster: Cluster) -> None:
+def test_secrets_that_others_can_read_or_guess_are_rejected(cluster: Cluster) -> None:
     cluster.check_files()
     for mode in (0o640, 0o604, 0o660):
         cluster.secret.chmod(mode)
@@ -103,7 +103,7 @@ def test_a_master_is_tried_before_an_engine_starts(cluster: Cluster, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("stated", "reason"),
     [
         (
             [("4.3.0", "21.0.8"), ("4.3.0", "17.0.15")],
@@ -117,13 +117,13 @@ def test_a_master_is_tried_before_an_engine_starts(cluster: Cluster, tmp_path: P
         ([], "not seen here"),
     ],
 )
-def test_executors_of_other_versions_or_whose_files_are_not_seen_are_refused(
-    said: list[tuple[str, str]], reason: str
+def test_executors_of_other_versions_or_whose_files_are_not_seen_are_rejected(
+    stated: list[tuple[str, str]], reason: str
 ) -> None:
     here = ("4.3.0", "21.0.8")
     check_facts("spark://h:1", [here, here], [here, here])
     with pytest.raises(ClusterUnavailableError, match=reason):
-        check_facts("spark://h:1", said, [here, here])
+        check_facts("spark://h:1", stated, [here, here])
 
 
 def test_settings_for_a_cluster_are_encrypted_name_no_secret_and_change_no_result(cluster: Cluster) -> None:
@@ -177,8 +177,8 @@ def test_a_driver_on_the_network_reaches_no_local_service_of_the_machine(tmp_pat
         def call(*, has_network: bool, has_filter: bool = True) -> dict[str, str]:
             profile = replace(small_profile(tmp_path), has_network=has_network, has_filter=has_filter)
             with SandboxedProcess(profile, [*PYTHON, code], Limits()) as process:
-                said: dict[str, str] = json.loads(receive_line(process, 60.0))
-                return said
+                stated: dict[str, str] = json.loads(receive_line(process, 60.0))
+                return stated
 
         assert call(has_network=True) == {"tcp": "reached", "local": os.strerror(errno.EAFNOSUPPORT)}
         assert call(has_network=True, has_filter=False) == {"tcp": "reached", "local": "reached"}

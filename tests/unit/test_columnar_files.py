@@ -1,4 +1,4 @@
-"""Arrow streams as files of typed columns: read as Parquet is, and refused where they are not whole (ING-3)."""
+"""Arrow streams as files of typed columns: read as Parquet is, and rejected where they are not whole (ING-3)."""
 
 import io
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ def test_batches_have_the_size_and_columns_that_are_asked_for(tmp_path: Path, co
             assert pa.Table.from_batches(batches).equals(ROWS if columns is None else ROWS.select(columns))
 
 
-def test_stream_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:
+def test_stream_that_is_cut_anywhere_is_rejected(tmp_path: Path) -> None:
     whole = stream_of(ROWS, tmp_path / "stream")
     for size in range(4, len(whole)):
         (tmp_path / "stream").write_bytes(whole[:size])
@@ -72,7 +72,7 @@ def list_names(fields: Iterable[pa.Field]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [b"name", b"x", b"prices"])
-def test_stream_with_a_name_that_is_no_text_is_refused(tmp_path: Path, name: bytes) -> None:
+def test_stream_with_a_name_that_is_no_text_is_rejected(tmp_path: Path, name: bytes) -> None:
     whole = stream_of(ROWS, tmp_path / "stream")
     size = len(name).to_bytes(4, "little")
     assert size + name in whole
@@ -81,7 +81,7 @@ def test_stream_with_a_name_that_is_no_text_is_refused(tmp_path: Path, name: byt
         open_columns(tmp_path / "stream", "s")
 
 
-def test_stream_of_a_type_that_arrow_does_not_have_is_refused(tmp_path: Path) -> None:
+def test_stream_of_a_type_that_arrow_does_not_have_is_rejected(tmp_path: Path) -> None:
     """A whole number of no bits, of which the library says that it was not built yet."""
     whole = stream_of(ROWS, tmp_path / "stream")
     (tmp_path / "stream").write_bytes(whole[:244] + bytes(1) + whole[245:])
@@ -91,7 +91,7 @@ def test_stream_of_a_type_that_arrow_does_not_have_is_refused(tmp_path: Path) ->
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_stream_with_changed_bytes_is_refused_or_has_values_of_its_types(tmp_path: Path, data: st.DataObject) -> None:
+def test_stream_with_changed_bytes_is_rejected_or_has_values_of_its_types(tmp_path: Path, data: st.DataObject) -> None:
     whole = stream_of(ROWS, tmp_path / "stream")
     place = data.draw(st.integers(4, len(whole) - 1))
     change = data.draw(st.binary(min_size=1, max_size=8))

@@ -105,7 +105,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("columns", "message"), WRONG)
-def test_expression_that_is_none_of_one_row_or_cannot_be_repeated_is_refused(columns: dict, message: str) -> None:
+def test_expression_that_is_none_of_one_row_or_cannot_be_repeated_is_rejected(columns: dict, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         make_converter(call("Compute", columns=columns), ROWS.schema)
 

@@ -16,8 +16,8 @@ from odf_node.configuration import (
 from odf_node.configuration.declaration import (
     LISTS,
     SECTIONS,
+    HostSettings,
     Schedule,
-    Source,
     rule_of,
     settings_of,
     type_of,
@@ -70,7 +70,7 @@ def test_schedules_are_read_in_their_order() -> None:
 def test_pauses_of_sources_are_read_in_their_order() -> None:
     """SCHED-12."""
     read = parse('[[source]]\nat = "a.example mqtt:"\npause = "30s"\n[[source]]\nat = "%"\npause = "1s"\n')
-    assert read.source == (Source(at="a.example mqtt:", pause="30s"), Source(at="%", pause="1s"))
+    assert read.source == (HostSettings(at="a.example mqtt:", pause="30s"), HostSettings(at="%", pause="1s"))
 
 
 def test_schedules_change_while_the_node_runs() -> None:
@@ -93,7 +93,7 @@ def test_settings_that_have_no_meaning_any_more_are_told_and_change_nothing_quer
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (
             "[listen]\n\nport = 99999\n",
@@ -147,12 +147,12 @@ def test_settings_that_have_no_meaning_any_more_are_told_and_change_nothing_quer
         ),
     ],
 )
-def test_mistake_is_told_with_its_place(text: str, told: str) -> None:
-    assert told in error_of(text)
+def test_mistake_is_told_with_its_place(text: str, reported: str) -> None:
+    assert reported in error_of(text)
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "told"),
+    ("variable", "value", "reported"),
     [
         ("ODF_NODE_LISTEN_PORT", "x", "ODF_NODE_LISTEN_PORT: listen.port: expected a whole number"),
         ("ODF_NODE_LISTEN_PORT", "-1", "found '-1'"),
@@ -160,8 +160,8 @@ def test_mistake_is_told_with_its_place(text: str, told: str) -> None:
         ("ODF_NODE_LISTEN_PROT", "1", "ODF_NODE_LISTEN_PROT: listen.prot: unknown setting. Did you mean 'port'?"),
     ],
 )
-def test_mistake_in_the_environment_names_the_variable(variable: str, value: str, told: str) -> None:
-    assert told in error_of("", **{variable: value})
+def test_mistake_in_the_environment_names_the_variable(variable: str, value: str, reported: str) -> None:
+    assert reported in error_of("", **{variable: value})
 
 
 def test_file_is_the_named_one_or_the_variables_or_the_homes(tmp_path: Path) -> None:
@@ -174,15 +174,15 @@ def test_file_is_the_named_one_or_the_variables_or_the_homes(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [(None, "cannot be read: No such file"), (b"\xff", "expected UTF-8"), (b"#" * 2_000_000, "at most 1048576 bytes")],
     ids=["absent", "other-text", "endless"],
 )
-def test_file_that_cannot_be_read_is_an_error(tmp_path: Path, content: bytes | None, told: str) -> None:
+def test_file_that_cannot_be_read_is_an_error(tmp_path: Path, content: bytes | None, reported: str) -> None:
     path = tmp_path / "node.toml"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=reported):
         load_configuration(path, {})
 
 

@@ -131,10 +131,10 @@ def test_progress_moves_on_a_terminal_and_wipes_its_line(monkeypatch: pytest.Mon
     monkeypatch.setattr("odf_node.cli.progress.REDRAW_S", 0)
     console = Console(out=io.StringIO(), err=Terminal())
     with console.progress("pulling\x1b[2J") as progress:
-        progress.say("fetching")
+        progress.on_progress("fetching")
         progress.expect(2_000_000)
         progress.advance(1_000_000)
-        progress.say("checking")
+        progress.on_progress("checking")
     text = shown(console)[1]
     assert r"pulling\x1b[2J" in text
     assert "1.0 MB of 2.0 MB" in text
@@ -150,7 +150,7 @@ def test_progress_is_silent_on_a_terminal_that_asked_for_silence(
     monkeypatch.setenv("TERM", "xterm")
     silent = Console(**asked, out=io.StringIO(), err=Terminal())
     with silent.progress("pulling") as progress:
-        progress.say("checking rows", Count(1, 2, "rows"))
+        progress.on_progress("checking rows", Count(1, 2, "rows"))
     assert shown(silent)[1] == ""
 
 
@@ -158,7 +158,7 @@ def test_progress_is_silent_where_nobody_watches(console: Console) -> None:
     with console.progress("pulling") as progress:
         progress.expect(10)
         progress.advance(10)
-        progress.say("still")
+        progress.on_progress("still")
     assert shown(console) == ("", "")
 
 

@@ -177,7 +177,10 @@ def test_hash_is_hmac_sha256_under_the_secret(tmp_path: Path) -> None:
 
 def test_without_its_secret_nothing_is_hashed(tmp_path: Path) -> None:
     found = run(tmp_path, texts(a=["x", None]), hashing(None))
-    assert {number: [each[1] for each in said] for number, said in bad(found).items()} == {1: ["failed"], 2: ["failed"]}
+    assert {number: [each[1] for each in stated] for number, stated in bad(found).items()} == {
+        1: ["failed"],
+        2: ["failed"],
+    }
 
 
 def test_errors_of_all_converters_come_at_once_with_the_path_inside(tmp_path: Path) -> None:
@@ -241,7 +244,10 @@ class Odd(Converter):
 def test_rows_on_which_a_converter_misbehaves_are_bad_and_the_others_go_on(tmp_path: Path, word: str) -> None:
     found = run(tmp_path, texts(a=["x", "y", word, "z", word]), call(Odd))
     assert [row["a"] for row in good(found)] == ["x", "y", "z"]
-    assert {number: [each[1] for each in said] for number, said in bad(found).items()} == {3: ["failed"], 5: ["failed"]}
+    assert {number: [each[1] for each in stated] for number, stated in bad(found).items()} == {
+        3: ["failed"],
+        5: ["failed"],
+    }
 
 
 WRONG = [
@@ -268,14 +274,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("kind", "parameters", "message"), WRONG)
-def test_declaration_that_cannot_be_followed_is_refused_with_what_would_be_right(
+def test_declaration_that_cannot_be_followed_is_rejected_with_what_would_be_right(
     kind: str, parameters: dict, message: str
 ) -> None:
     with pytest.raises(ParameterError, match="^" + re.escape(message)):
         make_converter(call(kind, **parameters), pa.schema([("a", pa.string()), ("n", pa.int64())]))
 
 
-def test_secret_that_could_be_guessed_is_refused_and_shown_nowhere() -> None:
+def test_secret_that_could_be_guessed_is_rejected_and_shown_nowhere() -> None:
     with pytest.raises(ParameterError, match="16 bytes") as refused:
         make_converter(hashing("short-secret"), pa.schema([("a", pa.string())]))
     assert "short-secret" not in str(refused.value) + repr(hashing("short-secret"))
@@ -288,9 +294,9 @@ def test_spec_names_every_converter_with_its_parameters() -> None:
         name for name in CONVERTERS.installed() if (CONVERTERS.find_place(name) or ("",))[0].startswith("odf_engines")
     ]
     assert rows.keys() == set(built_in)
-    for name, told in rows.items():
+    for name, reported in rows.items():
         schema = parameter_schema(load_plug_in(Converter, name, *(CONVERTERS.find_place(name) or ("", ""))))
-        assert set(re.findall(r"`(\w+)`", told)) >= set(schema["properties"]), name
+        assert set(re.findall(r"`(\w+)`", reported)) >= set(schema["properties"]), name
 
 
 CHAIN = (
@@ -328,7 +334,7 @@ def test_every_row_is_good_or_bad_and_none_is_both(
     taken = pq.read_table(found.path).column(RECORD).to_pylist()
     assert sorted([*taken, *bad(found)]) == [*range(1, len(rows) + 1)]
     assert len(bad(found)) == found.bad_count
-    assert (good(found), bad(found)) == (good(whole), bad(whole)), "portions do not show"
+    assert (good(found), bad(found)) == (good(whole), bad(whole)), "subsets do not show"
 
 
 def test_portion_of_which_every_row_was_left_out_goes_on_empty(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_new_dataset_is_ours_signed_and_valid(node: Node) -> None:
     assert record.origin is Origin.OWN
     assert node.keys.find_dataset_key(record.id) is not None
     assert [block.system_time for block in iter_decoded(node.store, record.id)] == [NOON, NOON]
-    finding = Verifier(node.home, node.engines).verify(record, replay=True, say=Silence().say)
+    finding = Verifier(node.home, node.engines).verify(record, replay=True, on_progress=Silence().on_progress)
     assert (finding.is_valid, finding.signed, finding.blocks) == (True, True, 2)
 
 
@@ -116,15 +116,15 @@ def test_manifest_again_changes_what_it_says_otherwise_and_keeps_identity_and_hi
     (before,) = node.creator.create_all([root("base")], system_time=NOON)
     first = [block.hash for block in iter_decoded(node.store, before.id)]
     sources = push_source(merge=MergeStrategyLedger(primary_key=("a",))), push_source("more")
-    mended = DatasetSnapshot(name="BASE", kind=DatasetKind.ROOT, metadata=(SetInfo(description="x"), *sources))
-    after = replace_root(node, mended)
+    fixed = DatasetSnapshot(name="BASE", kind=DatasetKind.ROOT, metadata=(SetInfo(description="x"), *sources))
+    after = replace_root(node, fixed)
     view = load_view(node.store, after.id)
     assert after.id == before.id
     assert [block.hash for block in iter_decoded(node.store, after.id)][: len(first)] == first
     assert tuple(view.push_sources.values()) == sources
     assert view.info == SetInfo(description="x")
     # The same again is no change.
-    assert replace_root(node, mended).head == after.head
+    assert replace_root(node, fixed).head == after.head
 
 
 def test_source_that_the_manifest_has_no_more_is_not_taken_away(node: Node) -> None:
@@ -148,10 +148,10 @@ def test_dataset_of_another_kind_or_of_somebody_else_is_not_replaced(node: Node)
 def test_manifest_that_cannot_be_taken_leaves_those_beside_it_undone(node: Node) -> None:
     create(node, root("first"), root("second"))
     before = node.store.list_datasets()
-    mended = DatasetSnapshot(name="first", kind=DatasetKind.ROOT, metadata=(SetInfo(description="x"), push_source()))
+    fixed = DatasetSnapshot(name="first", kind=DatasetKind.ROOT, metadata=(SetInfo(description="x"), push_source()))
     refused = DatasetSnapshot(name="second", kind=DatasetKind.ROOT, metadata=(polling_source(),))
     with pytest.raises(UsageError, match="not be taken away"):
-        node.creator.add_all([mended, refused, root("third")], node.clock, replaces=True)
+        node.creator.add_all([fixed, refused, root("third")], node.clock, replaces=True)
     assert node.store.list_datasets() == before
 
 

@@ -1,4 +1,4 @@
-"""A schedule in a manifest: read, or refused by ``add`` with its place (SCHED-11)."""
+"""A schedule in a manifest: read, or rejected by ``add`` with its place (SCHED-11)."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_schedule_that_cannot_be_followed_is_refused(text: str, message: str) -> None:
+def test_schedule_that_cannot_be_followed_is_rejected(text: str, message: str) -> None:
     with pytest.raises(ManifestError) as refused:
         parse_schedule(text, "a")
     assert message in str(refused.value)
@@ -67,7 +67,7 @@ content:
 """
 
 
-def test_add_refuses_a_mistake_with_its_place_and_makes_nothing(tmp_path: Path) -> None:
+def test_add_rejects_a_mistake_with_its_place_and_makes_nothing(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home")
     (tmp_path / "large.yaml").write_text(MANIFEST.format(text="evry: 1h"))
     ran = node.run("add", str(tmp_path / "large.yaml"))

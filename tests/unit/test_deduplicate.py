@@ -100,7 +100,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("parameters", "message"), WRONG)
-def test_declaration_that_cannot_be_followed_is_refused(parameters: dict, message: str) -> None:
+def test_declaration_that_cannot_be_followed_is_rejected(parameters: dict, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         make_converter(call("Deduplicate", **parameters), pa.schema([("k", pa.string()), ("l", pa.list_(pa.int64()))]))
 

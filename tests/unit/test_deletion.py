@@ -68,11 +68,11 @@ def test_derivatives_that_would_lose_an_input_are_named(node: Node, judge: Judge
     assert readers(top) == []
 
 
-def test_refusals_survive_a_deletion(node: Node, judge: Judge, tmp_path: Path) -> None:
+def test_rejections_survive_a_deletion(node: Node, judge: Judge, tmp_path: Path) -> None:
     chain = root_chain(tmp_path)
     lying = chain.copy()
     lying.signatures[1] = None
-    report = judge.refuse(lying.offer(), lying.files, rule="SIG-1")
+    report = judge.reject(lying.proposal(), lying.files, rule="SIG-1")
 
     node.deletion.delete(judge.accept(chain).record)
 

@@ -4,7 +4,7 @@ import pytest
 
 from odf_protocol.errors import RejectedError
 from odf_protocol.hashing.v1 import TableSummary
-from odf_protocol.hashing.v1_difference import Difference, DifferenceSearch, NodeName, TableHeader, answer_question
+from odf_protocol.hashing.v1_difference import Difference, DifferenceSearch, NodeName, TableHeader, answer_query
 from odf_protocol.hashing.v1_leaf import LEAF_ROWS
 from support.logical_hash import hash_table, header_of
 
@@ -23,13 +23,13 @@ def summary_of(columns: list[np.ndarray]) -> TableSummary:
 def search(mine: TableSummary, theirs: TableSummary) -> tuple[DifferenceSearch, int, int]:
     """Run a search; also return rounds and questions."""
     found = DifferenceSearch(mine, theirs.root, header_of(theirs))
-    rounds = questions = 0
-    while found.questions:
+    rounds = query_service = 0
+    while found.query_service:
         rounds += 1
-        for question in found.questions:
-            questions += 1
-            found.answer(question, answer_question(theirs, question))
-    return found, rounds, questions
+        for query_text in found.query_service:
+            query_service += 1
+            found.answer(query_text, answer_query(theirs, query_text))
+    return found, rounds, query_service
 
 
 def test_equal_tables_need_no_question() -> None:
@@ -40,9 +40,9 @@ def test_equal_tables_need_no_question() -> None:
 def test_one_cell_among_millions_is_found_with_a_few_questions() -> None:
     other = values()
     other[17][25 * LEAF_ROWS + 9] += 1
-    found, rounds, questions = search(summary_of(values()), summary_of(other))
+    found, rounds, query_service = search(summary_of(values()), summary_of(other))
     assert found.differences == [Difference(17, "c17", 25 * LEAF_ROWS, 26 * LEAF_ROWS)]
-    assert (rounds, questions) == (4, 4)
+    assert (rounds, query_service) == (4, 4)
 
 
 def test_several_differences_are_found_in_order() -> None:
@@ -69,7 +69,7 @@ def test_other_columns_are_said_to_be_the_difference() -> None:
         search(summary_of(values(9, 1)), summary_of(values(9, 2)))
 
 
-def test_header_of_another_table_is_refused() -> None:
+def test_header_of_another_table_is_rejected() -> None:
     mine, theirs = summary_of(values(9, 1)), summary_of(values(8, 1))
     header = header_of(theirs)
     for wrong in (
@@ -82,26 +82,26 @@ def test_header_of_another_table_is_refused() -> None:
             DifferenceSearch(mine, theirs.root, wrong)
 
 
-def test_answer_that_does_not_fit_its_node_is_refused() -> None:
+def test_answer_that_does_not_fit_its_node_is_rejected() -> None:
     other = values()
     other[0][0] += 1
     theirs = summary_of(other)
     found = DifferenceSearch(summary_of(values()), theirs.root, header_of(theirs))
-    (question,) = found.questions
-    honest = answer_question(theirs, question)
+    (query_text,) = found.query_service
+    honest = answer_query(theirs, query_text)
     for lie in (honest[:-1], (*honest, bytes(32)), (bytes(32), *honest[1:]), (b"short",), (b"".join(honest),), ()):
         with pytest.raises(RejectedError, match="LH1-19"):
-            found.answer(question, lie)
-    assert found.questions == (question,)
-    found.answer(question, honest)
+            found.answer(query_text, lie)
+    assert found.query_service == (query_text,)
+    found.answer(query_text, honest)
 
 
 @pytest.mark.parametrize(
-    "question", [NodeName(None, 0, 0), NodeName(None, 9, 0), NodeName(99, 1, 0), NodeName(0, 1, 9)]
+    "query_text", [NodeName(None, 0, 0), NodeName(None, 9, 0), NodeName(99, 1, 0), NodeName(0, 1, 9)]
 )
-def test_question_about_nothing_is_refused(question: NodeName) -> None:
+def test_question_about_nothing_is_rejected(query_text: NodeName) -> None:
     with pytest.raises(RejectedError, match="LH1-19"):
-        answer_question(summary_of(values()), question)
+        answer_query(summary_of(values()), query_text)
 
 
 def test_search_among_very_many_differences_ends_and_says_so() -> None:

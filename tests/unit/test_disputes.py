@@ -11,8 +11,8 @@ from odf_node.acceptance.histories import lay_side_by_side
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
-from odf_node.errors import FrozenDatasetError, RefusedError, UsageError
-from odf_node.exchange.taking import Errand
+from odf_node.errors import FrozenDatasetError, ProposalRejectedError, UsageError
+from odf_node.exchange.taking import PullRequest
 from odf_node.keys.disputes import MAX_PROOFS, Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.progress import Silence
@@ -47,7 +47,7 @@ def proof(chain: PeerChain, fork: PeerChain) -> EquivocationProof:
 
 def pull(node: Node, peer: OfferingPeer | PeerChain) -> Any:
     peer = OfferingPeer(peer) if isinstance(peer, PeerChain) else peer
-    return asyncio.run(node.taking.take(peer, Errand(url="http://peer.example/cities", name="cities")))
+    return asyncio.run(node.taking.take(peer, PullRequest(url="http://peer.example/cities", name="cities")))
 
 
 def settled(proof: EquivocationProof, chain: PeerChain, key: bytes = DATASET_KEY) -> bytes:
@@ -60,7 +60,7 @@ def test_signed_blocks_of_another_history_freeze_without_a_signed_head(
 ) -> None:
     pull(node, chain)
 
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         pull(node, OfferingPeer(fork.add_rows([("Atlantis", 2)]) if is_longer else fork, has_signatures=False))
 
     (dispute,) = Disputes(node.store).list_disputes(chain.id)
@@ -90,7 +90,7 @@ def test_lie_behind_a_new_key_is_proved_by_the_blocks_where_the_histories_part_e
         lie.add(SetInfo(description=f"false {number}"))
     pull(node, chain)
 
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(ProposalRejectedError) as caught:
         pull(node, AskedPeer(lie, key_events=log.raws))
 
     assert "equivocation" in caught.value.report
@@ -104,7 +104,7 @@ def test_proof_that_a_peer_passes_on_freezes_before_anything_else(
 ) -> None:
     pull(node, chain.up_to(2))
 
-    with pytest.raises(RefusedError, match="frozen"):
+    with pytest.raises(ProposalRejectedError, match="frozen"):
         pull(node, OfferingPeer(chain, disputes=(proof.raw,)))
 
     assert node.store.get_head(chain.id) == chain.up_to(2).head
@@ -118,7 +118,7 @@ def test_proof_that_a_peer_passes_on_freezes_before_anything_else(
 def test_dataset_that_is_not_held_yet_is_not_taken_against_a_proof(
     node: Node, chain: PeerChain, proof: EquivocationProof
 ) -> None:
-    with pytest.raises(RefusedError, match="frozen"):
+    with pytest.raises(ProposalRejectedError, match="frozen"):
         pull(node, OfferingPeer(chain, disputes=(proof.raw,)))
     assert node.store.list_datasets() == ()
 
@@ -157,17 +157,17 @@ def _settled_lies(chain: PeerChain) -> tuple[bytes, ...]:
     return (*(each.raw for each in proofs), settlement)
 
 
-@pytest.mark.parametrize("by_refusal", [True, False])
+@pytest.mark.parametrize("by_rejection", [True, False])
 def test_key_that_settled_as_many_lies_as_are_kept_is_not_free_to_lie_again_equiv_10(
-    node: Node, chain: PeerChain, by_refusal: bool
+    node: Node, chain: PeerChain, by_rejection: bool
 ) -> None:
     truth, lie = (chain.copy().add_rows([(city, 1)]) for city in ("Oslo", "Atlantis"))
     pull(node, OfferingPeer(truth, disputes=_settled_lies(chain)))
     disputes = Disputes(node.store)
     assert (len(disputes.list_disputes(chain.id)), disputes.find_obstacle(chain.id)) == (MAX_PROOFS, None)
 
-    if by_refusal:
-        with pytest.raises(RefusedError):
+    if by_rejection:
+        with pytest.raises(ProposalRejectedError):
             pull(node, lie)
     else:
         new = prove_equivocation(EquivocationKind.HEADS, truth.signed_head(), lie.signed_head())
@@ -186,7 +186,7 @@ def test_reader_who_hears_all_at_once_keeps_the_proof_that_nobody_settled_equiv_
     new = prove_equivocation(EquivocationKind.HEADS, truth.signed_head(), lie.signed_head())
     *proofs, settlement = _settled_lies(chain)
 
-    with pytest.raises(RefusedError, match="frozen"):
+    with pytest.raises(ProposalRejectedError, match="frozen"):
         pull(node, OfferingPeer(truth, disputes=(*proofs, new.raw, settlement)))
 
 
@@ -225,7 +225,7 @@ def test_abandoned_history_is_not_followed_after_a_settlement(
     node: Node, chain: PeerChain, fork: PeerChain, proof: EquivocationProof
 ) -> None:
     documents = (proof.raw, settled(proof, chain))
-    with pytest.raises(RefusedError, match="its owner gave up"):
+    with pytest.raises(ProposalRejectedError, match="its owner gave up"):
         pull(node, OfferingPeer(fork, disputes=documents))
 
     pull(node, fork.copy(folder=fork.folder).up_to(2))
@@ -238,7 +238,7 @@ def test_two_settlements_that_differ_settle_nothing(
 ) -> None:
     documents = (proof.raw, settled(proof, chain), settled(proof, fork))
 
-    with pytest.raises(RefusedError, match="frozen"):
+    with pytest.raises(ProposalRejectedError, match="frozen"):
         pull(node, OfferingPeer(chain, disputes=documents))
 
 
@@ -283,7 +283,7 @@ def test_owner_settles_for_the_history_it_holds_and_then_writes_again(
 
 def test_both_histories_are_laid_side_by_side(node: Node, chain: PeerChain, fork: PeerChain) -> None:
     pull(node, chain)
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         pull(node, fork)
     record = node.store.find_dataset(chain.id)
     assert record is not None
@@ -352,14 +352,14 @@ def test_frozen_dataset_is_served_without_a_newest_block_and_with_the_proof(
 
 def test_bundle_of_a_dataset_proves_guilt_to_whoever_gets_it(node: Node, chain: PeerChain, fork: PeerChain) -> None:
     pull(node, chain)
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(ProposalRejectedError) as caught:
         pull(node, fork)
     record = node.store.find_dataset(chain.id)
     assert record is not None
     assert caught.value.folder is not None
     for documents in (
         Bundles(node.store).about_dataset(record),
-        Bundles(node.store).about_refusal(caught.value.folder),
+        Bundles(node.store).about_rejection(caught.value.folder),
     ):
         judgement = judge_bundle(decode_bundle(encode_bundle(documents)))
         assert [(key.public_key, dataset) for key, dataset in judgement.guilty] == [(chain.id.public_key, chain.id)]
@@ -372,6 +372,6 @@ def test_proof_is_kept_when_the_dataset_is_deleted(node: Node, chain: PeerChain,
     Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
     node.store.delete_dataset(chain.id)
 
-    with pytest.raises(RefusedError, match="frozen"):
+    with pytest.raises(ProposalRejectedError, match="frozen"):
         pull(node, chain)
     assert check_equivocation(next(node.store.iter_documents(chain.id, DocumentKind.EQUIVOCATION)).raw) == proof

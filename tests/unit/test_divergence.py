@@ -68,7 +68,7 @@ def test_forged_cell_is_named_with_both_values_and_its_row() -> None:
     assert divergence is not None
     assert (divergence.kind, divergence.columns, divergence.differing_rows) == ("cells", ("rate",), 1)
     (cell,) = divergence.cells
-    assert (cell.offset, cell.column, cell.published, cell.recomputed) == (11, "rate", "7.5000", "1.0000")
+    assert (cell.offset, cell.column, cell.published, cell.reexecuted) == (11, "rate", "7.5000", "1.0000")
     assert cell.key == "2024-01-02, city 1"
     assert divergence.describe() == "1 of 3 rows differ, in column rate"
 
@@ -77,7 +77,7 @@ def test_null_against_value_is_a_difference() -> None:
     divergence = compare_slices(rows(city={0: None}), rows(), Vocabulary())
 
     assert divergence is not None
-    assert (divergence.cells[0].published, divergence.cells[0].recomputed) == (None, "city 0")
+    assert (divergence.cells[0].published, divergence.cells[0].reexecuted) == (None, "city 0")
 
 
 def test_difference_inside_a_list_is_found() -> None:
@@ -92,7 +92,7 @@ def test_missing_rows_are_counted() -> None:
 
     assert divergence is not None
     assert (divergence.kind, divergence.differing_rows) == ("row-count", 1)
-    assert "2 rows published, 3 recomputed" in divergence.describe()
+    assert "2 rows published, 3 re-executed" in divergence.describe()
 
 
 def test_same_rows_in_another_order_are_called_that() -> None:
@@ -131,9 +131,9 @@ def test_report_of_many_differences_stays_small_and_counts_exactly() -> None:
 # What lies behind it
 
 
-def cause_of(published: pa.Table, recomputed: pa.Table, watermark: dt.datetime | None = None) -> Cause | None:
+def cause_of(published: pa.Table, reexecuted: pa.Table, watermark: dt.datetime | None = None) -> Cause | None:
     mark = None if watermark is None else Timestamp.from_unix_ms(int(watermark.timestamp() * 1000))
-    divergence = compare_slices(published, recomputed, Vocabulary(), mark)
+    divergence = compare_slices(published, reexecuted, Vocabulary(), mark)
     assert divergence is not None
     assert Divergence.from_json(divergence.to_json()) == divergence
     return divergence.cause
@@ -148,7 +148,7 @@ def test_same_rows_in_another_order_are_a_matter_of_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("published", "recomputed", "cause"),
+    ("published", "reexecuted", "cause"),
     [
         (0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1, Cause.FLOAT),
         (0.0, -0.0, Cause.FLOAT),
@@ -159,9 +159,9 @@ def test_same_rows_in_another_order_are_a_matter_of_order() -> None:
     ],
 )
 def test_last_digits_of_floats_are_told_from_other_figures(
-    published: float, recomputed: float | None, cause: Cause | None
+    published: float, reexecuted: float | None, cause: Cause | None
 ) -> None:
-    assert cause_of(rows(heat={1: published}), rows(heat={1: recomputed})) is cause
+    assert cause_of(rows(heat={1: published}), rows(heat={1: reexecuted})) is cause
 
 
 def test_float_beside_another_column_is_no_matter_of_floats() -> None:

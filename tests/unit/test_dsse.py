@@ -40,7 +40,7 @@ def test_one_bad_signature_among_good_ones_spoils_the_envelope() -> None:
         decode_envelope(encode(parsed), payload_type=TYPE)
 
 
-def test_changed_payload_or_type_is_refused() -> None:
+def test_changed_payload_or_type_is_rejected() -> None:
     parsed = json.loads(sign_envelope(NODE_KEY, TYPE, b"payload"))
     changed = parsed | {"payload": base64.b64encode(b"Payload").decode()}
     with pytest.raises(RejectedError, match="SIG-1"):
@@ -51,7 +51,7 @@ def test_changed_payload_or_type_is_refused() -> None:
         decode_envelope(encode(parsed), payload_type="other")
 
 
-def test_signers_out_of_order_or_twice_are_refused() -> None:
+def test_signers_out_of_order_or_twice_are_rejected() -> None:
     parsed = json.loads(add_signature(sign_envelope(NODE_KEY, TYPE, b"payload"), OTHER_KEY))
     one, two = parsed["signatures"]
     for signatures in ([two, one], [one, one]):
@@ -66,7 +66,7 @@ def test_envelope_without_proper_signatures_is_malformed(signatures: object) -> 
         decode_envelope(encode(parsed), payload_type=TYPE)
 
 
-def test_foreign_spelling_of_the_envelope_is_refused() -> None:
+def test_foreign_spelling_of_the_envelope_is_rejected() -> None:
     parsed = json.loads(sign_envelope(NODE_KEY, TYPE, b"payload"))
     with pytest.raises(MalformedError):
         decode_envelope(json.dumps(parsed).encode(), payload_type=TYPE)

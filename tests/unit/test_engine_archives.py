@@ -1,4 +1,4 @@
-"""Clauses ADDED-5 and ADDED-11 to ADDED-17: what archives of engines become, and which are refused."""
+"""Clauses ADDED-5 and ADDED-11 to ADDED-17: what archives of engines become, and which are rejected."""
 
 import gzip
 import io
@@ -14,7 +14,7 @@ import zstandard
 
 import odf_engines.archive.root_folder
 from odf_engines.added.content import digest_of_contents
-from odf_engines.added.description import EngineStart, Form
+from odf_engines.added.description import AddedForm, EngineStart
 from odf_engines.archive import TakenEngine, take_engine
 from odf_protocol.errors import MalformedError, UnsupportedError
 from support.engine_archives import (
@@ -50,7 +50,11 @@ def digest(root: Path) -> str:
 def test_program_is_told_by_its_first_bytes(tmp_path: Path) -> None:
     for raw in (b"\x7fELF and more", b"#!/usr/bin/python3\n"):
         taken = take(tmp_path, raw)
-        assert (taken.form, taken.start.command, taken.start.port) == (Form.PROGRAM, ("/opt/engine/program",), 2884)
+        assert (taken.form, taken.start.command, taken.start.port) == (
+            AddedForm.PROGRAM,
+            ("/opt/engine/program",),
+            2884,
+        )
         assert not (tmp_path / "root").exists()
 
 
@@ -58,7 +62,7 @@ def test_program_is_told_by_its_first_bytes(tmp_path: Path) -> None:
 def test_root_folder_is_unpacked_however_it_is_packed(tmp_path: Path, pack) -> None:
     raw = tar_of([folder("usr/"), program("usr/run", b"1"), Entry("./data", b"23"), link("engine", "usr/run")])
     taken = take(tmp_path, pack(raw))
-    assert (taken.form, taken.start.command) == (Form.ROOT, ("/engine",))
+    assert (taken.form, taken.start.command) == (AddedForm.ROOT, ("/engine",))
     root = tmp_path / "root"
     assert places(root) == {"usr", "usr/run", "data", "engine"}
     assert (root / "usr/run").read_bytes() == b"1"
@@ -222,19 +226,19 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_archive_that_is_none_or_leaves_its_root_is_refused(tmp_path: Path, name: str) -> None:
-    raw, said = BROKEN[name]
+def test_archive_that_is_none_or_leaves_its_root_is_rejected(tmp_path: Path, name: str) -> None:
+    raw, stated = BROKEN[name]
     inside = tmp_path / "inside"
     inside.mkdir()
     with pytest.raises(MalformedError) as caught:
         take(inside, raw)
-    assert said in str(caught.value)
+    assert stated in str(caught.value)
     assert [path.name for path in inside.iterdir()] == ["file"]
     assert [path.name for path in tmp_path.iterdir()] == ["inside"]
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "stated"),
     [
         (Entry("sda", kind=tarfile.BLKTYPE), "sda, a device"),
         (Entry("dev/null", kind=tarfile.CHRTYPE), "dev/null, a device"),
@@ -244,18 +248,18 @@ def test_archive_that_is_none_or_leaves_its_root_is_refused(tmp_path: Path, name
     ],
     ids=["block-device", "character-device", "pipe", "sparse", "unknown"],
 )
-def test_what_no_root_folder_needs_is_refused_by_name(tmp_path: Path, entry: Entry, said: str) -> None:
-    with pytest.raises(UnsupportedError, match=said):
+def test_what_no_root_folder_needs_is_rejected_by_name(tmp_path: Path, entry: Entry, stated: str) -> None:
+    with pytest.raises(UnsupportedError, match=stated):
         take(tmp_path, tar_of([program("engine"), entry]))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_image_for_another_machine_is_refused(tmp_path: Path) -> None:
+def test_image_for_another_machine_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="for linux on s390x"):
         take(tmp_path, docker_archive([tar_of([Entry("a")])], START, architecture="s390x"))
 
 
-def test_layer_of_another_image_is_refused(tmp_path: Path) -> None:
+def test_layer_of_another_image_is_rejected(tmp_path: Path) -> None:
     good, other = tar_of([program("run", b"good")]), tar_of([program("run", b"evil")])
     raw = docker_archive([good], START).replace(good, other)
     with pytest.raises(MalformedError, match="layer 0: expected the hash sha256"):
@@ -263,7 +267,7 @@ def test_layer_of_another_image_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_document_of_another_image_is_refused(tmp_path: Path) -> None:
+def test_document_of_another_image_is_rejected(tmp_path: Path) -> None:
     raw = oci_archive([tar_of([program("run")])], START).replace(b"--fast", b"--slow")
     with pytest.raises(MalformedError, match=r"expected the hash sha256:[0-9a-f]{64}, found sha256"):
         take(tmp_path, raw)
@@ -272,7 +276,7 @@ def test_document_of_another_image_is_refused(tmp_path: Path) -> None:
 def test_bounds_hold_for_what_is_unpacked_and_not_for_what_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(odf_engines.archive.root_folder, "_MOST_UNPACKED_BYTES", 1_000_000)
+    monkeypatch.setattr(odf_engines.archive.root_folder, "_MAX_UNPACKED_BYTES", 1_000_000)
     bomb = tar_of([Entry("a", bytes(2_000_000))])
     for raw in (gzip.compress(bomb), oci_archive([bomb], START)):
         assert len(raw) < 20_000
@@ -281,8 +285,8 @@ def test_bounds_hold_for_what_is_unpacked_and_not_for_what_is_sent(
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(odf_engines.archive.root_folder, "_MOST_ENTRIES", 20)
+def test_many_files_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(odf_engines.archive.root_folder, "_MAX_ENTRIES", 20)
     layers = [tar_of([Entry(f"{layer}-{number}") for number in range(11)]) for layer in range(2)]
     for raw in (tar_of([Entry(str(number)) for number in range(21)]), docker_archive(layers, START)):
         with pytest.raises(MalformedError, match="at most 20 entries"):
@@ -290,14 +294,14 @@ def test_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_many_names_at_the_top_are_refused(tmp_path: Path) -> None:
+def test_many_names_at_the_top_are_rejected(tmp_path: Path) -> None:
     """Each would be an argument of the command that builds the sandbox."""
     with pytest.raises(MalformedError, match="at most 100 names at the top"):
         take(tmp_path, tar_of([Entry(str(number)) for number in range(200)]))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_names_that_are_no_text_are_rejected(tmp_path: Path) -> None:
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT, encoding="latin-1") as tar:
         tar.addfile(tarfile.TarInfo("caf\xe9"))

@@ -14,7 +14,7 @@ from odf_engines import errors
 from odf_engines.contract import Grade, GradeLevel, IngestRequest, Limits, QueryRequest, QueryTable
 from odf_engines.host.messages import decode_message, encode_message, error_from_fields, error_to_fields
 from odf_engines.registry import get_engine, installed_engines
-from odf_engines.stage_figures import SampledStage
+from odf_engines.stage_metrics import SampledStage
 from odf_protocol.events import MergeStrategySnapshot, ReadStepCsv
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -23,7 +23,7 @@ from support.transforms import ORDERS, orders_input, transform_request
 EVERY_ERROR = [
     errors.InvalidQueryError("no such column", position="1:19"),
     errors.InvalidQueryError("empty"),
-    errors.NotReplayableError("rand()", "every run differs", "xxhash64(id)"),
+    errors.NotReproducibleError("rand()", "every run differs", "xxhash64(id)"),
     errors.InvalidSourceError("data.csv", "column id is missing"),
     errors.LimitExceededError("output_rows", allowed=10, found=11),
     errors.LimitExceededError("wall_s", allowed=0.5),
@@ -37,14 +37,14 @@ EVERY_ERROR = [
     [
         (EVERY_ERROR[0], "invalid query at 1:19: no such column"),
         (EVERY_ERROR[1], "invalid query: empty"),
-        (EVERY_ERROR[2], "cannot be replayed: rand(): every run differs; instead: xxhash64(id)"),
+        (EVERY_ERROR[2], "cannot be re-executed: rand(): every run differs; instead: xxhash64(id)"),
         (EVERY_ERROR[3], "unusable source data.csv: column id is missing"),
         (EVERY_ERROR[4], "limit output_rows reached: allowed 10, found 11"),
         (EVERY_ERROR[5], "limit wall_s reached: allowed 0.5"),
         (EVERY_ERROR[6], "engine failure: ended with code 1"),
         (errors.EngineMissingError("flink", ["spark"]), "engine 'flink' is not installed (installed: spark)"),
         (
-            errors.EngineMissingError("loud", ["spark"], offer="ingest"),
+            errors.EngineMissingError("loud", ["spark"], capability="ingest"),
             "engine 'loud' does not offer ingest (offered by: spark)",
         ),
         (
@@ -77,7 +77,7 @@ def test_errors_cross_the_sandbox(error):
         {"kind": "SystemExit", "message": "x"},
         {"kind": "SandboxUnavailableError", "reason": "x"},
         {"kind": "InvalidQueryError", "message": 3},
-        {"kind": "NotReplayableError", "expression": "x"},
+        {"kind": "NotReproducibleError", "expression": "x"},
     ],
 )
 def test_error_of_no_known_shape_is_a_failure_of_the_engine(fields):
@@ -197,4 +197,4 @@ def test_contract_lists_what_it_exports():
     names = odf_engines.contract.__all__
     assert names == sorted(names, key=lambda name: (not name.isupper(), name))
     assert all(hasattr(odf_engines.contract, name) for name in names)
-    assert Grade(level=GradeLevel.REFUSED).level == "refused"
+    assert Grade(level=GradeLevel.REJECTED).level == "rejected"

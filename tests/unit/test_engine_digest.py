@@ -8,7 +8,7 @@ import pytest
 
 from odf_engines.spark import launch
 from odf_engines.spark.class_data import find_class_data
-from odf_engines.spark.runtime import Runtime, class_data_key, engine_digest, find_runtime, iter_engine_files
+from odf_engines.spark.runtime import SparkRuntime, class_data_key, engine_digest, find_runtime, iter_engine_files
 
 FILES = {
     "java/lib/modules": b"java",
@@ -28,11 +28,11 @@ FILES = {
 HOST_SIDE = ("ours/odf_engines/spark/runtime.py", "ours/odf_engines/confined/process.py", "ours/odf_protocol/block.py")
 
 
-def install(folder: Path) -> Runtime:
+def install(folder: Path) -> SparkRuntime:
     for name, content in {**FILES, **dict.fromkeys(HOST_SIDE, b"host side")}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    return Runtime(
+    return SparkRuntime(
         java_home=folder / "java",
         python=folder / "python",
         python_library=folder / "library",
@@ -147,7 +147,7 @@ def test_same_files_under_another_path_are_the_same_engine(tmp_path):
     for name, folder in runtime.ours:
         shutil.copytree(folder, root / "ours" / name)
     packages = tuple((name, root / str(number + 2)) for number, (name, _) in enumerate(runtime.packages))
-    there = Runtime(
+    there = SparkRuntime(
         java_home=root / "0",
         python=runtime.python,
         python_library=root / "1",

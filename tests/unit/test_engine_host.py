@@ -30,7 +30,7 @@ def test_only_own_work_asks_for_a_warm_engine_and_every_foreign_dataset_gets_its
 
 
 def test_only_steps_of_own_datasets_ask_for_the_cluster(tmp_path: Path) -> None:
-    """Clause CLUSTER-1. Nothing listens where the cluster should be, so whoever asks for it is refused."""
+    """Clause CLUSTER-1. Nothing listens where the cluster should be, so whoever asks for it is rejected."""
     shared, secret = tmp_path / "shared", tmp_path / "secret"
     shared.mkdir()
     secret.write_text("0" * 64)

@@ -9,8 +9,8 @@ from odf_protocol.engine_messages import (
     MAX_REQUEST_SIZE_BYTES,
     RawQueryRequest,
     RawQueryResponseRoot,
-    TransformRequest,
     TransformResponseRoot,
+    WireTransformRequest,
     decode_request,
 )
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -24,7 +24,7 @@ RECORDED = KAMU / "engine"  # what the reference implementation 0.265.0 sent
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(TransformRequest, "transform-request.bin"), (RawQueryRequest, "raw-query-request.bin")]
+    ("kind", "name"), [(WireTransformRequest, "transform-request.bin"), (RawQueryRequest, "raw-query-request.bin")]
 )
 def test_recorded_request_is_read_and_written_back_byte_for_byte(kind, name):
     raw = (RECORDED / name).read_bytes()
@@ -32,7 +32,7 @@ def test_recorded_request_is_read_and_written_back_byte_for_byte(kind, name):
 
 
 def test_recorded_request_says_what_was_asked():
-    message = decode_request(TransformRequest, (RECORDED / "transform-request.bin").read_bytes())
+    message = decode_request(WireTransformRequest, (RECORDED / "transform-request.bin").read_bytes())
     (source,) = message.query_inputs
     assert (message.dataset_alias, message.next_offset, message.prev_checkpoint_path) == ("large.cities", 0, None)
     assert (message.new_data_path, message.new_checkpoint_path) == (
@@ -50,7 +50,7 @@ def test_recorded_raw_query_has_its_steps():
     assert message.transform.queries[-1] == SqlQueryStep(query="SELECT * FROM shouted WHERE people > 10000")
 
 
-@pytest.mark.parametrize("table", [TransformRequest, RawQueryRequest, TransformResponseRoot, RawQueryResponseRoot])
+@pytest.mark.parametrize("table", [WireTransformRequest, RawQueryRequest, TransformResponseRoot, RawQueryResponseRoot])
 @given(data=st.data())
 def test_message_is_read_as_it_was_written(table, data):
     message = data.draw(tables(table))
@@ -58,8 +58,8 @@ def test_message_is_read_as_it_was_written(table, data):
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_read_or_refused(raw):
-    for read in (unwrap, lambda data: decode_request(TransformRequest, data)):
+def test_any_bytes_are_read_or_rejected(raw):
+    for read in (unwrap, lambda data: decode_request(WireTransformRequest, data)):
         try:
             read(raw)
         except (MalformedError, UnsupportedError):
@@ -68,7 +68,7 @@ def test_any_bytes_are_read_or_refused(raw):
 
 def test_request_above_the_bound_is_not_looked_at():
     with pytest.raises(MalformedError, match=f"expected at most {MAX_REQUEST_SIZE_BYTES}"):
-        decode_request(TransformRequest, bytes(MAX_REQUEST_SIZE_BYTES + 1))
+        decode_request(WireTransformRequest, bytes(MAX_REQUEST_SIZE_BYTES + 1))
 
 
 @pytest.mark.parametrize("message", [b"", b"\x0a", b"\x0a\x02a", b"\x0a\x01ab", b"\x12\x01a", b"\x0a\x80\x00"])

@@ -14,7 +14,7 @@ from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.output_checks import RowsCheck
 from odf_engines.host.output_rows import check_file
-from odf_engines.host.outputs import Answer, OutputFolder
+from odf_engines.host.outputs import OperationOutput, OutputFolder
 from odf_engines.host.receive import check_system_columns, receive_grade, receive_transform
 from odf_protocol.events import OffsetInterval
 from odf_protocol.timestamp import Timestamp
@@ -76,8 +76,8 @@ def check(path, *, interval=(10, 12), schema=SCHEMA, limits=None):
         vocabulary=Vocabulary(),
         interval=OffsetInterval(start=start, end=end),
         system_time_ms=SYSTEM_TIME.unix_ms,
-        most_rows=limits.output_rows,
-        most_decoded_bytes=limits.decoded_bytes,
+        max_rows=limits.output_rows,
+        max_decoded_bytes=limits.decoded_bytes,
     )
     return check_file(path, wanted)
 
@@ -109,14 +109,14 @@ def make_second_name(folder):
         pytest.param(lambda folder: None, id="nothing"),
     ],
 )
-def test_anything_but_a_plain_file_is_refused(folders, outputs, make):
+def test_anything_but_a_plain_file_is_rejected(folders, outputs, make):
     make(folders[0])
     with pytest.raises(EngineFailureError):
         outputs.take("data")
     assert not list(folders[1].iterdir())
 
 
-def test_folder_that_became_a_link_is_refused(folders, tmp_path):
+def test_folder_that_became_a_link_is_rejected(folders, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "data").write_bytes(b"x")
     folders[0].rmdir()
@@ -126,19 +126,19 @@ def test_folder_that_became_a_link_is_refused(folders, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["../data", "/etc/passwd", "a/b", "", ".", "..", ".hidden", "a\0b", "x" * 80, "a\nb"])
-def test_name_that_leaves_the_folder_is_refused(outputs, name):
+def test_name_that_leaves_the_folder_is_rejected(outputs, name):
     with pytest.raises(EngineFailureError):
         outputs.take(name)
 
 
-def test_file_that_is_too_large_is_refused(folders, outputs):
+def test_file_that_is_too_large_is_rejected(folders, outputs):
     (folders[0] / "data").write_bytes(bytes(10_001))
     with pytest.raises(LimitExceededError) as caught:
         outputs.take("data")
     assert (caught.value.limit, caught.value.found) == ("output_bytes", 10_001)
 
 
-def test_file_that_shrinks_while_it_is_taken_over_is_refused(folders, outputs, monkeypatch):
+def test_file_that_shrinks_while_it_is_taken_over_is_rejected(folders, outputs, monkeypatch):
     (folders[0] / "data").write_bytes(bytes(9_000))
     found = os.fstat
 
@@ -178,13 +178,13 @@ def test_slice_as_it_should_be_passes(tmp_path):
         pytest.param(rows().cast(SCHEMA.set(4, pa.field("id", pa.int32()))), "columns", id="another-type"),
     ],
 )
-def test_slice_that_breaks_a_rule_is_refused(tmp_path, table, complaint):
+def test_slice_that_breaks_a_rule_is_rejected(tmp_path, table, complaint):
     pq.write_table(table, tmp_path / "data")
     with pytest.raises(EngineFailureError, match=complaint):
         check(tmp_path / "data")
 
 
-def test_null_in_a_system_column_is_refused(tmp_path):
+def test_null_in_a_system_column_is_rejected(tmp_path):
     nullable = SCHEMA.set(1, pa.field("op", pa.int32()))
     table = rows(schema=nullable).set_column(1, nullable.field(1), pa.array([0, None, 0], pa.int32()))
     pq.write_table(table, tmp_path / "data")
@@ -192,7 +192,7 @@ def test_null_in_a_system_column_is_refused(tmp_path):
         check(tmp_path / "data", schema=nullable)
 
 
-def test_text_that_is_no_utf_8_is_refused_rows_8(tmp_path):
+def test_text_that_is_no_utf_8_is_rejected_rows_8(tmp_path):
     schema = SCHEMA.append(pa.field("text", pa.string()))
     raw = pa.array([b"a", b"\xff", b"b"], pa.binary())
     text = pa.StringArray.from_buffers(3, raw.buffers()[1], raw.buffers()[2])
@@ -202,7 +202,7 @@ def test_text_that_is_no_utf_8_is_refused_rows_8(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [0, 4, 100, -1])
-def test_bytes_that_are_no_parquet_are_refused(tmp_path, cut):
+def test_bytes_that_are_no_parquet_are_rejected(tmp_path, cut):
     pq.write_table(rows(), tmp_path / "data")
     raw = (tmp_path / "data").read_bytes()
     (tmp_path / "data").write_bytes(raw[:cut])
@@ -211,13 +211,13 @@ def test_bytes_that_are_no_parquet_are_refused(tmp_path, cut):
 
 
 @pytest.mark.parametrize("codec", ["zstd", "gzip", "brotli", "lz4"])
-def test_compression_that_swells_without_bound_is_refused(tmp_path, codec):
+def test_compression_that_swells_without_bound_is_rejected(tmp_path, codec):
     pq.write_table(rows(), tmp_path / "data", compression=codec)
     with pytest.raises(EngineFailureError, match="compressed"):
         check(tmp_path / "data")
 
 
-def test_footer_that_costs_gigabytes_is_refused_before_it_is_parsed(tmp_path):
+def test_footer_that_costs_gigabytes_is_rejected_before_it_is_parsed(tmp_path):
     pq.write_table(rows(), tmp_path / "data")
     raw = (tmp_path / "data").read_bytes()
     (tmp_path / "data").write_bytes(raw[:-8] + (2**31 - 1).to_bytes(4, "little") + b"PAR1")
@@ -225,7 +225,7 @@ def test_footer_that_costs_gigabytes_is_refused_before_it_is_parsed(tmp_path):
         check(tmp_path / "data")
 
 
-def test_flood_of_row_groups_is_refused(tmp_path):
+def test_flood_of_row_groups_is_rejected(tmp_path):
     with pq.ParquetWriter(tmp_path / "data", SCHEMA) as writer:
         for _ in range(5):
             writer.write_table(rows(0))
@@ -234,7 +234,7 @@ def test_flood_of_row_groups_is_refused(tmp_path):
         check(tmp_path / "data")
 
 
-def test_too_many_rows_are_refused(tmp_path):
+def test_too_many_rows_are_rejected(tmp_path):
     pq.write_table(rows(), tmp_path / "data")
     with pytest.raises(LimitExceededError) as caught:
         check(tmp_path / "data", limits=Limits(output_rows=2))
@@ -247,7 +247,7 @@ def answer(**changes):
         "watermark_ms": 7_000, "checkpoint": None,
         "inputs": [{"rows": 0, "first": None, "last": None}],
     }  # fmt: skip
-    return Answer({**usual, **changes}, 0.1)
+    return OperationOutput({**usual, **changes}, 0.1)
 
 
 def receive(folders, answered, **more):
@@ -287,20 +287,20 @@ def test_honest_answer_becomes_a_response(folders):
         pytest.param({"schema": schema_text(SCHEMA.append(pa.field("id", pa.int64())))}, id="schema-names-twice"),
     ],
 )
-def test_dishonest_answer_is_refused(folders, changes):
+def test_dishonest_answer_is_rejected(folders, changes):
     with pytest.raises(EngineFailureError):
         receive(folders, answer(**changes))
 
 
-def test_watermark_that_goes_back_is_refused(folders):
+def test_watermark_that_goes_back_is_rejected(folders):
     with pytest.raises(EngineFailureError, match="went back"):
         receive(folders, answer(), prev_watermark_ms=8_000)
 
 
 @pytest.mark.parametrize("values", [None, [], "x", 3])
-def test_answer_that_is_no_dictionary_is_refused(values):
+def test_answer_that_is_no_dictionary_is_rejected(values):
     with pytest.raises(EngineFailureError):
-        Answer(values, 0.1)
+        OperationOutput(values, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -321,9 +321,9 @@ def test_answer_that_is_no_dictionary_is_refused(values):
         {"level": "pinned", "findings": [], "lookbacks": {"o": LOOKBACK | {"newest_by": "k"}}},
     ],
 )
-def test_grade_that_makes_no_sense_is_refused(outputs, values):
+def test_grade_that_makes_no_sense_is_rejected(outputs, values):
     with pytest.raises(EngineFailureError):
-        receive_grade(None, Answer(values, 0.1), outputs)
+        receive_grade(None, OperationOutput(values, 0.1), outputs)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_grade_that_makes_no_sense_is_refused(outputs, values):
         pytest.param(pa.field("op", pa.int32()), id="operation-may-be-null"),
     ],
 )
-def test_system_column_of_another_type_is_refused(field):
+def test_system_column_of_another_type_is_rejected(field):
     with pytest.raises(EngineFailureError):
         check_system_columns(SCHEMA.set(1, field), Vocabulary())
 

@@ -7,7 +7,7 @@ from odf_engines.confined.process import SandboxedProcess
 from odf_engines.confined.program import ConfinedProgram
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.progress import tell_count, telling
+from odf_engines.progress import report_count, telling
 from support.sandboxes import PYTHON, small_profile
 
 ANSWER = pack_message({"result": 7})
@@ -18,10 +18,10 @@ def start(tmp_path):
     """Start a program that answers whatever it is asked with the same bytes, over and over if so said."""
     started = []
 
-    def start_program(said, *, repeated=1):
+    def start_program(stated, *, repeated=1):
         code = (
             f"import sys, time\nsys.stdin.buffer.read(1)\n"
-            f"for _ in range({repeated}): sys.stdout.buffer.write({said!r})\n"
+            f"for _ in range({repeated}): sys.stdout.buffer.write({stated!r})\n"
             "sys.stdout.flush(); time.sleep(600)"
         )
         process = SandboxedProcess(small_profile(tmp_path), [*PYTHON, code], Limits())
@@ -69,13 +69,13 @@ def test_progress_that_is_none_ends_the_guest(start, count):
 
 
 def test_guest_tells_what_it_read_once_a_second_and_nothing_outside_of_a_request(monkeypatch):
-    said, now_s = [], [0.0]
+    stated, now_s = [], [0.0]
     monkeypatch.setattr("odf_engines.progress.time.monotonic", lambda: now_s[0])
-    tell_count(1)
-    with telling(said.append):
+    report_count(1)
+    with telling(stated.append):
         for count in range(1, 31):
             now_s[0] += 0.1
-            tell_count(count)
-    tell_count(99)
-    assert len(said) in {2, 3}
-    assert said == sorted(said)
+            report_count(count)
+    report_count(99)
+    assert len(stated) in {2, 3}
+    assert stated == sorted(stated)

@@ -10,7 +10,7 @@ from support.engine_switches import (
     LISTS,
     PAGE,
     as_lines,
-    as_told,
+    as_reported,
     missing_on_page,
     stated_families,
     stated_values,
@@ -45,7 +45,7 @@ def test_every_setting_of_datafusion_is_known_with_its_default_switch_4() -> Non
 def test_settings_of_datafusion_stand_at_what_the_page_says_switch_4() -> None:
     stated = stated_values("datafusion")
     found = settings_of_datafusion(dict(settings.SETTINGS))
-    assert {name: as_told(found[name]) for name in stated} == stated
+    assert {name: as_reported(found[name]) for name in stated} == stated
 
 
 def test_page_names_no_setting_and_no_family_that_no_engine_has_switch_4() -> None:

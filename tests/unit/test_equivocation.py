@@ -187,7 +187,7 @@ def test_path_that_does_not_lead_down_proves_nothing(cut: Callable[[list[bytes]]
         prove_equivocation(HEADS, head(other[7]), head(chain(5)[4]), path=cut(path))
 
 
-def test_path_where_none_belongs_is_refused() -> None:
+def test_path_where_none_belongs_is_rejected() -> None:
     raw = chain(2)[1].raw
     with pytest.raises(RejectedError, match="EQUIV-2"):
         prove_equivocation(BLOCKS, statement(4, some_hash("one")), statement(4, some_hash("two")), path=[raw])
@@ -201,7 +201,7 @@ def test_block_signatures_must_be_block_signatures() -> None:
 
 
 @pytest.mark.parametrize("prove", PROOFS)
-def test_any_flipped_byte_is_refused(prove: Callable[[], EquivocationProof]) -> None:
+def test_any_flipped_byte_is_rejected(prove: Callable[[], EquivocationProof]) -> None:
     raw = prove().raw
     for position in range(0, len(raw), 11):
         broken = raw[:position] + bytes([raw[position] ^ 1]) + raw[position + 1 :]
@@ -209,7 +209,7 @@ def test_any_flipped_byte_is_refused(prove: Callable[[], EquivocationProof]) -> 
             check_equivocation(broken)
 
 
-def test_statements_in_the_other_order_are_refused() -> None:
+def test_statements_in_the_other_order_are_rejected() -> None:
     raw = contradictory_blocks().raw
     import msgspec
 

@@ -44,7 +44,7 @@ def test_message_is_written_in_one_form_and_read_back() -> None:
     assert decode_message(body, PushRequest) == REQUEST
 
 
-def test_request_with_an_unknown_field_is_refused() -> None:
+def test_request_with_an_unknown_field_is_rejected() -> None:
     body = encode_message(REQUEST).replace(b'"name"', b'"force":true,"name"')
     with pytest.raises(MalformedError, match="force"):
         decode_message(body, PushRequest)
@@ -68,7 +68,7 @@ def test_answer_with_an_unknown_field_is_read() -> None:
         pytest.param((b"}", b""), id="cut"),
     ],
 )
-def test_message_that_breaks_its_form_is_refused(change: tuple[bytes, bytes]) -> None:
+def test_message_that_breaks_its_form_is_rejected(change: tuple[bytes, bytes]) -> None:
     with pytest.raises(MalformedError):
         decode_message(encode_message(REQUEST).replace(*change, 1), PushRequest)
 
@@ -82,7 +82,7 @@ def test_message_that_breaks_its_form_is_refused(change: tuple[bytes, bytes]) ->
         pytest.param(b" " * (MAX_JSON_BYTES + 1), id="too-large"),
     ],
 )
-def test_hostile_json_is_refused(body: bytes) -> None:
+def test_hostile_json_is_rejected(body: bytes) -> None:
     with pytest.raises(MalformedError):
         decode_message(body, HeadAnswer)
 

@@ -76,12 +76,12 @@ def test_pack_of_many_tiny_blocks_is_closed_by_their_number() -> None:
         pytest.param(b"\0" * (MAX_PACK_BYTES + 1), id="body-too-large"),
     ],
 )
-def test_what_is_no_pack_is_refused(body: bytes) -> None:
+def test_what_is_no_pack_is_rejected(body: bytes) -> None:
     with pytest.raises(MalformedError, match="pack"):
         decode_pack(body)
 
 
-def test_bomb_of_gigabytes_is_refused_without_unpacking_it() -> None:
+def test_bomb_of_gigabytes_is_rejected_without_unpacking_it() -> None:
     compressor = zstandard.ZstdCompressor(level=1).compressobj()
     zeros = b"\0" * (16 * 1024 * 1024)
     body = b"".join(compressor.compress(zeros) for _ in range(64)) + compressor.flush()
@@ -90,7 +90,7 @@ def test_bomb_of_gigabytes_is_refused_without_unpacking_it() -> None:
         decode_pack(body)
 
 
-def test_window_larger_than_readers_must_support_is_refused() -> None:
+def test_window_larger_than_readers_must_support_is_rejected() -> None:
     parameters = zstandard.ZstdCompressionParameters(window_log=27, enable_ldm=True)
     compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     body = compressor.compress(b"ODFPACK1" + number(0) * 2) + compressor.flush()

@@ -11,16 +11,16 @@ import pytest
 
 from odf_node.acceptance.checked_chain import ChainCheck, CheckedChain
 from odf_node.acceptance.offers import AcceptanceReport
-from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.refusals import Rejections
 from odf_node.adapters.block_stage import FileStage
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
+from odf_node.errors import ProposalRejectedError
 from odf_node.exchange import fetching
 from odf_node.exchange.pulling import Pulling
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
-from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.block_stage import ProposedBlock
 from odf_protocol.block import encode_block
 from odf_protocol.events import AddData, DatasetKind, Event, Seed, SetInfo
 from odf_protocol.key_history import KeyHistory
@@ -45,7 +45,7 @@ def pulling(judge: Judge) -> Iterator[Pulling]:
 
 def pull(pulling: Pulling, chain: PeerChain) -> AcceptanceReport:
     peer = OfferingPeer(chain)
-    return asyncio.run(pulling.taking.take(peer, Errand(url="http://peer.example/cities", name="cities")))
+    return asyncio.run(pulling.taking.take(peer, PullRequest(url="http://peer.example/cities", name="cities")))
 
 
 def longer(chain: PeerChain) -> PeerChain:
@@ -71,16 +71,16 @@ def test_evidence_has_also_what_came_after_the_block_at_fault(pulling: Pulling, 
     bad.signatures[5] = bad.signatures[6]
     before = judge.snapshot()
 
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(ProposalRejectedError) as caught:
         pull(pulling, bad)
     assert (caught.value.rule, caught.value.sequence_number) == ("SIG-1 signature", 5)
     assert caught.value.folder is not None
-    kept = Refusals(caught.value.folder.parent).iter_offered(caught.value.folder)
+    kept = Rejections(caught.value.folder.parent).iter_proposed(caught.value.folder)
     assert [block.raw for block in kept] == [block.raw for block in bad.blocks[2:]]
     assert judge.snapshot() == before
 
 
-def iter_offered(length: int) -> Iterator[OfferedBlock]:
+def iter_proposed(length: int) -> Iterator[ProposedBlock]:
     """An unsigned chain, made while it is read."""
     start: list[Event] = [Seed(dataset_id=DATASET, dataset_kind=DatasetKind.ROOT), push_source(), schema()]
     previous = None
@@ -89,7 +89,7 @@ def iter_offered(length: int) -> Iterator[OfferedBlock]:
         at = Timestamp(NOON.seconds + number)
         raw = encode_block(event, system_time=at, prev_block_hash=previous, sequence_number=number)
         previous = Multihash.of_sha3_256(raw)
-        yield OfferedBlock(raw)
+        yield ProposedBlock(raw)
 
 
 def check_and_read(folder: Path, length: int) -> tuple[CheckedChain, int]:
@@ -104,8 +104,8 @@ def check_and_read(folder: Path, length: int) -> tuple[CheckedChain, int]:
                 before=None,
                 signed=False,
             )
-            offered = iter_offered(length)
-            while batch := list(islice(offered, 100)):
+            proposed = iter_proposed(length)
+            while batch := list(islice(proposed, 100)):
                 for block in batch:
                     check.take(block)
             chain = check.finish()

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.acceptance.offers import EVERYTHING, Portion, Wishes
+from odf_node.acceptance.offers import EVERYTHING, AcceptOptions, Subset
 from odf_node.adapters.clocks import FixedClock
 from odf_node.cli.main import main
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
-from odf_node.exchange.taking import Errand
+from odf_node.errors import ProposalRejectedError
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from odf_protocol.policy import Policy
@@ -50,9 +50,13 @@ def node(home: HomeFolder) -> Iterator[Node]:
         yield node
 
 
-def take(node: Node, peer: OfferingPeer, wishes: Wishes = EVERYTHING, policy: Policy | None = None) -> None:
-    errand = Errand(url="http://peer.example/cities", name="cities", policy=policy, wishes=wishes)
-    asyncio.run(node.taking.take(peer, errand))
+def take(
+    node: Node, peer: OfferingPeer, pull_options: AcceptOptions = EVERYTHING, policy: Policy | None = None
+) -> None:
+    pull_request = PullRequest(
+        url="http://peer.example/cities", name="cities", policy=policy, pull_options=pull_options
+    )
+    asyncio.run(node.taking.take(peer, pull_request))
 
 
 def follow(home: HomeFolder, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, int]]:
@@ -62,20 +66,20 @@ def follow(home: HomeFolder, capsys: pytest.CaptureFixture[str]) -> list[tuple[s
     return [(row["city"], row["people"]) for row in map(json.loads, lines)]
 
 
-def refuse(home: HomeFolder, capsys: pytest.CaptureFixture[str], code: int, said: str) -> None:
+def reject(home: HomeFolder, capsys: pytest.CaptureFixture[str], code: int, stated: str) -> None:
     """Pull the follower in vain, twice, and see that nothing of the home has changed."""
     before = list_kept(home.path)
     for _ in range(2):
-        found, _, told = run(home, capsys, "pull", "copy")
-        assert (found, said in told) == (code, True), told
+        found, _, reported = run(home, capsys, "pull", "copy")
+        assert (found, stated in reported) == (code, True), reported
     assert list_kept(home.path) == before
 
 
 def run(home: HomeFolder, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     capsys.readouterr()
     code = main(["--home", str(home.path), *words])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    reported = capsys.readouterr()
+    return code, reported.out, reported.err
 
 
 @pytest.fixture
@@ -99,9 +103,9 @@ def test_copy_that_is_frozen_is_followed_no_further_until_its_owner_has_settled(
 ) -> None:
     fork = begun.up_to(2).add_rows([("Atlantis", 1)])
     proof = prove_equivocation(EquivocationKind.HEADS, begun.signed_head(), fork.signed_head())
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         take(node, OfferingPeer(begun, disputes=(proof.raw,)))
-    refuse(home, capsys, 4, "frozen")
+    reject(home, capsys, 4, "frozen")
     kept = begun.blocks[proof.position].hash
     settlement = sign_settlement(DATASET_KEY, proof, keeps=kept, reason="a lost disk", time=NOW)
     take(node, OfferingPeer(begun, disputes=(proof.raw, settlement)))
@@ -109,12 +113,12 @@ def test_copy_that_is_frozen_is_followed_no_further_until_its_owner_has_settled(
     assert follow(home, capsys) == [*CITIES, *MORE_CITIES]
 
 
-@pytest.mark.parametrize("portion", [Portion.METADATA_ONLY, Portion.ROWS_LATER])
+@pytest.mark.parametrize("subset", [Subset.METADATA_ONLY, Subset.ROWS_LATER])
 def test_rows_that_are_not_here_yet_are_waited_for(
-    home: HomeFolder, node: Node, begun: PeerChain, portion: Portion, capsys: pytest.CaptureFixture[str]
+    home: HomeFolder, node: Node, begun: PeerChain, subset: Subset, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    take(node, OfferingPeer(begun), Wishes(published=True, force=False, portion=portion))
-    refuse(home, capsys, 3, "'cities' lacks 1 file in this node; 'odf-node pull cities' brings")
+    take(node, OfferingPeer(begun), AcceptOptions(published=True, force=False, subset=subset))
+    reject(home, capsys, 3, "'cities' lacks 1 file in this node; 'odf-node pull cities' brings")
     take(node, OfferingPeer(begun))
     assert follow(home, capsys) == [*CITIES, *MORE_CITIES]
     assert follow(home, capsys) == [*CITIES, *MORE_CITIES]
@@ -128,9 +132,9 @@ def test_another_history_is_not_followed_where_the_first_one_was_read(
     other = unsigned(chain.up_to(1).add_rows(MORE_CITIES).add_rows(CITIES).add_rows(MORE_CITIES))
     take(node, OfferingPeer(chain.up_to(2), has_signatures=False), policy=Policy.UNSIGNED)
     begin(home, tmp_path, capsys)
-    by_force = Wishes(published=True, force=True)
+    by_force = AcceptOptions(published=True, force=True)
     take(node, OfferingPeer(other, has_signatures=False), by_force, Policy.UNSIGNED)
-    refuse(home, capsys, 4, "history-stays")
+    reject(home, capsys, 4, "history-stays")
     take(node, OfferingPeer(chain, has_signatures=False), by_force, Policy.UNSIGNED)
     assert follow(home, capsys) == [*CITIES, *MORE_CITIES]
 

@@ -26,7 +26,7 @@ class Mine:
         chain.write_layout(place)
         return place.as_uri()
 
-    def say(self, *words: str) -> list[str]:
+    def on_progress(self, *words: str) -> list[str]:
         assert main(["--home", str(self.judge.home.path), *words]) == 0
         return self.capsys.readouterr().out.splitlines()
 
@@ -54,8 +54,8 @@ def test_dry_run_of_a_first_pull_says_what_is_new_and_takes_nothing(mine: Mine, 
     chain = root_chain(tmp_path)
     size_bytes = sum(map(len, chain.files.values()))
     rows = chain.next_offset()
-    said = mine.say("pull", mine.serve(chain), "--dry-run")
-    assert said == [
+    stated = mine.on_progress("pull", mine.serve(chain), "--dry-run")
+    assert stated == [
         f"cities: would take 4 new blocks with {rows} rows in 2 files ({size_bytes:,} bytes), new to this node",
         "cities: root data: chain, rows, hashes and signatures would be checked",
     ]
@@ -66,11 +66,11 @@ def test_dry_run_of_a_first_pull_says_what_is_new_and_takes_nothing(mine: Mine, 
 def test_dry_run_of_a_later_pull_counts_what_is_new_alone(mine: Mine, tmp_path: Path) -> None:
     chain = root_chain(tmp_path)
     older, newer = mine.serve(chain.up_to(2), "older"), mine.serve(chain, "newer")
-    mine.say("pull", older, "--as", "cities", "--policy", "unsigned")
+    mine.on_progress("pull", older, "--as", "cities", "--policy", "unsigned")
     before = contents(mine.judge.home.objects)
-    (report,) = map(json.loads, ["".join(mine.say("pull", newer, "--dry-run", "-o", "json"))[1:-1]])
+    (report,) = map(json.loads, ["".join(mine.on_progress("pull", newer, "--dry-run", "-o", "json"))[1:-1]])
     assert (report["newBlocks"], report["newFiles"]["files"], report["otherHistory"]) == (1, 1, False)
-    assert mine.say("pull", older, "--dry-run") == ["cities: up to date"]
+    assert mine.on_progress("pull", older, "--dry-run") == ["cities: up to date"]
     assert (mine.datasets(), contents(mine.judge.home.objects)) == ([("cities", 2)], before)
 
 
@@ -79,19 +79,19 @@ def test_dry_run_tells_another_history_from_growth(mine: Mine, tmp_path: Path) -
     fork = chain.replacing(2, lambda event: event).replacing(
         2, lambda event: type(event)(**{**{f: getattr(event, f) for f in event.__slots__}, "new_watermark": NOON})
     )
-    mine.say("pull", mine.serve(chain.up_to(2), "here"), "--as", "cities", "--policy", "unsigned")
-    (said,) = mine.say("pull", mine.serve(fork, "there"), "--dry-run")
-    assert "has another or an older history than this node, which would be refused" in said
+    mine.on_progress("pull", mine.serve(chain.up_to(2), "here"), "--as", "cities", "--policy", "unsigned")
+    (stated,) = mine.on_progress("pull", mine.serve(fork, "there"), "--dry-run")
+    assert "has another or an older history than this node, which would be rejected" in stated
     assert mine.datasets() == [("cities", 2)]
 
 
 def test_dry_run_says_whether_steps_would_be_reexecuted_and_what_that_lacks(mine: Mine, tmp_path: Path) -> None:
     base = root_chain(tmp_path)
     url = mine.serve(view_chain(tmp_path, base))
-    said = mine.say("pull", url, "--dry-run")
-    assert said[1] == "top: 1 step would be re-executed here, by the built-in default"
-    assert said[2].startswith("top: in0, which its query reads, would be needed and is not here")
-    with_policy = mine.say("pull", url, "--dry-run", "--policy", "integrity")
+    stated = mine.on_progress("pull", url, "--dry-run")
+    assert stated[1] == "top: 1 step would be re-executed here, by the built-in default"
+    assert stated[2].startswith("top: in0, which its query reads, would be needed and is not here")
+    with_policy = mine.on_progress("pull", url, "--dry-run", "--policy", "integrity")
     assert with_policy[1:] == ["top: 1 step would not be re-executed, by --policy integrity"]
     assert mine.datasets() == []
 
@@ -101,9 +101,9 @@ def test_dry_run_of_a_derivative_here_says_whether_it_would_run(mine: Mine, tmp_
     view = view_chain(tmp_path, base)
     PublisherHome(mine.judge).keep(base)
     PublisherHome(mine.judge).keep(view)
-    assert mine.say("pull", "top", "--dry-run") == ["top: up to date"]
+    assert mine.on_progress("pull", "top", "--dry-run") == ["top: up to date"]
     PublisherHome(mine.judge).keep(base.add_rows([("Bern", 1)]))
-    assert mine.say("pull", "top", "--dry-run") == ["top: its query would be run over what is new in 1 input"]
+    assert mine.on_progress("pull", "top", "--dry-run") == ["top: its query would be run over what is new in 1 input"]
     assert mine.datasets() == [("cities", 4), ("top", 3)]
 
 
@@ -111,17 +111,17 @@ def test_dry_run_of_a_push_says_what_would_be_sent_and_sends_nothing(mine: Mine,
     chain = root_chain(tmp_path)
     PublisherHome(mine.judge).keep(chain)
     place = tmp_path / "shelf" / "cities"
-    (said,) = mine.say("push", "cities", "--to", place.as_uri(), "--dry-run")
+    (stated,) = mine.on_progress("push", "cities", "--to", place.as_uri(), "--dry-run")
     size_bytes = sum(map(len, chain.files.values()))
     would = f"would be offered 4 new blocks with 2 files ({size_bytes:,} bytes), as it shows nothing of it"
-    assert said == f"cities: {place.as_uri()} {would}"
+    assert stated == f"cities: {place.as_uri()} {would}"
     assert not place.exists()
-    mine.say("push", "cities", "--to", place.as_uri())
-    (said,) = mine.say("push", "cities", "--to", place.as_uri(), "--dry-run")
-    assert said.endswith("has everything already")
+    mine.on_progress("push", "cities", "--to", place.as_uri())
+    (stated,) = mine.on_progress("push", "cities", "--to", place.as_uri(), "--dry-run")
+    assert stated.endswith("has everything already")
     other = mine.serve(root_chain(tmp_path, key=OTHER_KEY), "other")
-    (said,) = mine.say("push", "cities", "--to", other, "--dry-run")
-    assert "has another or a newer history" in said
+    (stated,) = mine.on_progress("push", "cities", "--to", other, "--dry-run")
+    assert "has another or a newer history" in stated
 
 
 def test_dry_run_has_nothing_to_say_of_a_watermark(mine: Mine, capsys: pytest.CaptureFixture[str]) -> None:

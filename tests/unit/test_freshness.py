@@ -10,10 +10,10 @@ from odf_node.adapters.key_files import FOLDER_VARIABLE, read_mark, write_mark
 from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RestoredBackupError, UsageError
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.taking import PullRequest
 from odf_node.keys.disputes import Disputes
-from odf_node.keys.freshness import Freshness
-from odf_node.trust.recovery import Recovery
+from odf_node.keys.freshness import HeadsFreshness
+from odf_node.trust.recovery import RecoveryReport
 from odf_protocol.equivocation import EquivocationKind
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import SetInfo
@@ -38,7 +38,7 @@ class WithHead(OfferingPeer):
 def pull(node: Node, chain: PeerChain, head_document: bytes | None = None, url: str = "http://peer.example/c") -> Any:
     peer = WithHead(chain)
     peer.head_document = head_document or chain.signed_head()
-    return asyncio.run(node.taking.take(peer, Errand(url=url, name="cities")))
+    return asyncio.run(node.taking.take(peer, PullRequest(url=url, name="cities")))
 
 
 def test_fresh_head_raises_no_doubt(node: Node, chain: PeerChain) -> None:
@@ -72,7 +72,7 @@ def test_rollback_is_noticed_and_changes_nothing(node: Node, chain: PeerChain) -
 
 def test_withheld_suffix_is_noticed_by_what_another_peer_showed(node: Node, chain: PeerChain) -> None:
     pull(node, chain.up_to(2))
-    Freshness(node.store).learn(chain.signed_head(), chain.id, source="http://witness.example/c", now=NOW)
+    HeadsFreshness(node.store).learn(chain.signed_head(), chain.id, source="http://witness.example/c", now=NOW)
 
     doubts = pull(node, chain.up_to(2)).warnings
 
@@ -85,12 +85,12 @@ def test_head_of_a_stranger_is_not_remembered(
 ) -> None:
     if "dataset_id" in changes:
         changes = {"dataset_id": root_chain(tmp_path, key=OTHER_KEY).id}
-    assert not Freshness(node.store).learn(chain.signed_head(**changes), chain.id, source="x", now=NOW)
+    assert not HeadsFreshness(node.store).learn(chain.signed_head(**changes), chain.id, source="x", now=NOW)
     assert node.store.find_seen_head(chain.id) is None
 
 
 def test_two_heads_of_one_number_freeze_without_a_single_block(node: Node, chain: PeerChain) -> None:
-    freshness = Freshness(node.store)
+    freshness = HeadsFreshness(node.store)
     freshness.learn(chain.signed_head(), chain.id, source="one", now=NOW)
     freshness.learn(chain.signed_head(block_hash=Multihash.of_sha3_256(b"other")), chain.id, source="two", now=NOW)
     with pytest.raises(FrozenDatasetError):
@@ -104,7 +104,7 @@ def test_head_that_contradicts_a_block_below_the_newest_freezes_by_that_blocks_s
     number = chain.head.sequence_number - 1
     other = chain.signed_head(sequence_number=number, block_hash=Multihash.of_sha3_256(b"other"))
 
-    Freshness(node.store).learn(other, chain.id, source="gossip", now=NOW)
+    HeadsFreshness(node.store).learn(other, chain.id, source="gossip", now=NOW)
 
     (dispute,) = Disputes(node.store).list_disputes(chain.id)
     assert (dispute.proof.kind, dispute.proof.position) == (EquivocationKind.HEAD_AND_BLOCK, number)
@@ -117,7 +117,7 @@ def test_head_that_was_shown_before_the_blocks_freezes_as_one_that_comes_after_t
     pull(node, chain.up_to(2))
     number = chain.head.sequence_number
     other = chain.signed_head(block_hash=Multihash.of_sha3_256(b"other"))
-    Freshness(node.store).learn(other, chain.id, source="gossip", now=NOW)
+    HeadsFreshness(node.store).learn(other, chain.id, source="gossip", now=NOW)
     assert Disputes(node.store).list_disputes(chain.id) == []
 
     pull(node, chain.copy().add_rows([("Atlantis", 1)]))
@@ -129,7 +129,7 @@ def test_head_that_was_shown_before_the_blocks_freezes_as_one_that_comes_after_t
 
 def test_older_head_of_the_same_chain_freezes_nothing(node: Node, chain: PeerChain) -> None:
     pull(node, chain)
-    Freshness(node.store).learn(chain.up_to(2).signed_head(), chain.id, source="gossip", now=NOW)
+    HeadsFreshness(node.store).learn(chain.up_to(2).signed_head(), chain.id, source="gossip", now=NOW)
     assert Disputes(node.store).list_disputes(chain.id) == []
 
 
@@ -191,7 +191,7 @@ def test_publisher_takes_its_own_blocks_back(judge: Judge, node: Node, chain: Pe
     record = node.store.find_dataset(chain.id)
     assert record is not None
 
-    recovered = asyncio.run(Recovery(node.home).recover(record, OfferingPeer(chain), now=NOW))
+    recovered = asyncio.run(RecoveryReport(node.home).recover(record, OfferingPeer(chain), now=NOW))
 
     assert recovered.head == chain.head
     ChainWriter.continue_chain(node.store, node.keys, chain.id)
@@ -204,7 +204,7 @@ def test_recovery_takes_nothing_that_our_key_did_not_sign(judge: Judge, node: No
     unsigned = chain.copy(signatures=[*chain.signatures[:-1], None])
     forged = chain.replacing(3, lambda event: event, key=OTHER_KEY)
 
-    for offered in (unsigned, forged):
+    for proposed in (unsigned, forged):
         with pytest.raises(RejectedError):
-            asyncio.run(Recovery(node.home).recover(record, OfferingPeer(offered), now=NOW))
+            asyncio.run(RecoveryReport(node.home).recover(record, OfferingPeer(proposed), now=NOW))
     assert node.store.get_head(chain.id) == chain.up_to(2).head

@@ -11,11 +11,11 @@ from datafusion import DataFrame
 from odf_engines.contract import Finding
 from odf_engines.datafusion import transform
 from odf_engines.datafusion.context import make_context
-from odf_engines.datafusion.functions import AGGREGATES, FUNCTIONS, PINNED, REFUSED, WINDOWS
+from odf_engines.datafusion.functions import AGGREGATES, FUNCTIONS, PINNED, REJECTED, WINDOWS
 from odf_engines.datafusion.gate import find_limits
 from odf_engines.datafusion.relations import empty_rows
 from odf_engines.datafusion.transform import plan_transform
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from support.transforms import ORDERS, orders_input, transform_request, transform_sql, write_orders
 
 MEMORY_BYTES = 256 * 1024**2
@@ -30,7 +30,7 @@ def plan(folder: Path, *queries: str | tuple[str, str]) -> DataFrame:
     return plan_transform(context, transform_sql(*queries), {"orders": rows})
 
 
-def said_of(folder: Path, *queries: str | tuple[str, str]) -> dict[str, Finding]:
+def stated_of(folder: Path, *queries: str | tuple[str, str]) -> dict[str, Finding]:
     return {each.expression: each for each in find_limits(plan(folder, *queries), operations={"op"}, op="op")}
 
 
@@ -45,10 +45,10 @@ def test_step_says_which_rows_of_each_input_its_reader_found(tmp_path: Path) -> 
 
 def test_every_function_of_the_library_was_looked_at() -> None:
     context = make_context(MEMORY_BYTES, is_repeatable=False)
-    assert set(context.udfs()) == (FUNCTIONS | REFUSED.keys() - {"approx_distinct"} | LEFT_OUT)
+    assert set(context.udfs()) == (FUNCTIONS | REJECTED.keys() - {"approx_distinct"} | LEFT_OUT)
     assert set(context.udafs()) == AGGREGATES | {"approx_distinct"}
     assert set(context.udwfs()) == WINDOWS
-    assert not REFUSED.keys() & (FUNCTIONS | AGGREGATES | WINDOWS)
+    assert not REJECTED.keys() & (FUNCTIONS | AGGREGATES | WINDOWS)
     assert PINNED.keys() <= FUNCTIONS | AGGREGATES | WINDOWS
 
 
@@ -60,8 +60,8 @@ def test_every_function_of_the_library_was_looked_at() -> None:
         "(SELECT max(now()))", "CASE WHEN exists(SELECT uuid()) THEN 1 END",
     ],
 )  # fmt: skip
-def test_what_nobody_can_repeat_is_refused_with_what_to_write_instead(tmp_path: Path, expression: str) -> None:
-    with pytest.raises(NotReplayableError) as caught:
+def test_what_nobody_can_repeat_is_rejected_with_what_to_write_instead(tmp_path: Path, expression: str) -> None:
+    with pytest.raises(NotReproducibleError) as caught:
         plan(tmp_path, f"SELECT event_time, {expression} AS x FROM orders")
     assert caught.value.rewrite
 
@@ -82,8 +82,8 @@ def test_what_nobody_can_repeat_is_refused_with_what_to_write_instead(tmp_path: 
         "SELECT max(event_time) AS event_time, approx_distinct(id) AS x FROM orders",
     ],
 )
-def test_what_differs_from_run_to_run_is_refused(tmp_path: Path, query: str) -> None:
-    with pytest.raises(NotReplayableError):
+def test_what_differs_from_run_to_run_is_rejected(tmp_path: Path, query: str) -> None:
+    with pytest.raises(NotReproducibleError):
         plan(tmp_path, query)
 
 
@@ -114,7 +114,7 @@ def test_what_is_no_query_over_inputs_is_invalid(tmp_path: Path, query: str) -> 
     ],
 )
 def test_union_that_gives_one_bag_of_rows_is_taken_and_its_order_told(tmp_path: Path, queries: list[str]) -> None:
-    assert "not their order" in said_of(tmp_path, *queries)["UNION"].reason
+    assert "not their order" in stated_of(tmp_path, *queries)["UNION"].reason
 
 
 def test_rows_of_a_union_are_written_in_the_order_of_all_columns(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_step_cannot_take_the_name_of_an_input(tmp_path: Path) -> None:
 
 
 def test_map_that_passes_operations_on_promises_all_it_can(tmp_path: Path) -> None:
-    assert said_of(tmp_path, "SELECT op, event_time, id + 1 AS next FROM orders") == {}
+    assert stated_of(tmp_path, "SELECT op, event_time, id + 1 AS next FROM orders") == {}
 
 
 @pytest.mark.parametrize(
@@ -154,4 +154,4 @@ def test_map_that_passes_operations_on_promises_all_it_can(tmp_path: Path) -> No
     ],
 )  # fmt: skip
 def test_what_a_query_does_not_promise_is_said(tmp_path: Path, query: str, expression: str, reason: str) -> None:
-    assert reason in said_of(tmp_path, query)[expression].reason
+    assert reason in stated_of(tmp_path, query)[expression].reason

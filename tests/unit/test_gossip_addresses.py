@@ -57,7 +57,7 @@ def test_private_address_is_told_and_is_a_bucket_of_its_own(text: str) -> None:
         "http://" + "a" * 200 + ".example",
     ],
 )
-def test_other_spellings_and_other_things_are_refused(text: str) -> None:
+def test_other_spellings_and_other_things_are_rejected(text: str) -> None:
     with pytest.raises(MalformedError):
         PeerAddress.parse(text)
 
@@ -69,7 +69,7 @@ def test_every_python_spells_an_address_that_another_library_read_alike(host: st
 
 
 @pytest.mark.parametrize("parts", [("ftp", "8.8.8.8", 21), ("http", "a_b.example", 80), ("http", "8.8.8.8", 0)])
-def test_parts_of_no_address_are_refused(parts: tuple[str, str, int]) -> None:
+def test_parts_of_no_address_are_rejected(parts: tuple[str, str, int]) -> None:
     with pytest.raises(MalformedError):
         PeerAddress.of(*parts)
 

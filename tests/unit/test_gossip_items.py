@@ -1,4 +1,4 @@
-"""Items and peer records: what is read, what is refused, what one item replaces (GOSSIP-1 to GOSSIP-7)."""
+"""Items and peer records: what is read, what is rejected, what one item replaces (GOSSIP-1 to GOSSIP-7)."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def record_with(**changes: object) -> bytes:
 
 def test_items_say_what_they_are_about_and_until_when() -> None:
     short, long = head(DATASET_KEY, 7, expires_ms=NOON_MS + 1_000), head(DATASET_KEY, 7)
-    said, (event,) = attestation(NODE_KEY, DATASET_KEY), key_events(DATASET_KEY, NEW_KEY)
+    stated, (event,) = attestation(NODE_KEY, DATASET_KEY), key_events(DATASET_KEY, NEW_KEY)
     assert (short.dataset_id, short.signer, short.rank) == (
         dataset_of(DATASET_KEY),
         did_key_of(DATASET_KEY),
@@ -44,9 +44,9 @@ def test_items_say_what_they_are_about_and_until_when() -> None:
     )
     assert short.expires_ms == NOON_MS + 1_000
     assert long.expires_ms == NOON_MS + 90 * DAY_S * 1000
-    assert (said.dataset_id, said.signer) == (dataset_of(DATASET_KEY), did_key_of(NODE_KEY))
+    assert (stated.dataset_id, stated.signer) == (dataset_of(DATASET_KEY), did_key_of(NODE_KEY))
     assert event.expires_ms is None
-    assert len({short.slot, said.slot, event.slot}) == 3
+    assert len({short.slot, stated.slot, event.slot}) == 3
     assert long.slot == short.slot
 
 
@@ -62,13 +62,13 @@ def test_id_depends_on_kind_and_bytes() -> None:
 
 
 @pytest.mark.parametrize("kind", ItemKind)
-def test_bytes_that_are_no_item_are_refused(kind: ItemKind) -> None:
+def test_bytes_that_are_no_item_are_rejected(kind: ItemKind) -> None:
     for raw in (b"", b"x" * 200, bytes(MAX_ITEM_BYTES + 1), attestation(NODE_KEY, DATASET_KEY).raw[:-1]):
         with pytest.raises((MalformedError, RejectedError)):
             read_item(kind, raw)
 
 
-def test_item_of_another_kind_is_refused() -> None:
+def test_item_of_another_kind_is_rejected() -> None:
     with pytest.raises(RejectedError):
         read_item(ItemKind.KEY_EVENT, head(DATASET_KEY, 1).raw)
 
@@ -96,7 +96,7 @@ def test_record_without_addresses_is_one_of_a_node_that_only_asks() -> None:
         ({"addresses": ("file:///etc/passwd",)}, MalformedError),
     ],
 )
-def test_record_that_breaks_a_rule_is_refused(changes: dict[str, object], error: type[Exception]) -> None:
+def test_record_that_breaks_a_rule_is_rejected(changes: dict[str, object], error: type[Exception]) -> None:
     with pytest.raises(error):
         decode_peer_record(record_with(**changes))
 

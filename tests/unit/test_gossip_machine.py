@@ -14,18 +14,18 @@ from odf_protocol.gossip import (
     GossipMachine,
     GossipSettings,
     Interests,
+    Notify,
     PeerAddress,
     PeerRecord,
     Publish,
     Received,
-    Refuse,
+    Reject,
     Replied,
     Respond,
     Send,
     SetInterests,
     SetPinned,
     SetRecord,
-    Tell,
     Tick,
     decode_reply,
     decode_request,
@@ -46,7 +46,7 @@ from odf_protocol.gossip.messages import (
     Want,
     Welcome,
 )
-from odf_protocol.gossip.ranges import Range
+from odf_protocol.gossip.ranges import IdRange
 from odf_protocol.timestamp import Timestamp
 from support.gossip_items import NOON_MS, head, key_of
 from support.signing import DATASET_KEY
@@ -167,7 +167,7 @@ def test_older_head_of_a_dataset_of_interest_is_told_and_not_kept_gossip_13(is_h
 
     effects = driver.tell(Received("b", Push(items=(ItemMessage.of(older),))))
 
-    assert [effect.item for effect in effects if isinstance(effect, Tell)] == ([older] if is_held else [])
+    assert [effect.item for effect in effects if isinstance(effect, Notify)] == ([older] if is_held else [])
     assert list(driver.machine.store.iter_items()) == [newer]
     assert driver.tell(Received("b", Push(items=(ItemMessage.of(older),)))) == [Respond(Taken())]
 
@@ -373,7 +373,7 @@ def test_answer_about_ranges_that_nobody_asked_for_costs_the_link() -> None:
     driver = Driver()
     driver.befriend(1)
     compares = [one for one in driver.tick(4) if isinstance(one.request, Compare)]
-    ranges = (Range(upper=bytes(31) + b"\x01", ids=()), Range(ids=()))
+    ranges = (IdRange(upper=bytes(31) + b"\x01", ids=()), IdRange(ids=()))
     driver.tell(Replied(address(1).text, compares[0].request, Ranges(ranges=ranges)))
     assert driver.machine.links.targets() == []
 
@@ -393,10 +393,10 @@ def test_kinds_of_later_versions_are_passed_over() -> None:
     assert item.id in driver.machine.store
 
 
-def test_sender_that_asks_too_often_is_refused_and_others_are_not() -> None:
+def test_sender_that_asks_too_often_is_rejected_and_others_are_not() -> None:
     driver = Driver(rate_burst_requests=5)
     answers = [type(driver.tell(Received("b", Follow()))[0]) for _ in range(7)]
-    assert answers == [Respond] * 5 + [Refuse] * 2
+    assert answers == [Respond] * 5 + [Reject] * 2
     driver.ask(Follow(), bucket="c")
     driver.now_ms += 1_000
     driver.ask(Follow())
@@ -410,7 +410,7 @@ def test_sender_that_asks_too_often_is_refused_and_others_are_not() -> None:
         encode_gossip(Taken()),
     ],
 )
-def test_message_that_is_no_request_is_refused(body: bytes) -> None:
+def test_message_that_is_no_request_is_rejected(body: bytes) -> None:
     with pytest.raises(MalformedError):
         decode_request(body)
 

@@ -1,4 +1,4 @@
-"""Range-based reconciliation: it finds every difference, and refuses what is no answer (GOSSIP-14 to GOSSIP-18)."""
+"""Range-based reconciliation: it finds every difference, and rejects what is no answer (GOSSIP-14 to GOSSIP-18)."""
 
 import hashlib
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odf_protocol.errors import MalformedError
-from odf_protocol.gossip.ranges import IdSet, Range, answer_ranges, compare_ranges, fingerprint, open_ranges
+from odf_protocol.gossip.ranges import IdRange, IdSet, answer_ranges, compare_ranges, fingerprint, open_ranges
 
 NONCE = bytes(range(16))
 LOW, HIGH = bytes(32), b"\xff" * 32
@@ -85,19 +85,19 @@ PRINT = bytes(16)
 @pytest.mark.parametrize(
     "ranges",
     [
-        [Range(LOW, None)],
-        [Range(LOW, None, PRINT, ())],
-        [Range(LOW, None, ids=())],
-        [Range(HIGH, LOW, PRINT)],
-        [Range(LOW, LOW, PRINT)],
-        [Range(LOW, None, PRINT), Range(HIGH, None, PRINT)],
-        [Range(LOW, HIGH, PRINT), Range(LOW, None, PRINT)],
-        [Range(bytes([0, number]) + bytes(30), bytes([0, number + 1]) + bytes(30), PRINT) for number in range(255)]
-        + [Range(b"\x01" + bytes(31), b"\x02" + bytes(31), PRINT), Range(b"\x03" + bytes(31), None, PRINT)],
+        [IdRange(LOW, None)],
+        [IdRange(LOW, None, PRINT, ())],
+        [IdRange(LOW, None, ids=())],
+        [IdRange(HIGH, LOW, PRINT)],
+        [IdRange(LOW, LOW, PRINT)],
+        [IdRange(LOW, None, PRINT), IdRange(HIGH, None, PRINT)],
+        [IdRange(LOW, HIGH, PRINT), IdRange(LOW, None, PRINT)],
+        [IdRange(bytes([0, number]) + bytes(30), bytes([0, number + 1]) + bytes(30), PRINT) for number in range(255)]
+        + [IdRange(b"\x01" + bytes(31), b"\x02" + bytes(31), PRINT), IdRange(b"\x03" + bytes(31), None, PRINT)],
     ],
     ids=["neither", "both", "ids", "backwards", "empty", "overlap", "out-of-order", "too-many"],
 )
-def test_question_that_is_none_is_refused(ranges: list[Range]) -> None:
+def test_question_that_is_none_is_rejected(ranges: list[IdRange]) -> None:
     with pytest.raises(MalformedError):
         answer_ranges(IdSet(ids(1)), NONCE, ranges)
 
@@ -105,15 +105,15 @@ def test_question_that_is_none_is_refused(ranges: list[Range]) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        [Range(LOW, None, PRINT)],
-        [Range(b"\x01" + bytes(31), b"\x30" + bytes(31), PRINT)],
-        [Range(b"\x10" + bytes(31), b"\x20" + bytes(31), ids=(HIGH,))],
-        [Range(b"\x10" + bytes(31), b"\x20" + bytes(31), ids=(b"\x12" + bytes(31), b"\x11" + bytes(31)))],
-        [Range(b"\x10" + bytes(31), b"\x20" + bytes(31), ids=tuple(b"\x11" + bytes([n]) * 31 for n in range(17)))],
+        [IdRange(LOW, None, PRINT)],
+        [IdRange(b"\x01" + bytes(31), b"\x30" + bytes(31), PRINT)],
+        [IdRange(b"\x10" + bytes(31), b"\x20" + bytes(31), ids=(HIGH,))],
+        [IdRange(b"\x10" + bytes(31), b"\x20" + bytes(31), ids=(b"\x12" + bytes(31), b"\x11" + bytes(31)))],
+        [IdRange(b"\x10" + bytes(31), b"\x20" + bytes(31), ids=tuple(b"\x11" + bytes([n]) * 31 for n in range(17)))],
     ],
     ids=["wider", "sticks-out", "ids-outside", "ids-unsorted", "ids-too-many"],
 )
-def test_answer_that_is_none_is_refused(answer: list[Range]) -> None:
-    asked = [Range(b"\x10" + bytes(31), b"\x20" + bytes(31), PRINT)]
+def test_answer_that_is_none_is_rejected(answer: list[IdRange]) -> None:
+    asked = [IdRange(b"\x10" + bytes(31), b"\x20" + bytes(31), PRINT)]
     with pytest.raises(MalformedError):
         compare_ranges(IdSet(), NONCE, asked, answer)

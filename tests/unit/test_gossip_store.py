@@ -7,7 +7,7 @@ import pytest
 from odf_protocol.did import DidKey
 from odf_protocol.gossip import GossipSettings, Interests, ItemKind, read_item
 from odf_protocol.gossip.settings import Rates, Strikes
-from odf_protocol.gossip.store import OWN, ItemStore, Verdict
+from odf_protocol.gossip.store import OWN, ItemStore, ItemVerdict
 from odf_protocol.signatures import public_key_of
 from support.gossip_items import NOON_MS, attestation, head, key_events, key_of, proof, settlement
 from support.key_logs import KeyLog
@@ -20,8 +20,8 @@ def make_store(**limits: int) -> ItemStore:
 
 def test_item_is_kept_once() -> None:
     store, item = make_store(), head(DATASET_KEY, 3)
-    assert store.admit(item, "a", NOON_MS).verdict is Verdict.NEW
-    assert store.admit(item, "b", NOON_MS).verdict is Verdict.KNOWN
+    assert store.admit(item, "a", NOON_MS).verdict is ItemVerdict.NEW
+    assert store.admit(item, "b", NOON_MS).verdict is ItemVerdict.KNOWN
     assert (store.find(item.id), len(store), list(store.ids.between(bytes(32), None))) == (item, 1, [item.id])
 
 
@@ -29,18 +29,18 @@ def test_higher_head_replaces_the_lower_one_and_never_the_other_way_round() -> N
     store, low, high = make_store(), head(DATASET_KEY, 3), head(DATASET_KEY, 4)
     store.admit(low, "a", NOON_MS)
     assert store.admit(high, "a", NOON_MS).removed == (low.id,)
-    assert store.admit(low, "b", NOON_MS).verdict is Verdict.STALE
+    assert store.admit(low, "b", NOON_MS).verdict is ItemVerdict.STALE
     assert [item.id for item in store.iter_items()] == [high.id]
     assert not store.is_wanted(low.id)
 
 
 def test_expired_and_future_items_are_not_taken() -> None:
     store = make_store(future_ms=1_000)
-    assert store.admit(head(DATASET_KEY, 1, expires_ms=NOON_MS + 5), "a", NOON_MS + 5).verdict is Verdict.EXPIRED
+    assert store.admit(head(DATASET_KEY, 1, expires_ms=NOON_MS + 5), "a", NOON_MS + 5).verdict is ItemVerdict.EXPIRED
     ahead = head(DATASET_KEY, 1, time_ms=NOON_MS + 1_001)
-    assert store.admit(ahead, "a", NOON_MS).verdict is Verdict.FUTURE
+    assert store.admit(ahead, "a", NOON_MS).verdict is ItemVerdict.FUTURE
     assert store.is_wanted(ahead.id)
-    assert store.admit(ahead, "a", NOON_MS + 1).verdict is Verdict.NEW
+    assert store.admit(ahead, "a", NOON_MS + 1).verdict is ItemVerdict.NEW
 
 
 def test_items_go_when_they_expire() -> None:
@@ -54,7 +54,7 @@ def test_items_go_when_they_expire() -> None:
 
 def test_stranger_may_not_speak_for_a_dataset() -> None:
     store = make_store()
-    assert store.admit(head(DATASET_KEY, 1, by=OTHER_KEY), "a", NOON_MS).verdict is Verdict.FOREIGN
+    assert store.admit(head(DATASET_KEY, 1, by=OTHER_KEY), "a", NOON_MS).verdict is ItemVerdict.FOREIGN
     one, other = head(DATASET_KEY, 1, by=OTHER_KEY, text="a"), head(DATASET_KEY, 1, by=OTHER_KEY, text="b")
     assert [store.admit(item, "a", NOON_MS).proofs for item in (one, other)] == [(), ()]
     assert len(store) == 0
@@ -63,10 +63,10 @@ def test_stranger_may_not_speak_for_a_dataset() -> None:
 def test_key_that_took_over_may_speak_and_its_successor_too() -> None:
     store = make_store()
     first, second = key_events(DATASET_KEY, NEW_KEY, OTHER_KEY)
-    assert store.admit(second, "a", NOON_MS).verdict is Verdict.FOREIGN
-    assert store.admit(head(DATASET_KEY, 1, by=NEW_KEY), "a", NOON_MS).verdict is Verdict.FOREIGN
+    assert store.admit(second, "a", NOON_MS).verdict is ItemVerdict.FOREIGN
+    assert store.admit(head(DATASET_KEY, 1, by=NEW_KEY), "a", NOON_MS).verdict is ItemVerdict.FOREIGN
     for item in (first, second, head(DATASET_KEY, 1, by=NEW_KEY), head(DATASET_KEY, 2, by=OTHER_KEY)):
-        assert store.admit(item, "a", NOON_MS).verdict is Verdict.NEW
+        assert store.admit(item, "a", NOON_MS).verdict is ItemVerdict.NEW
     assert store.speaks(dataset_of(DATASET_KEY), did_key_of(OTHER_KEY))
     assert not store.speaks(dataset_of(DATASET_KEY), did_key_of(NODE_KEY))
 
@@ -77,33 +77,33 @@ def test_contradicting_heads_become_a_proof() -> None:
     admission = store.admit(head(DATASET_KEY, 3, text="b"), "b", NOON_MS)
     (proof,) = admission.proofs
     assert (proof.kind, proof.signer) == (ItemKind.EQUIVOCATION, did_key_of(DATASET_KEY))
-    assert store.admit(proof, "b", NOON_MS).verdict is Verdict.NEW
+    assert store.admit(proof, "b", NOON_MS).verdict is ItemVerdict.NEW
 
 
 def test_proofs_of_other_histories_are_kept_beside_each_other_up_to_a_limit() -> None:
     store = make_store()
     proofs = [proof(DATASET_KEY, number, "a", "b") for number in range(17)]
     verdicts = [store.admit(item, "a", NOON_MS).verdict for item in proofs]
-    assert verdicts == [Verdict.NEW] * 16 + [Verdict.STALE]
+    assert verdicts == [ItemVerdict.NEW] * 16 + [ItemVerdict.STALE]
     assert not store.is_wanted(proofs[16].id)
-    assert store.admit(proof(OTHER_KEY, 1, "a", "b"), "a", NOON_MS).verdict is Verdict.NEW
+    assert store.admit(proof(OTHER_KEY, 1, "a", "b"), "a", NOON_MS).verdict is ItemVerdict.NEW
 
 
 def test_settlements_are_kept_beside_each_other_and_strangers_settle_nothing() -> None:
     store, lied = make_store(), proof(DATASET_KEY, 3, "a", "b")
     one, other = (settlement(DATASET_KEY, lied, text) for text in "ab")
     for item in (one, lied, other):  # in whatever order
-        assert store.admit(item, "a", NOON_MS).verdict is Verdict.NEW
+        assert store.admit(item, "a", NOON_MS).verdict is ItemVerdict.NEW
     of_stranger = settlement(OTHER_KEY, proof(OTHER_KEY, 3, "a", "b"), "a")
     forged = replace(of_stranger, dataset_id=dataset_of(DATASET_KEY))
-    assert store.admit(forged, "a", NOON_MS).verdict is Verdict.FOREIGN
+    assert store.admit(forged, "a", NOON_MS).verdict is ItemVerdict.FOREIGN
 
 
 def test_same_block_signed_twice_is_no_contradiction() -> None:
     store = make_store()
     store.admit(head(DATASET_KEY, 3), "a", NOON_MS)
     again = store.admit(head(DATASET_KEY, 3, time_ms=NOON_MS + 1), "a", NOON_MS)
-    assert (again.verdict, again.proofs) == (Verdict.NEW, ())
+    assert (again.verdict, again.proofs) == (ItemVerdict.NEW, ())
 
 
 def test_contradiction_to_an_older_head_is_found_where_the_dataset_is_of_interest() -> None:
@@ -227,7 +227,7 @@ def test_proof_counts_only_against_a_key_that_speaks_for_the_dataset(signer: byt
     pair = [head(DATASET_KEY, 3, text=text, by=signer).raw for text in "ab"]
     proof = read_item(ItemKind.EQUIVOCATION, prove_equivocation(EquivocationKind.HEADS, *pair).raw)
     assert proof.signer == DidKey(public_key_of(signer))
-    expected = Verdict.NEW if signer == DATASET_KEY else Verdict.FOREIGN
+    expected = ItemVerdict.NEW if signer == DATASET_KEY else ItemVerdict.FOREIGN
     assert make_store().admit(proof, "a", NOON_MS).verdict is expected
 
 
@@ -238,7 +238,7 @@ def test_recovery_is_kept_beside_the_rotation_that_it_outranks_and_its_key_may_s
         read_item(ItemKind.KEY_EVENT, raw) for raw in (log.raws[0], thief.raws[1], back.raws[1])
     )
     store = make_store()
-    assert store.admit(recovery, "a", NOON_MS).verdict is Verdict.FOREIGN
+    assert store.admit(recovery, "a", NOON_MS).verdict is ItemVerdict.FOREIGN
     for item in (prepared, rotation, recovery, head(DATASET_KEY, 4, by=NEW_KEY)):
         admission = store.admit(item, "a", NOON_MS)
-        assert (admission.verdict, admission.proofs) == (Verdict.NEW, ())
+        assert (admission.verdict, admission.proofs) == (ItemVerdict.NEW, ())

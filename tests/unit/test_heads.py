@@ -33,7 +33,7 @@ def test_signing_the_same_head_again_gives_the_same_bytes() -> None:
     assert head() == head()
 
 
-def test_any_flipped_byte_is_refused() -> None:
+def test_any_flipped_byte_is_rejected() -> None:
     raw = head()
     for position in range(len(raw)):
         broken = raw[:position] + bytes([raw[position] ^ 1]) + raw[position + 1 :]
@@ -41,12 +41,12 @@ def test_any_flipped_byte_is_refused() -> None:
             verify_head(broken, DATASET)
 
 
-def test_head_of_another_dataset_is_refused() -> None:
+def test_head_of_another_dataset_is_rejected() -> None:
     with pytest.raises(RejectedError, match="HEAD-4 head-of-this-dataset"):
         verify_head(head(), dataset_of(OTHER_KEY))
 
 
-def test_head_by_another_key_is_refused_unless_that_key_is_in_force() -> None:
+def test_head_by_another_key_is_rejected_unless_that_key_is_in_force() -> None:
     raw = head(key=OTHER_KEY)
     with pytest.raises(RejectedError, match="HEAD-4 signed-by-the-dataset-key"):
         verify_head(raw, DATASET)
@@ -63,7 +63,7 @@ def test_head_expires_at_the_moment_it_names() -> None:
     assert not decode_signed_head(head()).is_expired(LATER)
 
 
-def test_expiry_before_signing_is_our_mistake_and_refused_from_others() -> None:
+def test_expiry_before_signing_is_our_mistake_and_rejected_from_others() -> None:
     with pytest.raises(ValueError, match="HEAD-3"):
         head(expires=NOON)
     payload = decode_payload(head(expires=LATER)).replace(str(LATER).encode(), str(NOON).encode())
@@ -88,13 +88,13 @@ def decode_payload(raw: bytes) -> bytes:
         (b"{", b'{"a":1,'),
     ],
 )
-def test_well_signed_nonsense_is_refused(old: bytes, new: bytes) -> None:
+def test_well_signed_nonsense_is_rejected(old: bytes, new: bytes) -> None:
     payload = decode_payload(head()).replace(old, new, 1)
     with pytest.raises(MalformedError):
         decode_signed_head(signed(payload))
 
 
-def test_block_hash_of_another_kind_is_refused() -> None:
+def test_block_hash_of_another_kind_is_rejected() -> None:
     with pytest.raises(ValueError, match="HEAD-2"):
         sign_head(DATASET_KEY, dataset_id=DATASET, sequence_number=0, block_hash=Multihash(0x12, bytes(32)), time=NOON)
 

@@ -10,8 +10,8 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_heard_peer
 from odf_node.composition import Node
-from odf_node.exchange.pulling import PullWishes
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.pulling import PullOptions
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
 from odf_protocol.accept_policy_text import parse_policies
@@ -43,12 +43,12 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 def take(node: Node, chain: PeerChain, url: str) -> None:
     """Take a dataset as a subscription does."""
-    asyncio.run(node.taking.take(OfferingPeer(chain), Errand(url=url, name="cities")))
+    asyncio.run(node.taking.take(OfferingPeer(chain), PullRequest(url=url, name="cities")))
 
 
 def pull_by_name(node: Node) -> None:
     (target,) = node.planner.plan(["cities"])
-    asyncio.run(node.pulling.pull(target, PullWishes(), Silence()))
+    asyncio.run(node.pulling.pull(target, PullOptions(), Silence()))
 
 
 @pytest.mark.parametrize("address", INSIDE)

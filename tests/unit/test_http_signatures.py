@@ -1,4 +1,4 @@
-"""Signed requests: the RFC's own vector, and everything that is refused before a key is looked at (EX-50, EX-52)."""
+"""Signed requests: the RFC's own vector, and everything that is rejected before a key is looked at (EX-50, EX-52)."""
 
 import base64
 
@@ -69,7 +69,7 @@ def test_base_is_one_line_for_each_component() -> None:
 
 
 @pytest.mark.parametrize("value", ["a\nb", "a\rb", "ü", None])
-def test_value_that_could_be_taken_for_another_line_is_refused(value: str | None) -> None:
+def test_value_that_could_be_taken_for_another_line_is_rejected(value: str | None) -> None:
     values = {name: text for name, text in (VALUES | {"@path": value}).items() if text is not None}
     with pytest.raises(MalformedError, match="@path"):
         signature_base(values, REQUIRED, PARAMETERS)
@@ -98,7 +98,7 @@ def test_value_that_could_be_taken_for_another_line_is_refused(value: str | None
         ('nonce="once"', "nonce=once"),
     ],
 )
-def test_other_signature_input_is_refused(old: str, new: str) -> None:
+def test_other_signature_input_is_rejected(old: str, new: str) -> None:
     changed = FIELDS["Signature-Input"].replace(old, new, 1)
     assert changed != FIELDS["Signature-Input"]
     with pytest.raises(MalformedError):
@@ -115,7 +115,7 @@ def test_other_signature_input_is_refused(old: str, new: str) -> None:
         "node=:" + "A" * 86,
     ],
 )
-def test_other_signature_is_refused(signature: str) -> None:
+def test_other_signature_is_rejected(signature: str) -> None:
     with pytest.raises(MalformedError):
         decode_signature(FIELDS["Signature-Input"], signature)
 

@@ -12,7 +12,7 @@ from odf_protocol.multihash import MAX_DIGEST_BYTES, Multihash, decode_varint, e
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
-def test_long_text_is_refused_before_it_is_decoded() -> None:
+def test_long_text_is_rejected_before_it_is_decoded() -> None:
     """ID-1: base58 takes time that grows with the square of the length."""
     with pytest.raises(MalformedError, match=str(MAX_ENCODED_CHARACTERS)):
         decode_multibase("z" + "1" * 1_000_000)
@@ -116,7 +116,7 @@ def test_account_is_an_address_on_a_chain_or_a_key(text: str) -> None:
         "did:pkh:eip155:1:" + "a" * 129,
     ],
 )
-def test_text_that_is_no_account_is_refused(text: str) -> None:
+def test_text_that_is_no_account_is_rejected(text: str) -> None:
     """ID-4."""
     with pytest.raises(MalformedError):
         parse_account_id(text)

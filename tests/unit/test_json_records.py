@@ -89,7 +89,7 @@ def test_feature_with_a_key_twice_is_no_record_ing_49(raw: bytes) -> None:
         parse_feature(raw)
 
 
-def test_document_with_its_array_twice_is_refused_ing_49(tmp_path: Path) -> None:
+def test_document_with_its_array_twice_is_rejected_ing_49(tmp_path: Path) -> None:
     path = tmp_path / "source"
     path.write_bytes(b'{"features": [{"a": 1}], "features": []}')
     with pytest.raises(JsonPathError, match="a key is there twice"):

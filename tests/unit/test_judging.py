@@ -12,7 +12,7 @@ from odf_protocol.judging import BundleDocument, DocumentSort, Weight, decode_bu
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.key_logs import sign_rotation
 from odf_protocol.signatures import sign_block
-from odf_protocol.verification_statements import Checked, Problem, sign_verification
+from odf_protocol.verification_statements import Checked, VerificationProblem, sign_verification
 from support.key_logs import KeyLog
 from support.signing import DATASET_KEY, NEW_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of, some_hash
 
@@ -56,10 +56,10 @@ def test_pair_that_contradicts_is_found_without_being_told(one: BundleDocument, 
 
 def test_key_that_said_many_things_is_proved_by_a_pair_for_each_and_no_more() -> None:
     """JUDGE-3: a thousand documents are half a million pairs, each of several signatures."""
-    said = [(block if number % 2 else head)(3, str(number)) for number in range(60)]
-    said += [block(3, "0"), head(3, "1"), head(3, "2")]  # what was said before, in other documents
+    stated = [(block if number % 2 else head)(3, str(number)) for number in range(60)]
+    stated += [block(3, "0"), head(3, "1"), head(3, "2")]  # what was said before, in other documents
 
-    judgement = judge(said)
+    judgement = judge(stated)
 
     pairs = [each.documents for each in judgement.findings if "two histories" in each.says]
     assert sorted(max(pair) for pair in pairs) == [*range(1, 63)]
@@ -87,7 +87,13 @@ def test_word_of_an_auditor_is_a_claim_however_it_sounds() -> None:
     counts = Checked(blocks=1, slices=1, slices_in_range=1, rows=1, steps=0, steps_in_range=0)
     ref = BlockRef(3, some_hash("a"))
     raw = sign_verification(
-        NODE_KEY, dataset_id=DATASET, first=ref, last=ref, checked=counts, problem=Problem("ROWS-5", "bad"), time=NOON
+        NODE_KEY,
+        dataset_id=DATASET,
+        first=ref,
+        last=ref,
+        checked=counts,
+        problem=VerificationProblem("ROWS-5", "bad"),
+        time=NOON,
     )
     (found,) = judge([BundleDocument(DocumentSort.STATEMENT, raw)]).findings
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from odf_gossip.hearsay import Hearsay
-from odf_node.acceptance.offers import Wishes
+from odf_node.acceptance.offers import AcceptOptions
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.key_files import FOLDER_VARIABLE
 from odf_node.adapters.recovery_key_files import (
@@ -24,11 +24,11 @@ from odf_node.adapters.recovery_key_files import (
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
-from odf_node.errors import FrozenDatasetError, RefusedError, RestoredBackupError, UsageError
-from odf_node.exchange.taking import Errand
+from odf_node.errors import FrozenDatasetError, ProposalRejectedError, RestoredBackupError, UsageError
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_node.keys.changing import KeyChanging
-from odf_node.keys.freshness import Freshness
+from odf_node.keys.freshness import HeadsFreshness
 from odf_node.keys.logs import KeyLogs
 from odf_node.keys.renewing import renew_head
 from odf_node.keys.reports import KeyReports
@@ -93,7 +93,7 @@ class Publisher(OfferingPeer):
         shown = chain.copy(
             blocks=[decode_block(each.raw, expected_hash=each.hash) for each in held],
             signatures=[each.signature for each in held],
-            replay_records=[None] * len(held),
+            step_records=[None] * len(held),
         )
         head = node.store.find_signed_head(record.id)
         assert head is not None
@@ -110,7 +110,10 @@ class Publisher(OfferingPeer):
 def pull(node: Node, peer: OfferingPeer, *, force: bool = False) -> Any:
     return asyncio.run(
         node.taking.take(
-            peer, Errand(url="http://peer.example/c", name="cities", wishes=Wishes(published=True, force=force))
+            peer,
+            PullRequest(
+                url="http://peer.example/c", name="cities", pull_options=AcceptOptions(published=True, force=force)
+            ),
         )
     )
 
@@ -126,8 +129,8 @@ def test_new_key_signs_what_comes_after_and_others_follow(owner: Node, reader: N
     assert record_of(reader).head == record.head
     assert record_of(reader).pinned_key == event.new_key == KeyLogs(reader.store).get_history(chain.id).current_key
     assert event.new_key != did_key_of(chain.key)
-    assert owner.verifier.verify(record, say=print).problem == ""
-    assert reader.verifier.verify(record_of(reader), say=print).problem == ""
+    assert owner.verifier.verify(record, on_progress=print).problem == ""
+    assert reader.verifier.verify(record_of(reader), on_progress=print).problem == ""
     assert reader.trust.stand(record_of(reader)).decision.accepted
 
 
@@ -137,7 +140,7 @@ def test_rotated_dataset_is_taken_at_first_contact_with_its_log_and_not_without(
     changing(owner).rotate(record_of(owner), now=NOW)
     write(owner, "by the new key")
 
-    with pytest.raises(RefusedError, match="HEAD-4"):
+    with pytest.raises(ProposalRejectedError, match="HEAD-4"):
         pull(reader, Publisher.of(owner, chain, key_events=()))
     assert reader.store.list_datasets() == ()
     assert KeyLogs(reader.store).read(chain.id).kept == 0
@@ -154,7 +157,7 @@ def test_rotation_alone_is_learned_without_a_new_block(owner: Node, reader: Node
     assert record_of(reader).pinned_key == event.new_key
 
 
-def test_change_of_key_that_reaches_back_over_signed_blocks_is_refused_key_23(reader: Node, chain: PeerChain) -> None:
+def test_change_of_key_that_reaches_back_over_signed_blocks_is_rejected_key_23(reader: Node, chain: PeerChain) -> None:
     """A liar's second history, or a thief's: no key signs two blocks of one number, so that nothing would be proved."""
     pull(reader, OfferingPeer(chain))
     log = KeyLog(chain.key).rotate(NEW_KEY, 3)
@@ -163,13 +166,13 @@ def test_change_of_key_that_reaches_back_over_signed_blocks_is_refused_key_23(re
         lie.add(SetInfo(description=text))
     before = record_of(reader)
 
-    with pytest.raises(RefusedError, match="KEY-23 change-is-ahead-of-what-is-signed"):
+    with pytest.raises(ProposalRejectedError, match="KEY-23 change-is-ahead-of-what-is-signed"):
         pull(reader, OfferingPeer(lie, key_events=log.raws))
     Hearsay(reader.store, reader.clock).accept(read_item(ItemKind.KEY_EVENT, log.raws[0]))
 
     assert record_of(reader) == before
     assert KeyLogs(reader.store).read(chain.id).kept == 0
-    assert reader.verifier.verify(before, say=print).is_valid
+    assert reader.verifier.verify(before, on_progress=print).is_valid
     longer = chain.copy().add(SetInfo(description="goes on"))
     assert pull(reader, OfferingPeer(longer)).new_blocks == 1
     # A recovery behind it says what becomes of such blocks.
@@ -186,7 +189,7 @@ def test_old_key_signs_nothing_new_and_a_peer_that_hides_the_rotation_is_doubted
     pull(reader, Publisher.of(owner, chain))
     before = record_of(reader)
 
-    with pytest.raises(RefusedError, match="KEY-5 head-is-by-the-key-in-force"):
+    with pytest.raises(ProposalRejectedError, match="KEY-5 head-is-by-the-key-in-force"):
         pull(reader, OfferingPeer(chain))
     (doubt,) = pull(reader, OfferingPeer(chain.up_to(2))).warnings
 
@@ -252,7 +255,7 @@ def test_crash_after_the_event_is_kept_leaves_the_new_key_in_force(
     assert signed is not None
     assert decode_signed_head(signed.raw).signer == history.current_key
     write(owner, "with the new key")
-    assert owner.verifier.verify(record_of(owner), say=print).problem == ""
+    assert owner.verifier.verify(record_of(owner), on_progress=print).problem == ""
 
 
 def test_home_without_the_newest_key_event_does_not_sign(owner: Node, chain: PeerChain, tmp_path: Path) -> None:
@@ -271,16 +274,16 @@ def test_home_without_the_key_in_force_says_what_to_do(owner: Node) -> None:
         write(owner, "without a key")
 
 
-def test_forged_rotation_is_refused_and_names_its_rule(owner: Node, reader: Node, chain: PeerChain) -> None:
+def test_forged_rotation_is_rejected_and_names_its_rule(owner: Node, reader: Node, chain: PeerChain) -> None:
     pull(reader, Publisher.of(owner, chain))
     log = KeyLog(chain.key).rotate(OTHER_KEY, 3)
     forged = KeyLog(OTHER_KEY).rotate(NEW_KEY, 3)
     garbled = (log.raws[0][:-1] + b"x",)
     for events, rule in ((forged.raws, "KEY-2"), (garbled, "SIG-"), (log.raws * 2, "KEY-3")):
-        with pytest.raises((RefusedError, FrozenDatasetError)) as caught:
+        with pytest.raises((ProposalRejectedError, FrozenDatasetError)) as caught:
             pull(reader, Publisher.of(owner, chain, key_events=events))
         assert rule in caught.value.rule
-        assert isinstance(caught.value, RefusedError)
+        assert isinstance(caught.value, ProposalRejectedError)
         assert caught.value.report["source"] == "http://peer.example/c"
     assert KeyLogs(reader.store).read(chain.id).kept == 0
 
@@ -320,12 +323,12 @@ def test_blocks_of_a_thief_are_given_up_and_replaced_where_the_user_says_so(
     )
     record = write(prepared, "by the owner")
 
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         pull(reader, Publisher.of(prepared, chain))
     shown = KeyReports(reader.store).describe(record_of(reader))
     assert (shown["disownedFrom"], shown["recoveryKey"]) == (3, str(did_key_of(NEW_KEY)))
     assert [block["block"] for block in shown["stolen"][0]["blocks"]] == [2]
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         pull(reader, OfferingPeer(stolen.add(SetInfo(description="more")), key_events=log))
     assert pull(reader, Publisher.of(prepared, chain), force=True).new_blocks == 1
 
@@ -381,7 +384,7 @@ def test_signature_of_a_block_by_a_later_key_is_judged_at_its_number(
     peer = Publisher.of(owner, chain)
     last = peer.chain.blocks[-1]
     peer.chain.signatures[-1] = sign_block(chain.key, chain.id, last.sequence_number, last.hash)
-    with pytest.raises(RefusedError, match="KEY-5 block-is-by-the-key-in-force"):
+    with pytest.raises(ProposalRejectedError, match="KEY-5 block-is-by-the-key-in-force"):
         pull(reader, peer)
 
 
@@ -461,7 +464,7 @@ def test_recovery_key_that_somebody_else_laid_there_is_not_taken_key_18(
         keep_recovery_key(owner.home.folder, stick, dataset_id, generate=owner.keys.generate)
 
 
-def test_refusal_that_is_known_before_leaves_no_file_of_a_recovery_key(prepared: Node, tmp_path: Path) -> None:
+def test_rejection_that_is_known_before_leaves_no_file_of_a_recovery_key(prepared: Node, tmp_path: Path) -> None:
     made, stick = tmp_path / "made.pem", tmp_path / "stick.pem"
     keep_recovery_key(prepared.home.folder, stick, chain_of_others(), generate=lambda: PrivateKey(OTHER_KEY))
     words = ["--home", str(prepared.home.folder.path), "key"]
@@ -522,7 +525,7 @@ def test_old_key_does_not_renew_a_head_that_a_later_key_has_signed_head_10(
     else:
         changing(prepared).rotate(record_of(prepared), now=NOW)
     pull(reader, Publisher.of(prepared, chain))
-    record, freshness = record_of(reader), Freshness(reader.store)
+    record, freshness = record_of(reader), HeadsFreshness(reader.store)
     renew_head(prepared.store, prepared.keys, record_of(prepared), now=SOON, valid_s=60)
     honest = prepared.store.find_signed_head(record.id)
     assert honest is not None
@@ -543,13 +546,13 @@ def test_head_of_a_clock_that_was_far_ahead_gives_way_to_one_by_the_right_clock_
 ) -> None:
     """HEAD-10: the head of ten years ahead stayed the newest word, and nobody would have missed newer blocks."""
     pull(reader, Publisher.of(owner, chain))
-    record, freshness = record_of(reader), Freshness(reader.store)
+    record, freshness = record_of(reader), HeadsFreshness(reader.store)
 
     def hear(time: Timestamp, *, now: Timestamp) -> Timestamp:
         renew_head(owner.store, owner.keys, record_of(owner), now=time, valid_s=60)
-        told = owner.store.find_signed_head(record.id)
-        assert told is not None
-        freshness.learn(told.raw, record.id, source="owner", now=now)
+        reported = owner.store.find_signed_head(record.id)
+        assert reported is not None
+        freshness.learn(reported.raw, record.id, source="owner", now=now)
         kept = reader.store.find_signed_head(record.id)
         assert kept is not None
         return decode_signed_head(kept.raw).time

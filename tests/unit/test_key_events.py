@@ -31,7 +31,7 @@ def test_each_key_speaks_for_its_own_blocks() -> None:
     assert history.current_key == did_key_of(NEW_KEY)
 
 
-def test_event_signed_by_a_key_that_is_not_in_force_is_refused() -> None:
+def test_event_signed_by_a_key_that_is_not_in_force_is_rejected() -> None:
     history = START.extend(rotate(START, DATASET_KEY, OTHER_KEY, 10))
     with pytest.raises(ValueError, match="KEY-4 signed-by-the-key-in-force"):
         rotate(history, DATASET_KEY, NEW_KEY, 20)
@@ -49,12 +49,12 @@ def test_event_signed_by_a_key_that_is_not_in_force_is_refused() -> None:
         history.extend(raw)
 
 
-def test_event_of_another_dataset_is_refused() -> None:
+def test_event_of_another_dataset_is_rejected() -> None:
     with pytest.raises(RejectedError, match="KEY-2"):
         KeyHistory.start(dataset_of(OTHER_KEY)).extend(rotate(START, DATASET_KEY, NEW_KEY, 1))
 
 
-def test_event_taken_twice_or_out_of_turn_is_refused() -> None:
+def test_event_taken_twice_or_out_of_turn_is_rejected() -> None:
     first = rotate(START, DATASET_KEY, OTHER_KEY, 10)
     history = START.extend(first)
     second = rotate(history, OTHER_KEY, NEW_KEY, 20)
@@ -64,7 +64,7 @@ def test_event_taken_twice_or_out_of_turn_is_refused() -> None:
         START.extend(second)
 
 
-def test_event_that_continues_another_log_is_refused() -> None:
+def test_event_that_continues_another_log_is_rejected() -> None:
     here = START.extend(rotate(START, DATASET_KEY, OTHER_KEY, 10))
     there = START.extend(rotate(START, DATASET_KEY, OTHER_KEY, 11))
     with pytest.raises(RejectedError, match="KEY-3"):
@@ -72,7 +72,7 @@ def test_event_that_continues_another_log_is_refused() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 9])
-def test_periods_that_do_not_ascend_are_refused(number: int) -> None:
+def test_periods_that_do_not_ascend_are_rejected(number: int) -> None:
     history = START.extend(rotate(START, DATASET_KEY, OTHER_KEY, 10))
     with pytest.raises(ValueError, match="KEY-5"):
         rotate(history, OTHER_KEY, NEW_KEY, number)
@@ -86,7 +86,7 @@ def test_key_that_was_given_up_does_not_return() -> None:
         rotate(history, OTHER_KEY, DATASET_KEY, 20)
 
 
-def test_event_keeps_its_bytes_and_flipped_ones_are_refused() -> None:
+def test_event_keeps_its_bytes_and_flipped_ones_are_rejected() -> None:
     raw = rotate(START, DATASET_KEY, OTHER_KEY, 10)
     event = decode_key_event(raw)
     assert (event.index, event.previous, event.new_key, event.raw) == (0, None, did_key_of(OTHER_KEY), raw)

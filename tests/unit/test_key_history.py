@@ -12,34 +12,34 @@ LOG = KeyLog(DATASET_KEY).prepare()
 STOLEN = LOG.rotate(OTHER_KEY, 10).recover(NEW_KEY, 20, stolen_from=15, keeps=KEPT)
 
 
-def refusal(call: object, *arguments: object) -> str:
+def rejection(call: object, *arguments: object) -> str:
     with pytest.raises(RejectedError) as caught:
         call(*arguments)  # type: ignore[operator]
     return caught.value.rule
 
 
-def test_block_is_judged_by_the_key_in_force_and_the_refusal_says_whose_it_is() -> None:
+def test_block_is_judged_by_the_key_in_force_and_the_rejection_says_whose_it_is() -> None:
     history = LOG.rotate(OTHER_KEY, 10).history
     signed = {key: sign_block(key, LOG.id, 10, KEPT) for key in (DATASET_KEY, OTHER_KEY, NODE_KEY)}
     history.require_block(signed[OTHER_KEY], 10, KEPT)
     with pytest.raises(RejectedError, match="KEY-5 block-is-by-the-key-in-force") as caught:
         history.require_block(signed[DATASET_KEY], 10, KEPT)
     assert (caught.value.expected, caught.value.found) == (did_key_of(OTHER_KEY), did_key_of(DATASET_KEY))
-    assert refusal(history.require_block, signed[NODE_KEY], 10, KEPT).startswith("SIG-")
+    assert rejection(history.require_block, signed[NODE_KEY], 10, KEPT).startswith("SIG-")
 
 
 def test_later_key_may_vouch_for_an_older_head_and_no_older_key_for_a_later_one() -> None:
     history = LOG.rotate(OTHER_KEY, 10).history
     history.require_head(did_key_of(OTHER_KEY), 3, KEPT)
     history.require_head(did_key_of(DATASET_KEY), 9, KEPT)
-    assert refusal(history.require_head, did_key_of(DATASET_KEY), 10, KEPT).startswith("KEY-5")
+    assert rejection(history.require_head, did_key_of(DATASET_KEY), 10, KEPT).startswith("KEY-5")
 
 
 def test_recovery_ends_every_key_that_spoke_in_the_window() -> None:
     back = LOG.rotate(OTHER_KEY, 10).recover(NEW_KEY, 20, stolen_from=5, keeps=KEPT).history
     assert back.recoveries[0].stolen_keys == (did_key_of(DATASET_KEY), did_key_of(OTHER_KEY))
-    assert refusal(back.require_head, did_key_of(DATASET_KEY), 7, OTHER).startswith("KEY-11")
-    assert refusal(back.require_head, did_key_of(OTHER_KEY), 12, OTHER).startswith("KEY-11")
+    assert rejection(back.require_head, did_key_of(DATASET_KEY), 7, OTHER).startswith("KEY-11")
+    assert rejection(back.require_head, did_key_of(OTHER_KEY), 12, OTHER).startswith("KEY-11")
     back.require_head(did_key_of(DATASET_KEY), 4, OTHER)
 
 
@@ -47,14 +47,14 @@ def test_stolen_key_is_believed_about_the_kept_history_alone() -> None:
     history, thief = STOLEN.history, did_key_of(OTHER_KEY)
     history.require_head(thief, 14, OTHER)
     history.require_head(thief, 19, KEPT)
-    assert refusal(history.require_head, thief, 19, OTHER).startswith("KEY-12")
-    assert refusal(history.require_head, thief, 18, OTHER).startswith("KEY-11")
-    assert refusal(history.require_head, thief, 20, OTHER).startswith("KEY-5")
-    assert refusal(history.require_kept, 19, OTHER).startswith("KEY-12")
+    assert rejection(history.require_head, thief, 19, OTHER).startswith("KEY-12")
+    assert rejection(history.require_head, thief, 18, OTHER).startswith("KEY-11")
+    assert rejection(history.require_head, thief, 20, OTHER).startswith("KEY-5")
+    assert rejection(history.require_kept, 19, OTHER).startswith("KEY-12")
 
 
 def test_recovery_key_signs_nothing_but_events() -> None:
-    assert refusal(STOLEN.history.require_head, did_key_of(RECOVERY_KEY), 5, KEPT).startswith("KEY-5")
+    assert rejection(STOLEN.history.require_head, did_key_of(RECOVERY_KEY), 5, KEPT).startswith("KEY-5")
 
 
 def test_contradictions_of_a_stolen_key_count_below_its_window_only() -> None:

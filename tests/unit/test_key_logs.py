@@ -22,7 +22,7 @@ def test_longer_log_is_taken_and_a_shorter_one_is_noticed() -> None:
     assert [compare_key_log(THIEF.history, THIEF.raws[:n]).hidden for n in (0, 1, 2, 3)] == [3, 2, 1, 0]
 
 
-def test_part_of_a_log_is_taken_where_it_continues_and_refused_where_it_leaves_a_gap() -> None:
+def test_part_of_a_log_is_taken_where_it_continues_and_rejected_where_it_leaves_a_gap() -> None:
     assert compare_key_log(LOG.history, THIEF.raws[1:]).history == THIEF.history
     with pytest.raises(RejectedError, match="KEY-3"):
         compare_key_log(LOG.history, THIEF.raws[2:])
@@ -66,18 +66,18 @@ def test_recovery_is_not_outranked_by_another_one() -> None:
         compare_key_log(OWNER.history, later.raws)
 
 
-def test_recovery_by_a_recovery_key_that_was_replaced_is_refused() -> None:
+def test_recovery_by_a_recovery_key_that_was_replaced_is_rejected() -> None:
     replaced = LOG.prepare(NODE_KEY, signer=LOG.recovery_key)
     with pytest.raises(RejectedError, match="KEY-9 recovery-outranks-rotations-only"):
         compare_key_log(replaced.history, OWNER.raws)
 
 
-def test_log_without_end_is_refused_before_it_is_read() -> None:
+def test_log_without_end_is_rejected_before_it_is_read() -> None:
     with pytest.raises(RejectedError, match="KEY-8"):
         compare_key_log(LOG.history, [b"not even an event"] * 1001)
 
 
-def test_event_of_another_dataset_is_refused() -> None:
+def test_event_of_another_dataset_is_rejected() -> None:
     with pytest.raises(RejectedError, match="KEY-2"):
         compare_key_log(LOG.history, KeyLog(OTHER_KEY).prepare().raws)
 

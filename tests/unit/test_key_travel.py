@@ -19,8 +19,8 @@ from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.daemon.late_receivers import LatePushJudge
-from odf_node.errors import ForeignKeyError, RefusedError
-from odf_node.exchange.taking import Errand
+from odf_node.errors import ForeignKeyError, ProposalRejectedError
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.disputes import Disputes
@@ -30,7 +30,7 @@ from odf_node.ports.progress import Silence
 from odf_node.ports.pushes import PushedHead
 from odf_node.records.datasets import Subscription
 from odf_node.records.errors import SigningKeyLostError
-from odf_node.trust.recovery import Recovery
+from odf_node.trust.recovery import RecoveryReport
 from odf_protocol.gossip.item import ItemKind, read_item
 from support.exchange_nodes import TOKEN, TestNode
 from support.key_logs import RECOVERY_KEY, KeyLog
@@ -72,7 +72,7 @@ def served(node: Node) -> TestNode:
 
 async def pull(node: Node, url: str) -> Any:
     async with await open_peer(url, ClientSettings()) as peer:
-        return await node.taking.take(peer, Errand(url=url, name="cities"))
+        return await node.taking.take(peer, PullRequest(url=url, name="cities"))
 
 
 def pull_from(source: Node, reader: Node) -> Any:
@@ -110,7 +110,7 @@ def test_push_brings_the_log(owner: Node, reader: Node, chain: PeerChain) -> Non
     record = record_of(owner)
     signed = owner.store.find_signed_head(record.id)
     assert signed is not None
-    offered = PushedHead(
+    proposed = PushedHead(
         dataset_id=record.id,
         head=record.head,
         signed_head=signed.raw,
@@ -121,7 +121,7 @@ def test_push_brings_the_log(owner: Node, reader: Node, chain: PeerChain) -> Non
         async with receiver.serving() as address:
             await push_dataset(
                 f"{address}/cities",
-                offered,
+                proposed,
                 store=owner.store,
                 objects=owner.objects,
                 settings=ClientSettings(token=TOKEN),
@@ -189,7 +189,7 @@ def recover_from(owner: Node, node: Node, *, lost_keys: bool = False) -> None:
             served(owner).serving() as address,
             await open_peer(f"{address}/cities", ClientSettings()) as peer,
         ):
-            await Recovery(node.home).recover(record_of(node), peer, now=NOW, lost_keys=lost_keys)
+            await RecoveryReport(node.home).recover(record_of(node), peer, now=NOW, lost_keys=lost_keys)
 
     asyncio.run(run())
 
@@ -243,10 +243,10 @@ def test_owner_whose_newer_key_is_lost_goes_on_by_the_recovery_key_key_20(
         record_of(restored), PrivateKey(RECOVERY_KEY), stolen_from=3, next_recovery_key=None, now=NOW
     )
     write(restored, "by a new key")
-    assert restored.verifier.verify(record_of(restored), say=print).problem == ""
+    assert restored.verifier.verify(record_of(restored), on_progress=print).problem == ""
     pull_from(restored, reader)
     assert record_of(reader).head == record_of(restored).head
-    assert reader.verifier.verify(record_of(reader), say=print).problem == ""
+    assert reader.verifier.verify(record_of(reader), on_progress=print).problem == ""
 
 
 def test_thief_who_rotated_is_still_outranked_where_no_block_of_his_is_held(
@@ -265,7 +265,7 @@ def test_thief_who_rotated_is_still_outranked_where_no_block_of_his_is_held(
     assert record_of(reader).head == record_of(restored).head
 
 
-def test_old_backup_that_signs_by_a_key_that_was_changed_is_refused_by_readers(
+def test_old_backup_that_signs_by_a_key_that_was_changed_is_rejected_by_readers(
     owner: Node, restored: Node, reader: Node, chain: PeerChain
 ) -> None:
     """HEAD-8, KEY-5: first the peer went back, then its key is not in force; what readers hold stays."""
@@ -273,7 +273,7 @@ def test_old_backup_that_signs_by_a_key_that_was_changed_is_refused_by_readers(
     held = record_of(reader).head
     assert any("HEAD-8" in doubt for doubt in pull_from(restored, reader).warnings)
     write(restored, "by the old key")
-    with pytest.raises(RefusedError, match="KEY-5 head-is-by-the-key-in-force"):
+    with pytest.raises(ProposalRejectedError, match="KEY-5 head-is-by-the-key-in-force"):
         pull_from(restored, reader)
     assert record_of(reader).head == held
     assert Disputes(reader.store).find_obstacle(chain.id) is None
@@ -283,8 +283,8 @@ def test_gossip_teaches_keys_of_what_matters_here_and_nothing_to_the_owner(
     owner: Node, reader: Node, chain: PeerChain
 ) -> None:
     items = [read_item(ItemKind.KEY_EVENT, raw) for raw in KeyLogs(owner.store).documents_about(chain.id)]
-    told = HomeReader(owner.store, (), frozenset, lambda: True, lambda: None).read().news
-    assert [item.raw for item in told if item.kind is ItemKind.KEY_EVENT][: len(items)] == [i.raw for i in items]
+    reported = HomeReader(owner.store, (), frozenset, lambda: True, lambda: None).read().news
+    assert [item.raw for item in reported if item.kind is ItemKind.KEY_EVENT][: len(items)] == [i.raw for i in items]
     hearsay = Hearsay(reader.store, FixedClock(NOW))
     hearsay.accept(items[0])
     assert keys_of(reader, chain).events == ()

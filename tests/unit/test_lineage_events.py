@@ -30,7 +30,7 @@ TOTALS = DatasetVersion(dataset_id="did:odf:b", name="shop.totals", block="f1620
 WRITTEN = DatasetVersion(dataset_id="did:odf:b", name="shop.totals", block="f1620cc", columns=COLUMNS)
 
 
-def told(work: Callable[[Observer], object], file: Path, **environment: str) -> list[dict[str, Any]]:
+def reported(work: Callable[[Observer], object], file: Path, **environment: str) -> list[dict[str, Any]]:
     """Let a file hear what an observer is told."""
     observer = get_observer(Configuration(lineage=Lineage(file=file, namespace="press")), environment)
     work(observer)
@@ -65,7 +65,7 @@ def check_required(event: dict[str, Any]) -> None:
 
 
 def test_step_is_a_start_and_a_completion_with_versions_and_columns(tmp_path: Path) -> None:
-    start, complete = told(derive, tmp_path / "events.ndjson")
+    start, complete = reported(derive, tmp_path / "events.ndjson")
     for event in (start, complete):
         check_required(event)
         assert event["job"]["name"] == "shop.totals"
@@ -89,7 +89,7 @@ def test_run_that_fails_tells_the_kind_of_its_error_alone(tmp_path: Path) -> Non
         with pytest.raises(ValueError, match=SECRET), observer.observing(Run(kind=RunKind.INGEST, dataset=SALES)):
             raise ValueError(f"row 3 has {SECRET}")
 
-    start, fail = told(ingest, tmp_path / "events.ndjson")
+    start, fail = reported(ingest, tmp_path / "events.ndjson")
     check_required(fail)
     assert (start["eventType"], fail["eventType"]) == ("START", "FAIL")
     assert fail["run"]["facets"]["errorMessage"]["message"] == "ValueError"
@@ -104,7 +104,7 @@ def test_runs_of_other_kinds_are_no_events(tmp_path: Path) -> None:
                 pass
         derive(observer)
 
-    assert len(told(work, tmp_path / "events.ndjson")) == 2
+    assert len(reported(work, tmp_path / "events.ndjson")) == 2
 
 
 def test_library_reads_neither_its_file_nor_its_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_library_reads_neither_its_file_nor_its_variables(tmp_path: Path, monkey
     monkeypatch.setenv("OPENLINEAGE_NAMESPACE", SECRET)
     (tmp_path / "openlineage.yml").write_text("transport: {type: noop}\nfacets: {environment_variables: [HOME]}\n")
     monkeypatch.chdir(tmp_path)
-    events = told(derive, tmp_path / "events.ndjson")
+    events = reported(derive, tmp_path / "events.ndjson")
     assert [event["eventType"] for event in events] == ["START", "COMPLETE"]
     assert SECRET not in json.dumps(events)
 

@@ -20,7 +20,7 @@ def home(judge: Judge, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "count", "said"),
+    ("words", "count", "stated"),
     [
         ([], 20, "4 older blocks not shown; --all shows them\n"),
         (["-n", "23"], 23, "1 older block not shown; --all shows them\n"),
@@ -29,13 +29,13 @@ def home(judge: Judge, tmp_path: Path) -> str:
     ],
 )
 def test_log_shows_the_newest_blocks_and_says_how_many_are_older(
-    home: str, capsys: pytest.CaptureFixture[str], words: list[str], count: int, said: str
+    home: str, capsys: pytest.CaptureFixture[str], words: list[str], count: int, stated: str
 ) -> None:
     assert main(["--home", home, "log", "cities", "-o", "json", *words]) == 0
     shown = capsys.readouterr()
     numbers = [json.loads(line)["content"]["sequenceNumber"] for line in shown.out.splitlines()]
     assert numbers == list(range(23, 23 - count, -1))
-    assert shown.err == said
+    assert shown.err == stated
 
 
 def test_all_and_a_number_contradict_each_other(home: str, capsys: pytest.CaptureFixture[str]) -> None:

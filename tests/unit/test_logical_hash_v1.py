@@ -154,7 +154,7 @@ def test_table_without_rows_or_columns_has_a_root() -> None:
     [pa.month_day_nano_interval(), pa.list_view(pa.int8()), pa.list_(pa.run_end_encoded(pa.int32(), pa.int64()))],
     ids=str,
 )
-def test_type_that_cannot_be_hashed_is_refused_with_the_column_named(data_type: pa.DataType) -> None:
+def test_type_that_cannot_be_hashed_is_rejected_with_the_column_named(data_type: pa.DataType) -> None:
     with pytest.raises(UnsupportedError, match="column 'bad"):
         LogicalHasher(pa.schema([("good", pa.int8()), ("bad", data_type)]))
 
@@ -165,7 +165,7 @@ def test_moment_within_a_day_is_no_date() -> None:
         root_of(array)
 
 
-def test_absurdly_deep_schema_is_refused() -> None:
+def test_absurdly_deep_schema_is_rejected() -> None:
     data_type = pa.int8()
     for _ in range(100):
         data_type = pa.list_(data_type)
@@ -176,7 +176,7 @@ def test_absurdly_deep_schema_is_refused() -> None:
         decode_schema(raw)
 
 
-def test_batch_of_another_schema_is_refused() -> None:
+def test_batch_of_another_schema_is_rejected() -> None:
     hasher = LogicalHasher(pa.schema([("a", pa.int64())]))
     with pytest.raises(MalformedError, match="expected a int64, found b int64"):
         hasher.update(pa.record_batch({"b": [1]}))
@@ -237,7 +237,7 @@ def test_struct_as_a_column_is_read_back_as_presence() -> None:
         (bytes.fromhex("ffffffff 00"), pa.null()),
     ],
 )
-def test_second_encoding_of_rows_is_refused(raw: bytes, data_type: pa.DataType) -> None:
+def test_second_encoding_of_rows_is_rejected(raw: bytes, data_type: pa.DataType) -> None:
     with pytest.raises(MalformedError):
         read_leaf(raw, data_type, is_column=False)
 

@@ -16,8 +16,8 @@ from odf_engines.conversion.contract import ColumnsUnknownError, ConverterContex
 from odf_engines.conversion.converted_rows import make_converter
 from odf_engines.conversion.lookup import Lookup
 from odf_engines.ingest_parts import ConverterCall
+from odf_engines.records.current_rows import plain_schema_of
 from odf_engines.records.referenced_rows import ReferencedRows
-from odf_engines.records.rows_in_force import plain_schema_of
 from odf_engines.validation.keys import read_keyed
 from odf_protocol.block_notes import LOOKUPS, LookedUp, list_lookups, note_lookups
 from odf_protocol.events import AddData
@@ -153,7 +153,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("parameters", "message"), WRONG)
-def test_declaration_that_cannot_be_followed_is_refused(tmp_path: Path, parameters: dict, message: str) -> None:
+def test_declaration_that_cannot_be_followed_is_rejected(tmp_path: Path, parameters: dict, message: str) -> None:
     ours = pa.schema([("code", pa.string()), ("people", pa.int64()), ("share", pa.float64())])
     with pytest.raises(ParameterError, match=message):
         make_converter(lookup(dataset(tmp_path), **parameters), ours)

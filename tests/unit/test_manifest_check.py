@@ -1,4 +1,4 @@
-"""What a manifest shows to be impossible is refused by ``add``, with its place (ING-18)."""
+"""What a manifest shows to be impossible is rejected by ``add``, with its place (ING-18)."""
 
 import sys
 from pathlib import Path
@@ -36,7 +36,7 @@ TABLE = "d?table=t&by=c"
 QUERY = "query: SELECT 1 AS x FROM input"
 
 
-def check(commands: Commands = Commands.NOBODY, **parts: str) -> None:
+def check(commands: Commands = Commands.NONE, **parts: str) -> None:
     text = MANIFEST.format(**{**USUAL, **parts})
     checks = ManifestCheck(LocalSourceReader(commands=commands), get_ingest_engine("arrow"), lambda _name: None)
     parse_snapshots(text, source_name="a.yaml", check=checks.check)
@@ -161,15 +161,15 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("parts", "said"), WRONG.values(), ids=WRONG.keys())
-def test_manifest_that_could_never_be_pulled_is_refused_with_its_place(parts: dict[str, str], said: str) -> None:
+@pytest.mark.parametrize(("parts", "stated"), WRONG.values(), ids=WRONG.keys())
+def test_manifest_that_could_never_be_pulled_is_rejected_with_its_place(parts: dict[str, str], stated: str) -> None:
     with pytest.raises(ManifestError) as caught:
         check(**parts)
-    assert said in str(caught.value)
+    assert stated in str(caught.value)
     assert str(caught.value).startswith("a.yaml:")
 
 
-def test_source_whose_extra_is_missing_is_refused_with_the_command_that_brings_it(
+def test_source_whose_extra_is_missing_is_rejected_with_the_command_that_brings_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
@@ -182,7 +182,7 @@ def test_pipe_passes_where_the_operator_allows_commands(commands: Commands) -> N
     check(commands, prepare="[{kind: Pipe, command: [sort]}]")
 
 
-def test_add_refuses_it_makes_nothing_and_takes_it_once_the_setting_allows(tmp_path: Path) -> None:
+def test_add_rejects_it_makes_nothing_and_takes_it_once_the_setting_allows(tmp_path: Path) -> None:
     home, manifest = tmp_path / "home", tmp_path / "a.yaml"
     manifest.write_text(MANIFEST.format(**{**USUAL, "prepare": "[{kind: Pipe, command: [sort]}]"}))
     ran = run_command(home, "add", manifest)

@@ -235,7 +235,7 @@ def test_envelope_mistake_is_answered_with_place_and_remedy(text, expected):
     assert message_of_text(text).startswith(expected)
 
 
-def test_event_is_refused_where_a_snapshot_is_asked_for():
+def test_event_is_rejected_where_a_snapshot_is_asked_for():
     with pytest.raises(ManifestError, match=r"m\.yaml:1:7: kind: expected DatasetSnapshot, found MetadataEvent"):
         parse_snapshots("kind: MetadataEvent\nversion: 1\ncontent: {kind: SetInfo}\n", source_name="m.yaml")
 

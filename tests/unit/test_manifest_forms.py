@@ -1,4 +1,4 @@
-"""Every form that a source of a manifest may have is taken, or refused with what is not built (ING-18)."""
+"""Every form that a source of a manifest may have is taken, or rejected with what is not built (ING-18)."""
 
 from typing import Any, get_args
 
@@ -39,17 +39,19 @@ FORMS: list[tuple[str, str, str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("part", "form", "text", "refusal"), FORMS, ids=[form for _, form, *_ in FORMS])
-def test_form_is_taken_or_refused_with_what_is_not_built(part: str, form: str, text: str, refusal: str | None) -> None:
+@pytest.mark.parametrize(("part", "form", "text", "rejection"), FORMS, ids=[form for _, form, *_ in FORMS])
+def test_form_is_taken_or_rejected_with_what_is_not_built(
+    part: str, form: str, text: str, rejection: str | None
+) -> None:
     with_operations = form in {"MergeStrategyChangelogStream", "MergeStrategyUpsertStream"}
     columns = COLUMNS if with_operations else COLUMNS.replace("op INT, ", "")
     parts = {"read": f"{{kind: Csv, header: true, {columns}}}", part: text.replace("op INT, ", "")}
-    if refusal is None:
+    if rejection is None:
         check(Commands.SANDBOXED, **parts)
     else:
         with pytest.raises(ManifestError) as caught:
             check(Commands.SANDBOXED, **parts)
-        assert refusal in str(caught.value)
+        assert rejection in str(caught.value)
 
 
 def members(union: Any) -> set[str]:

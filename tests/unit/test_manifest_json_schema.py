@@ -63,5 +63,5 @@ def test_spellings_short_forms_and_null_are_accepted():
     ],
     ids=["field", "spelling", "missing", "short-form", "negative", "too-large", "version", "envelope"],
 )
-def test_mistakes_that_the_reader_refuses_are_refused(manifest):
+def test_mistakes_that_the_reader_rejects_are_rejected(manifest):
     assert not is_manifest(manifest)

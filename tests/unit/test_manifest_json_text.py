@@ -1,4 +1,4 @@
-"""JSON text becomes the same nodes; repeated keys, which the standard library lets pass, are refused."""
+"""JSON text becomes the same nodes; repeated keys, which the standard library lets pass, are rejected."""
 
 import json
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from odf_protocol.manifest import limits
 from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.manifest.json_text import parse_json
-from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar
+from odf_protocol.manifest.nodes import ListNode, MapNode, Node, ScalarNode
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -24,7 +24,7 @@ def plain(node: Node):
             return {key.text: plain(value) for key, value in node.entries}
         case ListNode():
             return [plain(item) for item in node.items]
-        case Scalar(is_plain=True):
+        case ScalarNode(is_plain=True):
             return json.loads(node.text)
     return node.text
 
@@ -49,7 +49,7 @@ def test_positions_are_those_of_the_text():
     assert [(item.line, item.column) for item in items.items] == [(2, 9), (3, 5)]
 
 
-REFUSED = {
+REJECTED = {
     "nothing": ("", "m.json:1:1: expected a JSON value, found the end of the text"),
     "repeated-key": ('{"a": 1,\n "a": 2}', "m.json:2:2: expected each field once, found 'a' a second time"),
     "repeated-key-in-escapes": ('{"a": 1, "\\u0061": 2}', "m.json:1:10: expected each field once"),
@@ -74,8 +74,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), REFUSED.values(), ids=REFUSED.keys())
-def test_mistake_is_refused_with_its_position(text, expected):
+@pytest.mark.parametrize(("text", "expected"), REJECTED.values(), ids=REJECTED.keys())
+def test_mistake_is_rejected_with_its_position(text, expected):
     assert expected in message_of(text)
 
 

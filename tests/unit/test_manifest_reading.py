@@ -120,4 +120,4 @@ def test_spellings_of_a_name_are_three():
 
 
 def test_nodes_are_the_only_shapes_of_a_text():
-    assert {shape.__name__ for shape in Node.__args__} == {"Scalar", "ListNode", "MapNode"}
+    assert {shape.__name__ for shape in Node.__args__} == {"ScalarNode", "ListNode", "MapNode"}

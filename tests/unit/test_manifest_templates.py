@@ -74,7 +74,7 @@ def test_mistake_in_a_template_is_placed(text, character, expected):
     assert f"at character {character}: {expected}" in str(caught.value)
 
 
-def test_long_template_is_refused():
+def test_long_template_is_rejected():
     with pytest.raises(TemplateError):
         substitute("${{ '" + "x" * MAX_TEMPLATE_CHARACTERS + "' }}", {})
 
@@ -84,7 +84,7 @@ def test_variables_are_found_without_an_environment():
 
 
 @given(st.text("${} env.A'|x\n", max_size=30))
-def test_any_text_is_filled_in_or_refused(text):
+def test_any_text_is_filled_in_or_rejected(text):
     try:
         filled = substitute(text, {"A": "a", "x": "y"})
     except (TemplateError, MissingVariableError):

@@ -1,4 +1,4 @@
-"""YAML text becomes nodes with positions; what a manifest does not need, and what would cost too much, is refused."""
+"""YAML text becomes nodes with positions; what a manifest does not need, and what would cost too much, is rejected."""
 
 import time
 
@@ -6,7 +6,7 @@ import pytest
 
 from odf_protocol.manifest import limits
 from odf_protocol.manifest.errors import ManifestError
-from odf_protocol.manifest.nodes import ListNode, MapNode, Scalar
+from odf_protocol.manifest.nodes import ListNode, MapNode, ScalarNode
 from odf_protocol.manifest.parsing import parse_manifests
 from odf_protocol.manifest.yaml_text import parse_yaml
 
@@ -26,7 +26,7 @@ def test_nodes_keep_order_quotes_and_positions():
     assert (b.text, items.line, items.column) == ("b", 3, 1)
     assert isinstance(items, ListNode)
     quoted, inner = items.items
-    assert quoted == Scalar("no", is_plain=False, line=3, column=3)
+    assert quoted == ScalarNode("no", is_plain=False, line=3, column=3)
     assert isinstance(inner, MapNode)
 
 
@@ -47,7 +47,7 @@ def test_byte_order_mark_is_ignored():
         parse_manifests(b"\xef\xbb\xbf- a", source_name="m.yaml")
 
 
-REFUSED = {
+REJECTED = {
     "anchor": (
         "a: &x 1\nb: 2\n",
         "m.yaml:1:4: expected the value itself, found the anchor 'x'; anchors are not allowed",
@@ -71,12 +71,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), REFUSED.values(), ids=REFUSED.keys())
-def test_unwanted_text_is_refused_with_its_position(text, expected):
+@pytest.mark.parametrize(("text", "expected"), REJECTED.values(), ids=REJECTED.keys())
+def test_unwanted_text_is_rejected_with_its_position(text, expected):
     assert message_of(text).startswith(expected)
 
 
-def test_billion_laughs_are_refused_at_the_first_anchor():
+def test_billion_laughs_are_rejected_at_the_first_anchor():
     text = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
     assert "m.yaml:1:4: expected the value itself, found the anchor 'a'" in message_of(text)
 
@@ -92,7 +92,7 @@ def test_billion_laughs_are_refused_at_the_first_anchor():
     ],
     ids=["lists", "maps", "dashes", "indentation", "mixed"],
 )
-def test_deep_nesting_is_refused_before_it_costs(text):
+def test_deep_nesting_is_rejected_before_it_costs(text):
     started = time.process_time()
     assert f"expected nesting of at most {limits.MAX_DEPTH} levels, found a deeper one" in message_of(text)
     # A guard against quadratic scanning; the real figure is some milliseconds of processor time.
@@ -121,7 +121,7 @@ def test_large_text_scalar_and_counts_are_bounded(monkeypatch):
     assert message_of("--- a\n--- b\n") == "m.yaml:2:1: expected at most 1 documents, found more"
 
 
-def test_long_list_of_events_is_refused_before_they_are_read(monkeypatch):
+def test_long_list_of_events_is_rejected_before_they_are_read(monkeypatch):
     monkeypatch.setattr(limits, "MAX_EVENTS", 1)
     text = "kind: DatasetSnapshot\nversion: 1\ncontent: {name: a, kind: Root, metadata: [x, y]}\n"
     assert message_of(text) == "m.yaml:3:42: content.metadata: expected at most 1 events, found 2"

@@ -47,7 +47,7 @@ def test_schemes_are_given_from_the_outside_in() -> None:
     assert DatasetUrl("ODF+Https://e.org").schemes == ("odf", "https")
 
 
-def test_long_reference_is_refused() -> None:
+def test_long_reference_is_rejected() -> None:
     with pytest.raises(MalformedError, match=str(MAX_REFERENCE_CHARACTERS)):
         parse_any_ref("https://" + "a" * MAX_REFERENCE_CHARACTERS, is_repo=lambda _repo: False)
 
@@ -58,7 +58,7 @@ def test_alias_in_a_repository_needs_two_parts() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a/b/c", "a b", "%" * 101, "a/"])
-def test_wrong_pattern_is_refused(text: str) -> None:
+def test_wrong_pattern_is_rejected(text: str) -> None:
     """NAME-7."""
     with pytest.raises(MalformedError, match="DatasetPattern"):
         DatasetPattern.parse(text)

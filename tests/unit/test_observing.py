@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from odf_engines.stage_figures import IngestStage, StageClock
+from odf_engines.stage_metrics import IngestStage, StageClock
 from odf_node import adapters
 from odf_node.adapters.observing import get_observer
 from odf_node.adapters.outbox import Outbox
@@ -114,9 +114,15 @@ def test_ingest_is_a_span_with_children_by_stage_and_plug_in() -> None:
         "odf.rows.added": 4,
         "odf.rows.bad": 1,
     }
-    told = _plain(spans["read Csv"].attributes)
-    assert 0 < told.pop("odf.seconds") < 1
-    assert told == {"odf.stage": "read", "odf.plug_in": "Csv", "odf.rows.in": 5, "odf.rows.out": 4, "odf.rows.bad": 1}
+    reported = _plain(spans["read Csv"].attributes)
+    assert 0 < reported.pop("odf.seconds") < 1
+    assert reported == {
+        "odf.stage": "read",
+        "odf.plug_in": "Csv",
+        "odf.rows.in": 5,
+        "odf.rows.out": 4,
+        "odf.rows.bad": 1,
+    }
     for name, parent in parents.items():
         if parent:
             assert spans[parent].start_time_unix_nano <= spans[name].start_time_unix_nano
@@ -137,8 +143,12 @@ def test_run_that_fails_is_told_by_its_kind_alone_and_fails_all_the_same() -> No
     span = found.spans["pull"]
     assert span.status.code == Status.StatusCode.STATUS_CODE_ERROR
     assert span.kind == Span.SpanKind.SPAN_KIND_CLIENT
-    told = _plain(span.attributes)
-    assert (told["error.type"], told["server.address"], told["server.port"]) == ("ValueError", "node.example", 8443)
+    reported = _plain(span.attributes)
+    assert (reported["error.type"], reported["server.address"], reported["server.port"]) == (
+        "ValueError",
+        "node.example",
+        8443,
+    )
     assert len(span.events) == 0
     assert SECRET.encode() not in found.raw
 

@@ -16,7 +16,7 @@ import pytest
 
 from odf_engines.contract import Lookback
 from odf_engines.reading.event_times import read_times_beside
-from odf_node.derive.earlier_rows import MOST_ROWS, EarlierRows, InputRows, find_open_since
+from odf_node.derive.earlier_rows import MAX_ROWS, EarlierRows, InputRows, find_open_since
 from odf_protocol.events import DataSlice, OffsetInterval
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -113,7 +113,7 @@ def test_rows_of_several_inputs_follow_one_another(tmp_path: Path) -> None:
 def test_rows_that_are_too_many_at_once_are_not_looked_at(tmp_path: Path) -> None:
     """A publisher chooses how many rows a session has; every node gives up at as many (WINDOW-11)."""
     slices = Slices(tmp_path, [[(0, 1, "x")], [(10, 1, "x")], [(1000, 1, "x")]])
-    many = OffsetInterval(start=0, end=MOST_ROWS - 1)
+    many = OffsetInterval(start=0, end=MAX_ROWS - 1)
     slices.slices[0] = replace(slices.slices[0], offset_interval=many)
     assert find_open_since(1_000_000, 5_000, [slices.rows()], ("k",)) == 1_000_000
     slices.read = 0

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from odf_node.acceptance.offers import EVERYTHING, AcceptanceReport, FileCount, Portion, Wishes
+from odf_node.acceptance.offers import EVERYTHING, AcceptanceReport, AcceptOptions, FileCount, Subset
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.home_backup import back_up, restore
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.cli.main import main
 from odf_node.composition import Node
-from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
+from odf_node.errors import ObjectsAbsentError, ProposalRejectedError, UsageError
 from odf_node.exchange import fetching
 from odf_node.exchange.pull_planning import PullTarget
-from odf_node.exchange.pulling import PullWishes
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.pulling import PullOptions
+from odf_node.exchange.taking import PullRequest
 from odf_node.front import Table
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
@@ -34,8 +34,8 @@ from support.offers import CITIES, NOW, Judge, PeerChain, PublisherHome, root_ch
 from support.signing import NEW_KEY, OTHER_KEY, dataset_of
 from support.stores import find_named
 
-METADATA = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)
-ROWS_LATER = Wishes(published=True, force=False, portion=Portion.ROWS_LATER)
+METADATA = AcceptOptions(published=True, force=False, subset=Subset.METADATA_ONLY)
+ROWS_LATER = AcceptOptions(published=True, force=False, subset=Subset.ROWS_LATER)
 URL = "http://127.0.0.1:9/cities"  # nobody answers there
 
 
@@ -53,15 +53,14 @@ def node(home: HomeFolder) -> Iterator[Node]:
 def pull(
     node: Node,
     chain: PeerChain,
-    wishes: Wishes = EVERYTHING,
+    pull_options: AcceptOptions = EVERYTHING,
     *,
     policy: Policy | None = None,
     name: str = "cities",
     **peer: Any,
 ) -> AcceptanceReport:
-    return asyncio.run(
-        node.taking.take(OfferingPeer(chain, **peer), Errand(url=URL, name=name, policy=policy, wishes=wishes))
-    )  # fmt: skip
+    request = PullRequest(url=URL, name=name, policy=policy, pull_options=pull_options)
+    return asyncio.run(node.taking.take(OfferingPeer(chain, **peer), request))
 
 
 def held(node: Node) -> DatasetRecord:
@@ -139,14 +138,14 @@ def test_metadata_on_top_of_verified_blocks_weakens_the_whole_until_it_is_comple
     assert node.store.list_absent_objects(chain.id) == frozenset()
 
 
-def test_rows_that_are_not_what_the_blocks_say_are_refused_on_completion_and_nothing_changes(
+def test_rows_that_are_not_what_the_blocks_say_are_rejected_on_completion_and_nothing_changes(
     node: Node, chain: PeerChain
 ) -> None:
     forged = chain.replacing_slice(2, slice_table(CITIES, first_offset=0, at=Timestamp(NOW.seconds)))
     pull(node, forged, METADATA)
     before = (held(node), grounds(node))
 
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(ProposalRejectedError) as caught:
         pull(node, forged)
 
     assert "ROWS" in caught.value.rule
@@ -158,26 +157,26 @@ def test_rows_that_are_not_what_the_blocks_say_are_refused_on_completion_and_not
 
 def test_unsigned_metadata_need_the_policy_that_says_so(node: Node, chain: PeerChain) -> None:
     unsigned = chain.copy(signatures=[None] * len(chain.blocks))
-    with pytest.raises(RefusedError, match="no signatures"):
+    with pytest.raises(ProposalRejectedError, match="no signatures"):
         pull(node, unsigned, METADATA, has_signatures=False)
 
     report = pull(node, unsigned, METADATA, policy=Policy.UNSIGNED, has_signatures=False)
     assert report.record.trust is Trust.METADATA
     assert "signed by nobody" in report.decision.reason
-    with pytest.raises(RefusedError, match="no signatures"):
+    with pytest.raises(ProposalRejectedError, match="no signatures"):
         pull(node, unsigned, has_signatures=False)
     assert pull(node, unsigned, policy=Policy.UNSIGNED, has_signatures=False).record.trust is Trust.UNSIGNED
 
 
-def test_broken_chain_is_refused_without_its_files_too(node: Node, chain: PeerChain) -> None:
-    with pytest.raises(RefusedError):
+def test_broken_chain_is_rejected_without_its_files_too(node: Node, chain: PeerChain) -> None:
+    with pytest.raises(ProposalRejectedError):
         pull(node, chain.copy(signatures=[None, *chain.signatures[1:]]), METADATA)
     assert node.store.list_datasets() == ()
 
 
 def test_push_on_top_of_metadata_does_not_complete_it(node: Node, chain: PeerChain) -> None:
     pull(node, chain.up_to(2), METADATA)
-    pushed = Wishes(published=True, force=False, completes=False)
+    pushed = AcceptOptions(published=True, force=False, completes=False)
     assert pull(node, chain, pushed).record.trust is Trust.METADATA
     assert pull(node, chain).record.trust is Trust.SIGNED
     assert set(node.objects.iter_hashes()) == set(chain.files)
@@ -216,8 +215,8 @@ def test_files_of_blocks_taken_without_them_come_unread_once(
     assert (report.unchecked, report.record.trust) == (("rows",), Trust.METADATA)
     assert set(node.objects.iter_hashes()) == set(chain.files)
     assert node.store.list_absent_objects(chain.id) == set(chain.files)
-    for wishes in (ROWS_LATER, METADATA):
-        again = pull(node, chain, wishes)
+    for pull_options in (ROWS_LATER, METADATA):
+        again = pull(node, chain, pull_options)
         assert (again.new_blocks, again.completed_blocks, again.unchecked) == (0, 0, ("rows",))
     assert [(blocks, left) for _, blocks, left in grounds(node)] == [
         ([0, 2], ["files", "rows"]), ([0, 2], ["rows"]), ([3, 3], ["rows"])
@@ -274,7 +273,7 @@ def test_peer_that_lacks_a_file_of_held_blocks_gives_the_others_and_changes_no_r
     assert (count.files, count.fetched_files) == (2, 2 - len(here))
 
 
-def test_file_of_a_held_block_with_other_bytes_is_refused_and_the_copy_stays_as_it_was(
+def test_file_of_a_held_block_with_other_bytes_is_rejected_and_the_copy_stays_as_it_was(
     node: Node, chain: PeerChain
 ) -> None:
     pull(node, chain, METADATA)
@@ -282,7 +281,7 @@ def test_file_of_a_held_block_with_other_bytes_is_refused_and_the_copy_stays_as_
     name, content = next(iter(chain.files.items()))
     lying = chain.copy(files={**chain.files, name: content[:-1] + bytes([content[-1] ^ 1])})
 
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         pull(node, lying, ROWS_LATER)
 
     assert (held(node), grounds(node), node.objects.has(name)) == (*before, False)
@@ -306,16 +305,18 @@ def test_files_are_brought_or_not(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["pull", URL, "--metadata-only", "--rows-later"])
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert "--metadata-only" in said
-    assert "--rows-later" in said
+    stated = capsys.readouterr().err
+    assert "--metadata-only" in stated
+    assert "--rows-later" in stated
 
 
-def test_file_that_is_not_what_its_block_says_is_refused_although_rows_come_later(node: Node, chain: PeerChain) -> None:
+def test_file_that_is_not_what_its_block_says_is_rejected_although_rows_come_later(
+    node: Node, chain: PeerChain
+) -> None:
     name, content = next(iter(chain.files.items()))
     lying = chain.copy(files={**chain.files, name: content[:-1] + bytes([content[-1] ^ 1])})
 
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         pull(node, lying, ROWS_LATER)
     assert node.store.list_datasets() == ()
 
@@ -326,7 +327,7 @@ def test_own_dataset_is_not_taken_on_its_metadata(tmp_path: Path) -> None:
     with closing(Node(publisher.judge.home, FixedClock(NOW))) as node, pytest.raises(UsageError, match="own"):
         asyncio.run(
             node.pulling.pull(
-                PullTarget(record.name, record, None), PullWishes(portion=Portion.METADATA_ONLY), Silence()
+                PullTarget(record.name, record, None), PullOptions(subset=Subset.METADATA_ONLY), Silence()
             )
         )
 
@@ -446,7 +447,7 @@ def test_derivative_of_an_input_without_files_is_not_re_executed(node: Node, cha
     derivative.add(Seed(dataset_id=derivative.id, dataset_kind=DatasetKind.DERIVATIVE))
     derivative.add(select("SELECT * FROM cities", chain.id))
 
-    with pytest.raises(RefusedError, match="lacks 2 files") as caught:
+    with pytest.raises(ProposalRejectedError, match="lacks 2 files") as caught:
         pull(node, derivative, name="large")
     assert "ACCEPT-2" in caught.value.rule
     taken = pull(node, derivative, METADATA, name="large")
@@ -523,11 +524,11 @@ def test_rows_that_nobody_checked_for_this_dataset_reach_no_program(node: Node, 
     assert not node.objects.has(bad)
 
 
-@pytest.mark.parametrize("portion", ["--metadata-only", "--rows-later"])
+@pytest.mark.parametrize("subset", ["--metadata-only", "--rows-later"])
 def test_program_reads_a_copy_that_came_without_files_or_rows(
-    portion: str, home: HomeFolder, node: Node, source: str, capsys: pytest.CaptureFixture[str]
+    subset: str, home: HomeFolder, node: Node, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show(home, capsys, "pull", source, portion)
+    show(home, capsys, "pull", source, subset)
     assert Table(node, held(node)).changes(after=3).to_arrow().num_rows == 2
     assert len(node.store.list_absent_objects(held(node).id)) == 1  # what was not needed
     assert Table(node, held(node)).to_arrow().num_rows == 6
@@ -583,9 +584,9 @@ def test_file_that_came_for_another_dataset_is_not_taken_for_this_one(
     assert node.store.list_expected_objects() == {first, last}
 
 
-@pytest.mark.parametrize("portion", ["--metadata-only", "--rows-later"])
+@pytest.mark.parametrize("subset", ["--metadata-only", "--rows-later"])
 def test_what_is_taken_back_is_checked_when_the_last_rows_come(
-    portion: str, home: HomeFolder, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    subset: str, home: HomeFolder, node: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forged = root_chain(tmp_path, slices=1).add_rows([("Lima", 1)], op=[1])
     publisher = PublisherHome(Judge.create(tmp_path / "publisher"))
@@ -593,7 +594,7 @@ def test_what_is_taken_back_is_checked_when_the_last_rows_come(
         target = find_layout_target(str(tmp_path / "source" / "cities"), "cities")
         assert target is not None
         asyncio.run(publishing.exporting.export(publisher.keep(forged), target, Silence()))
-    show(home, capsys, "pull", target.url, portion)
+    show(home, capsys, "pull", target.url, subset)
     # The last row alone, whose slice does not say what was given before; then all of them.
     assert [row["city"] for row in show(home, capsys, "tail", "cities", "-n", "1")] == ["Lima"]
     for _ in range(2):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_engines.spark import pieces
-from odf_engines.spark.pieces import cut_even, fit_in_memory
+from odf_engines.spark import chunks
+from odf_engines.spark.chunks import cut_even, fit_in_memory
 
 
 @given(st.lists(st.integers(0, 40)), st.integers(1, 17))
@@ -29,6 +29,6 @@ def test_large_row_group_is_not_held_in_memory(tmp_path: Path, monkeypatch: pyte
     paths = [tmp_path / "small.parquet", tmp_path / "large.parquet"]
     for path, rows in zip(paths, (1_000, 10_000), strict=True):
         pq.write_table(table, path, row_group_size=rows, use_dictionary=False, compression="none")
-    monkeypatch.setattr(pieces, "MOST_GROUP_BYTES", 20_000)
+    monkeypatch.setattr(chunks, "MAX_GROUP_BYTES", 20_000)
     assert fit_in_memory(paths[:1])
     assert not fit_in_memory(paths)

@@ -40,11 +40,11 @@ def test_signed_derivative_is_reexecuted_by_default() -> None:
 
 @pytest.mark.parametrize("policy", [None, Policy.REEXECUTE, Policy.INTEGRITY])
 @pytest.mark.parametrize("kind", [ROOT, DERIVATIVE])
-def test_unsigned_dataset_is_refused_unless_the_user_names_it(policy: Policy | None, kind: DatasetKind) -> None:
+def test_unsigned_dataset_is_rejected_unless_the_user_names_it(policy: Policy | None, kind: DatasetKind) -> None:
     decision = decide(policy, Proof(kind=kind, signed=False))
 
     assert not decision.accepted
-    assert "--policy unsigned" in decision.mend
+    assert "--policy unsigned" in decision.fix
 
 
 def test_unsigned_root_under_the_unsigned_policy_is_shown_as_unsigned() -> None:
@@ -60,7 +60,7 @@ def test_unsigned_derivative_that_can_be_reexecuted_is_reexecuted_and_stays_unsi
 
 
 @pytest.mark.parametrize("lacking", ["engine_available", "inputs_accepted"])
-def test_derivative_that_cannot_be_reexecuted_is_refused_with_what_is_missing(lacking: str) -> None:
+def test_derivative_that_cannot_be_reexecuted_is_rejected_with_what_is_missing(lacking: str) -> None:
     proof = Proof(kind=DERIVATIVE, signed=True, missing="the engine 'flink'", **{lacking: False})
 
     decision = decide(None, proof)
@@ -118,7 +118,7 @@ def test_stranger_does_not_count_as_an_auditor() -> None:
     assert not decide(rule, attested({BOB, CAROL})).accepted
 
 
-def test_one_named_auditor_who_contradicts_is_enough_to_refuse() -> None:
+def test_one_named_auditor_who_contradicts_is_enough_to_reject() -> None:
     decision = decide(TWO_OF_THREE, attested({ALICE, BOB}, denied={CAROL}))
 
     assert (decision.accepted, decision.rule) == (False, "POLICY-6 no-named-auditor-contradicts")
@@ -139,7 +139,7 @@ def test_attestations_do_not_stand_in_for_signatures() -> None:
 @pytest.mark.parametrize(
     ("is_new", "named", "accepted"), [(True, False, False), (True, True, True), (False, False, True)]
 )
-def test_first_contact_can_be_refused_unless_the_identity_was_named(is_new: bool, named: bool, accepted: bool) -> None:
+def test_first_contact_can_be_rejected_unless_the_identity_was_named(is_new: bool, named: bool, accepted: bool) -> None:
     rule = AcceptRule(name="r", policy=Policy.INTEGRITY, first_contact=False)
 
     assert decide(rule, Proof(kind=ROOT, signed=True, is_new=is_new, identity_named=named)).accepted is accepted
@@ -181,7 +181,7 @@ def test_what_is_not_the_whole_is_not_taken_as_re_executed(policy: Policy | None
 
     assert (decision.accepted, decision.ground, decision.reexecute) == (False, None, False)
     assert decision.rule.startswith(rule)
-    assert "--policy integrity" in decision.mend
+    assert "--policy integrity" in decision.fix
 
 
 @pytest.mark.parametrize("proof", [GAP, LATE], ids=["gap", "late"])

@@ -132,12 +132,12 @@ def test_counted_step_goes_on_where_it_was_after_something_else_was_said(monkeyp
     clock = iter(float(second) for second in range(100))
     monkeypatch.setattr("odf_node.cli.progress.time.monotonic", lambda: next(clock))
     with Console(out=io.StringIO(), err=io.StringIO()).progress("verifying") as shown:
-        shown.say("a: checking rows", Count(0, 100, "rows"))
-        shown.say("b: checking rows", Count(5, 10, "rows"))
-        shown.say("starting")
-        shown.say("a: checking rows", Count(30, 100, "rows"))
+        shown.on_progress("a: checking rows", Count(0, 100, "rows"))
+        shown.on_progress("b: checking rows", Count(5, 10, "rows"))
+        shown.on_progress("starting")
+        shown.on_progress("a: checking rows", Count(30, 100, "rows"))
         assert shown._meter.find_rate(next(clock)) == pytest.approx(30 / 4, rel=0.3)
-        shown.say("a: checking rows", Count(0, 50, "rows"))
+        shown.on_progress("a: checking rows", Count(0, 50, "rows"))
         assert (shown._meter.done, shown._meter.total) == (0, 50)
 
 
@@ -168,17 +168,17 @@ def test_log_gets_a_plain_line_now_and_then_also_while_nothing_comes(monkeypatch
     lines = err.getvalue().splitlines()
     assert r"pulling\x1b[2J: 1.0 MB of 10.0 MB" in lines[-1]
     assert "\r" not in err.getvalue()
-    said = err.getvalue()
-    shown.say("afterwards")
-    assert err.getvalue() == said
+    stated = err.getvalue()
+    shown.on_progress("afterwards")
+    assert err.getvalue() == stated
 
 
 @pytest.mark.parametrize(
-    ("said", "each_s"),
+    ("stated", "each_s"),
     [(None, 60), ("5", 5), ("0.5", 0.5), ("0", 0), ("-1", 0), ("", 60), ("often", 60), ("nan", 60), ("inf", 60)],
 )
-def test_environment_says_how_often_a_log_hears_of_a_step(said: str | None, each_s: float) -> None:
-    assert plain_seconds({} if said is None else {"ODF_NODE_PROGRESS_S": said}) == each_s
+def test_environment_says_how_often_a_log_hears_of_a_step(stated: str | None, each_s: float) -> None:
+    assert plain_seconds({} if stated is None else {"ODF_NODE_PROGRESS_S": stated}) == each_s
 
 
 def test_log_hears_of_no_step_where_it_is_to_hear_never(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,11 @@ from odf_engines.confined.process import SandboxedProcess
 from odf_node.acceptance import row_checks
 from odf_node.acceptance.offers import AcceptanceReport
 from odf_node.composition import Node
-from odf_node.errors import FrozenDatasetError, RefusedError, UnknownDatasetError, UsageError
+from odf_node.errors import FrozenDatasetError, ProposalRejectedError, UnknownDatasetError, UsageError
 from odf_node.exchange.following import Follower
 from odf_node.exchange.pulling import name_in_url
 from odf_node.exchange.receiving import PushJudge
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.taking import PullRequest
 from odf_node.ports.peer_client import PeerHead
 from odf_node.records.access import READS_EVERYTHING
 from odf_node.records.datasets import Subscription
@@ -37,18 +37,18 @@ FIRST_SLICE, SECOND_SLICE = 2, 3
 async def take(
     node: Node, peer: OfferingPeer, *, name: str = "cities", expected_id: DatasetId | None = None, **options: Any
 ) -> AcceptanceReport:
-    errand = Errand(url="http://peer.example/cities", name=name, expected_id=expected_id, **options)
-    return await node.taking.take(peer, errand)
+    pull_request = PullRequest(url="http://peer.example/cities", name=name, expected_id=expected_id, **options)
+    return await node.taking.take(peer, pull_request)
 
 
 def pull(node: Node, chain: PeerChain, **options: Any) -> AcceptanceReport:
     return asyncio.run(take(node, OfferingPeer(chain), **options))
 
 
-def refuse(node: Node, judge: Judge, peer: OfferingPeer, rule: str, **options: Any) -> dict[str, Any]:
-    """Check that a pull is refused with evidence and changes nothing."""
+def reject(node: Node, judge: Judge, peer: OfferingPeer, rule: str, **options: Any) -> dict[str, Any]:
+    """Check that a pull is rejected with evidence and changes nothing."""
     before = judge.snapshot()
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(ProposalRejectedError) as caught:
         asyncio.run(take(node, peer, **options))
     assert judge.snapshot() == before
     assert rule in caught.value.rule, caught.value
@@ -77,7 +77,7 @@ def test_pull_ends_the_reader_of_slices_that_it_started(
     if not honest:
         chain.files[chain.blocks[SECOND_SLICE].event.new_data.physical_hash] += b"!"  # type: ignore[union-attr]
 
-    with nullcontext() if honest else pytest.raises(RefusedError):
+    with nullcontext() if honest else pytest.raises(ProposalRejectedError):
         pull(node, chain)
 
     assert [process.exit_code for process in started] == [-signal.SIGKILL]
@@ -99,15 +99,15 @@ def test_only_what_is_new_is_asked_for(node: Node, chain: PeerChain) -> None:
     assert peer.asked_after == [early.head]
 
 
-@pytest.mark.parametrize("says_identity", [True, False])
+@pytest.mark.parametrize("states_identity", [True, False])
 @pytest.mark.parametrize("grown", [True, False])
 def test_dataset_held_under_another_name_is_continued_there(
-    node: Node, chain: PeerChain, says_identity: bool, grown: bool
+    node: Node, chain: PeerChain, states_identity: bool, grown: bool
 ) -> None:
     """Plain servers do not say whose dataset it is: then the Seed does."""
     pull(node, chain.up_to(FIRST_SLICE) if grown else chain, name="towns")
 
-    report = asyncio.run(take(node, OfferingPeer(chain, says_identity=says_identity), name="cities"))
+    report = asyncio.run(take(node, OfferingPeer(chain, states_identity=states_identity), name="cities"))
 
     assert (report.new_blocks, report.record.name) == (int(grown), "towns")
     assert [record.name for record in node.store.list_datasets()] == ["towns"]
@@ -115,15 +115,15 @@ def test_dataset_held_under_another_name_is_continued_there(
 
 def test_plain_peer_that_lags_behind_under_another_name_is_up_to_date(node: Node, chain: PeerChain) -> None:
     pull(node, chain, name="towns")
-    peer = OfferingPeer(chain.up_to(FIRST_SLICE), says_identity=False)
+    peer = OfferingPeer(chain.up_to(FIRST_SLICE), states_identity=False)
 
     assert asyncio.run(take(node, peer)).new_blocks == 0
 
 
-@pytest.mark.parametrize("says_identity", [True, False])
+@pytest.mark.parametrize("states_identity", [True, False])
 @pytest.mark.parametrize("longer", [True, False])
-def test_another_dataset_under_a_held_name_is_refused(
-    node: Node, judge: Judge, chain: PeerChain, tmp_path: Path, says_identity: bool, longer: bool
+def test_another_dataset_under_a_held_name_is_rejected(
+    node: Node, judge: Judge, chain: PeerChain, tmp_path: Path, states_identity: bool, longer: bool
 ) -> None:
     pull(node, chain)
     other = root_chain(tmp_path, key=OTHER_KEY)
@@ -131,8 +131,8 @@ def test_another_dataset_under_a_held_name_is_refused(
         other.add(SetInfo(description="more")).add(SetInfo(description="and more"))
 
     # Without identity a longer chain is asked for from our head on: its link gives it away.
-    rule = "ACCEPT-8" if says_identity or not longer else ""
-    refuse(node, judge, OfferingPeer(other, says_identity=says_identity), rule)
+    rule = "ACCEPT-8" if states_identity or not longer else ""
+    reject(node, judge, OfferingPeer(other, states_identity=states_identity), rule)
 
 
 def test_identity_that_the_user_named_is_checked_also_when_nothing_is_new(
@@ -140,17 +140,17 @@ def test_identity_that_the_user_named_is_checked_also_when_nothing_is_new(
 ) -> None:
     pull(node, chain, expected_id=chain.id)
 
-    refuse(node, judge, OfferingPeer(chain), "ACCEPT-8", expected_id=dataset_of(OTHER_KEY))
+    reject(node, judge, OfferingPeer(chain), "ACCEPT-8", expected_id=dataset_of(OTHER_KEY))
     assert pull(node, chain, expected_id=chain.id).new_blocks == 0
 
 
-def test_fork_is_refused_with_proof_whatever_its_length(node: Node, judge: Judge, chain: PeerChain) -> None:
+def test_fork_is_rejected_with_proof_whatever_its_length(node: Node, judge: Judge, chain: PeerChain) -> None:
     shorter = chain.up_to(1).add_rows([("Atlantis", 1)])
     longer = shorter.copy().add_rows([("Atlantis", 2)]).add_rows([("Atlantis", 3)])
 
     for number, fork in enumerate((shorter, longer)):
         pull(node, chain)
-        with pytest.raises(RefusedError) as caught:
+        with pytest.raises(ProposalRejectedError) as caught:
             pull(node, fork)
         assert "equivocation" in node.refusals.get_report(caught.value.report["id"])
         with pytest.raises(FrozenDatasetError, match="frozen"):
@@ -159,14 +159,14 @@ def test_fork_is_refused_with_proof_whatever_its_length(node: Node, judge: Judge
             assert connection.execute("DELETE FROM documents").rowcount == 1, number
 
 
-def test_object_with_other_bytes_is_refused_and_nothing_of_the_others_stays(
+def test_object_with_other_bytes_is_rejected_and_nothing_of_the_others_stays(
     node: Node, judge: Judge, chain: PeerChain
 ) -> None:
     second = chain.blocks[SECOND_SLICE].event.new_data.physical_hash  # type: ignore[union-attr]
     lying = chain.copy()
     lying.files[second] += b"!"
 
-    report = refuse(node, judge, OfferingPeer(lying), "EX-12 object-hash")
+    report = reject(node, judge, OfferingPeer(lying), "EX-12 object-hash")
 
     assert report["expected"] == str(second)
     assert list(node.objects.iter_hashes()) == []
@@ -179,10 +179,10 @@ def test_own_dataset_is_never_taken_from_others(node: Node, judge: Judge, chain:
     for peer, name in (
         (OfferingPeer(chain), "cities"),
         (OfferingPeer(longer), "cities"),
-        (OfferingPeer(longer, says_identity=False), "other.name"),
+        (OfferingPeer(longer, states_identity=False), "other.name"),
         (OfferingPeer(longer), "other.name"),
     ):
-        with pytest.raises((UsageError, RefusedError)):
+        with pytest.raises((UsageError, ProposalRejectedError)):
             asyncio.run(take(node, peer, name=name))
     (record,) = node.store.list_datasets()
     assert (record.name, record.head, set(node.objects.iter_hashes())) == ("cities", chain.head, objects)
@@ -325,28 +325,28 @@ def test_address_without_a_name_asks_for_one(url: str) -> None:
 # What a push is told before it is sent
 
 
-def consider(node: Node, chain: PeerChain, *, name: str, says_identity: bool = True) -> None:
-    offered = PeerHead(head=chain.head, name=name, dataset_id=chain.id if says_identity else None)
+def consider(node: Node, chain: PeerChain, *, name: str, states_identity: bool = True) -> None:
+    proposed = PeerHead(head=chain.head, name=name, dataset_id=chain.id if states_identity else None)
     judge = PushJudge(node.store, node.taking)
-    asyncio.run(judge.consider(offered, actor="token", reads=READS_EVERYTHING))
+    asyncio.run(judge.consider(proposed, actor="token", reads=READS_EVERYTHING))
 
 
 def test_push_of_what_is_new_or_held_is_considered(node: Node, chain: PeerChain) -> None:
     consider(node, chain, name="cities")
     pull(node, chain)
     consider(node, chain, name="cities")
-    consider(node, chain, name="cities", says_identity=False)
+    consider(node, chain, name="cities", states_identity=False)
 
 
-def test_push_to_an_own_dataset_is_refused_under_every_name(node: Node, judge: Judge, chain: PeerChain) -> None:
+def test_push_to_an_own_dataset_is_rejected_under_every_name(node: Node, judge: Judge, chain: PeerChain) -> None:
     PublisherHome(judge).keep(chain)
 
-    for name, says_identity in (("cities", True), ("other", True), ("CITIES", False)):
+    for name, states_identity in (("cities", True), ("other", True), ("CITIES", False)):
         with pytest.raises(RejectedError, match="own-datasets"):
-            consider(node, chain, name=name, says_identity=says_identity)
+            consider(node, chain, name=name, states_identity=states_identity)
 
 
-def test_push_of_another_dataset_under_a_held_name_is_refused(node: Node, chain: PeerChain, tmp_path: Path) -> None:
+def test_push_of_another_dataset_under_a_held_name_is_rejected(node: Node, chain: PeerChain, tmp_path: Path) -> None:
     pull(node, chain)
 
     with pytest.raises(RejectedError, match="ACCEPT-8 name-keeps-its-identity"):
@@ -366,9 +366,9 @@ def test_pull_that_brings_nothing_leaves_no_line_in_the_audit_log(node: Node, ch
     assert audited(node) == [("cli", "pull", "cities", f"block {chain.head.sequence_number}")]
 
 
-def test_refused_pull_leaves_no_line_in_the_audit_log(node: Node, judge: Judge, chain: PeerChain) -> None:
-    """ACCEPT-6: a refusal changes nothing."""
-    refuse(node, judge, OfferingPeer(chain, has_signatures=False), "ACCEPT-3")
+def test_rejected_pull_leaves_no_line_in_the_audit_log(node: Node, judge: Judge, chain: PeerChain) -> None:
+    """ACCEPT-6: a rejection changes nothing."""
+    reject(node, judge, OfferingPeer(chain, has_signatures=False), "ACCEPT-3")
     assert audited(node) == []
 
 
@@ -405,8 +405,8 @@ def test_subscription_is_told_to_the_audit_log(node: Node, chain: PeerChain) -> 
         return OfferingPeer(chain)
 
     async def follow() -> None:
-        said = node.read_policies
-        follower = Follower(node.store, lambda: node.taking, open_peer, said, lambda *_, **__: None)  # type: ignore[arg-type]
+        stated = node.read_policies
+        follower = Follower(node.store, lambda: node.taking, open_peer, stated, lambda *_, **__: None)  # type: ignore[arg-type]
         await follower.look(News(), asyncio.Event())
 
     asyncio.run(follow())

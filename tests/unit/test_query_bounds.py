@@ -61,9 +61,9 @@ def test_query_at_the_bound_is_let_through(sql):
     check_query_bounds(sql)
 
 
-@pytest.mark.parametrize(("sql", "said"), BEYOND.values(), ids=BEYOND)
-def test_query_beyond_a_bound_is_invalid_and_the_bound_is_said(sql, said):
-    with pytest.raises(InvalidQueryError, match=said):
+@pytest.mark.parametrize(("sql", "stated"), BEYOND.values(), ids=BEYOND)
+def test_query_beyond_a_bound_is_invalid_and_the_bound_is_said(sql, stated):
+    with pytest.raises(InvalidQueryError, match=stated):
         check_query_bounds(sql)
 
 

@@ -73,7 +73,7 @@ def test_columns_of_one_name_are_told_apart_query_5(tables: tuple[QueryTable, ..
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "reported"),
     [
         pytest.param("SELECT citty FROM orders", "there is no column citty; did you mean city?", id="column"),
         pytest.param("SELECT City FROM orders", "there is no column City; did you mean city?", id="case"),
@@ -124,11 +124,11 @@ def test_columns_of_one_name_are_told_apart_query_5(tables: tuple[QueryTable, ..
     ],
 )
 def test_mistake_is_told_in_a_line_with_what_was_meant_query_15(
-    tables: tuple[QueryTable, ...], tmp_path: Path, sql: str, told: str
+    tables: tuple[QueryTable, ...], tmp_path: Path, sql: str, reported: str
 ) -> None:
     with pytest.raises(InvalidQueryError) as found:
         ask(tmp_path, tables, sql)
-    assert found.value.message == told
+    assert found.value.message == reported
 
 
 def test_error_of_a_long_name_or_a_deep_type_is_the_querys_and_short_query_15(

@@ -95,7 +95,7 @@ def test_elements_of_a_document_are_rows(tmp_path: Path) -> None:
     assert fourth.raw == b'<item id="4"><name>a</name><name>b</name></item>'
 
 
-def test_rows_across_portions_of_a_large_document_are_whole(tmp_path: Path) -> None:
+def test_rows_across_subsets_of_a_large_document_are_whole(tmp_path: Path) -> None:
     rows = b"".join(b"<r><n>%d</n><t>%s</t></r>" % (n, b"x" * (n % 700)) for n in range(2000))
     found = read(tmp_path, b"<a>" + rows + b"</a>", call("XmlRows", row="a/r"), "n", "t")
     assert [row[0] for row in taken(found).values()] == [str(n) for n in range(2000)]
@@ -103,7 +103,7 @@ def test_rows_across_portions_of_a_large_document_are_whole(tmp_path: Path) -> N
 
 
 BOMB = b'<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]><a><r><n>&c;</n></r></a>'
-REFUSED = [
+REJECTED = [
     (BOMB, "document type"),
     (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a><r/></a>', "document type"),
     (b"<a><r><n>1</n></r>", "not XML"),
@@ -113,9 +113,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("data", "said"), REFUSED)
-def test_document_that_cannot_be_trusted_is_refused_whole(tmp_path: Path, data: bytes, said: str) -> None:
-    with pytest.raises(InvalidSourceError, match=f"reader XmlRows: .*{said}"):
+@pytest.mark.parametrize(("data", "stated"), REJECTED)
+def test_document_that_cannot_be_trusted_is_rejected_whole(tmp_path: Path, data: bytes, stated: str) -> None:
+    with pytest.raises(InvalidSourceError, match=f"reader XmlRows: .*{stated}"):
         read(tmp_path, data, call("XmlRows", row="a/r"), "n")
 
 
@@ -150,16 +150,16 @@ class Odd(Reader):
 def test_what_a_reader_raises_about_a_record_is_that_records_fault(tmp_path: Path) -> None:
     found = read(tmp_path, b"x\nbroken\nraise\nnothing\nnumber\n", call(Odd), "a")
     assert taken(found) == {1: ("x",), 5: ("1",)}
-    said = [messages[0].split(":")[0] for messages in broken(found).values()]
-    assert said == ["no record of mine", "the reader failed", "the reader failed"]
+    stated = [messages[0].split(":")[0] for messages in broken(found).values()]
+    assert stated == ["no record of mine", "the reader failed", "the reader failed"]
     assert found.record_count == 5
 
 
 @pytest.mark.parametrize(
-    ("word", "said"), [("file", "reader Odd: no file of mine"), ("crash", "reader Odd failed: Zero")]
+    ("word", "stated"), [("file", "reader Odd: no file of mine"), ("crash", "reader Odd failed: Zero")]
 )
-def test_what_a_reader_raises_about_the_file_refuses_it(tmp_path: Path, word: str, said: str) -> None:
-    with pytest.raises(InvalidSourceError, match=said):
+def test_what_a_reader_raises_about_the_file_rejects_it(tmp_path: Path, word: str, stated: str) -> None:
+    with pytest.raises(InvalidSourceError, match=stated):
         read(tmp_path, f"x\n{word}\n".encode(), call(Odd), "a")
 
 
@@ -174,9 +174,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "parameters", "said"), WRONG)
-def test_declaration_that_cannot_be_followed_is_refused(kind: str, parameters: dict, said: str) -> None:
-    with pytest.raises(ParameterError, match="^" + re.escape(said)):
+@pytest.mark.parametrize(("kind", "parameters", "stated"), WRONG)
+def test_declaration_that_cannot_be_followed_is_rejected(kind: str, parameters: dict, stated: str) -> None:
+    with pytest.raises(ParameterError, match="^" + re.escape(stated)):
         make_reader(call(kind, **parameters), ("a",))
 
 
@@ -184,9 +184,9 @@ def test_spec_names_every_reader_with_its_parameters() -> None:
     spec = (REPOSITORY / "spec" / "readers.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", spec, re.MULTILINE))
     assert rows.keys() == set(READERS.installed())
-    for name, told in rows.items():
+    for name, reported in rows.items():
         schema = parameter_schema(load_plug_in(Reader, name, *(READERS.find_place(name) or ("", ""))))
-        assert set(re.findall(r"`(\w+)`", told)) >= set(schema["properties"]), name
+        assert set(re.findall(r"`(\w+)`", reported)) >= set(schema["properties"]), name
 
 
 def test_page_about_plug_ins_says_what_they_say_of_themselves() -> None:

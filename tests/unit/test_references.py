@@ -27,7 +27,7 @@ def test_value_that_is_in_no_row_in_force_is_bad(tmp_path: Path, group_rows: int
     found = run(tmp_path, table, reference(dataset(tmp_path, *SLICES), {"code": "code"}), group_rows=group_rows)
     assert errors(found) == [(2, "reference", "code", "IT"), (5, "reference", "code", "XX")]
     assert good(found) == [1, 3, 4]
-    assert [e.message for _, said in found.iter_bad() for e in said] == ["countries has no row with this code"] * 2
+    assert [e.message for _, stated in found.iter_bad() for e in stated] == ["countries has no row with this code"] * 2
 
 
 def test_values_inside_of_lists_are_named_by_element(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_several_columns_refer_to_one_row(tmp_path: Path) -> None:
     assert errors(found) == [(2, "reference", None, None), (3, "reference", None, None)]
 
 
-def test_dataset_of_which_nothing_is_in_force_refuses_every_value(tmp_path: Path) -> None:
+def test_dataset_of_which_nothing_is_in_force_rejects_every_value(tmp_path: Path) -> None:
     rows = dataset(tmp_path, [(APPEND, "FR", 2, 60), (RETRACT, "FR", 2, 60)])
     found = run(tmp_path, pa.table({"code": ["FR", None]}), reference(rows, {"code": "code"}))
     assert errors(found) == [(1, "reference", "code", "FR")]
@@ -62,7 +62,7 @@ WRONG: list[tuple[dict[str, str], str]] = [
 
 
 @pytest.mark.parametrize(("on", "message"), WRONG)
-def test_reference_that_cannot_be_followed_is_refused(tmp_path: Path, on: dict[str, str], message: str) -> None:
+def test_reference_that_cannot_be_followed_is_rejected(tmp_path: Path, on: dict[str, str], message: str) -> None:
     schema = pa.schema([("code", pa.string()), ("share", pa.float64()), ("tags", pa.list_(pa.string()))])
     rows = dataset(tmp_path)
     with pytest.raises(ParameterError, match=message):
@@ -111,7 +111,7 @@ def test_value_of_another_type_is_bad(tmp_path: Path, kind: str, values: pa.Arra
         ("DATE", pa.array([0], pa.timestamp("ms", "UTC")), "column: expected a column of texts"),
     ],
 )
-def test_type_that_cannot_be_judged_is_refused(kind: str, values: Any, message: str) -> None:
+def test_type_that_cannot_be_judged_is_rejected(kind: str, values: Any, message: str) -> None:
     schema = pa.schema([("x", values.type)])
     with pytest.raises(ParameterError, match=message):
         make_validator(call("Type", column="x", type=kind), Context(schema=schema, now_ms=NOW_MS))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from odf_engines.records.rows_in_force import plain_schema_of, read_in_force
+from odf_engines.records.current_rows import plain_schema_of, read_current
 from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.datasets import referencing
 from odf_node.datasets.referencing import References
@@ -29,7 +29,7 @@ def name_of(judge: Judge) -> str:
 
 
 def cities(rows) -> set[tuple]:
-    found = read_in_force(rows, pa.schema([plain_schema_of(rows).field(name) for name in ("city", "people")]))
+    found = read_current(rows, pa.schema([plain_schema_of(rows).field(name) for name in ("city", "people")]))
     return {(row["city"], row["people"]) for row in found.to_pylist()}
 
 
@@ -98,7 +98,7 @@ def test_file_of_others_is_given_as_this_node_wrote_it(tmp_path: Path) -> None:
     assert all(judge.home.objects not in path.parents for path in rows.slices)
 
 
-def test_dataset_that_cannot_be_looked_into_is_refused_by_its_name(tmp_path: Path, monkeypatch) -> None:
+def test_dataset_that_cannot_be_looked_into_is_rejected_by_its_name(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "peer").mkdir()
     judge = Judge.create(tmp_path / "judge")
     empty = root_chain(tmp_path / "peer")
@@ -109,7 +109,7 @@ def test_dataset_that_cannot_be_looked_into_is_refused_by_its_name(tmp_path: Pat
             known.get(f"{name}s", NOON)
         with pytest.raises(UnknownDatasetError, match="no dataset 'nobody'"):
             known.find_columns("nobody", of="sales")
-        for limit in ("MOST_ROWS", "MOST_BYTES"):
+        for limit in ("MAX_ROWS", "MAX_BYTES"):
             with monkeypatch.context() as patch:
                 patch.setattr(referencing, limit, 1)
                 with pytest.raises(UsageError, match=f"'{name}' is too large to look into"):

@@ -15,7 +15,7 @@ from odf_node.adapters.layout_places import find_layout_target
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.exchange.pulling import PullWishes
+from odf_node.exchange.pulling import PullOptions
 from odf_node.exchange.remotes import UnknownRepositoryError
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.progress import Silence
@@ -90,12 +90,12 @@ def test_name_of_a_repository_is_not_taken_twice(node: Node) -> None:
 
 
 @pytest.mark.parametrize(("name", "url"), [("a b", "https://x"), ("hub", "hub.example"), ("hub", "")])
-def test_repository_without_a_name_or_url_is_refused(node: Node, name: str, url: str) -> None:
+def test_repository_without_a_name_or_url_is_rejected(node: Node, name: str, url: str) -> None:
     with pytest.raises(MalformedError):
         node.remotes.add(name, url)
 
 
-def test_repository_that_nothing_here_can_ask_is_refused_when_it_is_added(node: Node) -> None:
+def test_repository_that_nothing_here_can_ask_is_rejected_when_it_is_added(node: Node) -> None:
     for url in ("ftp://hub.example/data", "odf+file:///hub", "gs://hub"):
         with pytest.raises(UnsupportedError, match="supported: http, https, "):
             node.remotes.add("hub", url)
@@ -184,10 +184,10 @@ def test_push_goes_to_every_alias_and_one_that_fails_does_not_stop_the_others(
 
     assert main(["push", "--all", "--home", home]) == 5
 
-    told = capsys.readouterr()
-    assert "127.0.0.1" in told.err
+    reported = capsys.readouterr()
+    assert "127.0.0.1" in reported.err
     assert (tmp_path / "second" / "cities" / "refs" / "head").read_text() == str(chain.head.hash)
-    assert "has everything already" in told.out
+    assert "has everything already" in reported.out
 
 
 def test_pull_asks_the_next_address_where_one_does_not_answer(
@@ -223,9 +223,9 @@ def test_pull_of_everything_leaves_out_what_has_no_source_and_goes_on_after_a_fa
 
     assert run(node, "pull", "--all") == 3
 
-    told = capsys.readouterr()
-    assert "cities: up to date" in told.out
-    assert "pull: a.first" in told.err
+    reported = capsys.readouterr()
+    assert "cities: up to date" in reported.out
+    assert "pull: a.first" in reported.err
     # Where they were made, they have no source to be polled.
     assert main(["pull", "--all", "--home", str(publisher.judge.home.path)]) == 0
 
@@ -257,7 +257,7 @@ def test_recursive_pull_finds_inputs_of_inputs_and_brings_them_first(
         targets = node.planner.plan([f"{base}/a.derived"])
         planned = await node.planner.plan_with_inputs(targets)
         for target in planned:
-            await node.pulling.pull(target, PullWishes(), Silence())
+            await node.pulling.pull(target, PullOptions(), Silence())
         return [target.label.rpartition("/")[2] for target in planned]
 
     async def story() -> list[str]:
@@ -339,7 +339,7 @@ def test_export_on_a_web_server_is_pulled_with_its_signatures(
     async def story() -> AcceptanceReport:
         async with serving(static_files(tmp_path / "hub", pages=pages)) as http:  # type: ignore[arg-type]
             (target,) = node.planner.plan([f"{http.base}/cities"])
-            report = await node.pulling.pull(target, PullWishes(policy=Policy.UNSIGNED), Silence())
+            report = await node.pulling.pull(target, PullOptions(policy=Policy.UNSIGNED), Silence())
             assert isinstance(report, AcceptanceReport)
             return report
 

@@ -45,7 +45,7 @@ def test_renamed_dataset_keeps_all_but_its_name(node: Node, judge: Judge, tmp_pa
     assert find_named(node.store, record.name) is None
 
 
-def test_name_of_another_dataset_is_refused_whatever_its_case(node: Node, judge: Judge, tmp_path: Path) -> None:
+def test_name_of_another_dataset_is_rejected_whatever_its_case(node: Node, judge: Judge, tmp_path: Path) -> None:
     home = PublisherHome(judge)
     one, other = home.keep(root_chain(tmp_path)), home.keep(root_chain(tmp_path, key=OTHER_KEY, name="towns"))
     for taken in ("towns", "TOWNS"):
@@ -67,7 +67,7 @@ def test_name_that_it_has_already_is_no_new_one(node: Node, judge: Judge, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["", "_odf", "a b", "a/b", "a%", "../a"])
-def test_what_is_no_name_is_refused(node: Node, judge: Judge, tmp_path: Path, name: str) -> None:
+def test_what_is_no_name_is_rejected(node: Node, judge: Judge, tmp_path: Path, name: str) -> None:
     record = PublisherHome(judge).keep(root_chain(tmp_path))
     with pytest.raises(MalformedError):
         renaming(node).rename(record, name)

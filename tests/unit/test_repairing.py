@@ -1,4 +1,4 @@
-"""Repair: every kind of loss, mended from whoever has the same bytes, and from nobody else."""
+"""Repair: every kind of loss, fixed from whoever has the same bytes, and from nobody else."""
 
 import asyncio
 import sqlite3
@@ -132,7 +132,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize(("lose", "blocks", "objects"), LOSSES.values(), ids=LOSSES)
-def test_what_was_lost_is_mended_byte_by_byte(
+def test_what_was_lost_is_fixed_byte_by_byte(
     lose: Callable[[HomeFolder, PeerChain], None],
     blocks: int,
     objects: int,
@@ -173,7 +173,7 @@ def test_loss_without_a_source_is_named_and_left_as_it_was(
     assert (path.read_bytes() if path.exists() else None) == before
 
 
-def test_source_that_has_other_bytes_mends_nothing(
+def test_source_that_has_other_bytes_fixes_nothing(
     home: HomeFolder, chain: PeerChain, source: str, tmp_path: Path
 ) -> None:
     flip(home, chain)
@@ -213,19 +213,19 @@ def test_next_source_gives_what_the_first_one_lacks(
     assert (held / second).exists()
 
 
-def test_own_dataset_is_mended_from_where_it_was_pushed(home: HomeFolder, chain: PeerChain, source: str) -> None:
+def test_own_dataset_is_fixed_from_where_it_was_pushed(home: HomeFolder, chain: PeerChain, source: str) -> None:
     with closing(Node(home, FixedClock(NOW))) as node:
         node.store.put_remote(Remote(chain.id, RemoteDirection.PUSH, source))
     flip(home, chain)
     assert repair(home).mended_objects == 1
 
 
-def test_command_says_what_it_mended_and_what_it_could_not(
+def test_command_says_what_it_fixed_and_what_it_could_not(
     home: HomeFolder, chain: PeerChain, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flip(home, chain)
     assert main(["repair", "--home", str(home.path)]) == 6
-    assert "NOT MENDED" in capsys.readouterr().out
+    assert "NOT FIXED" in capsys.readouterr().out
     assert main(["repair", "cities", "--from", source, "--home", str(home.path)]) == 0
-    assert "mended 0 blocks and 1 object " in capsys.readouterr().out
+    assert "fixed 0 blocks and 1 object " in capsys.readouterr().out
     assert main(["repair", "--home", str(home.path)]) == 0

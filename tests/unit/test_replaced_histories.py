@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from odf_node.acceptance.offers import AcceptanceReport, Wishes
+from odf_node.acceptance.offers import AcceptanceReport, AcceptOptions
 from odf_node.adapters.clocks import FixedClock
 from odf_node.cli.main import main
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
+from odf_node.errors import ProposalRejectedError
 from odf_node.exchange.receiving import PushJudge
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.taking import PullRequest
 from odf_node.home_folder import HomeFolder
 from odf_node.records.access import READS_EVERYTHING
 from odf_node.records.datasets import DatasetRecord
@@ -56,11 +56,11 @@ def take(node: Node, peer: OfferingPeer, *, force: bool = False, signed: bool = 
     return asyncio.run(
         node.taking.take(
             peer,
-            Errand(
+            PullRequest(
                 url=URL,
                 name="cities",
                 policy=None if signed else Policy.UNSIGNED,
-                wishes=Wishes(published=True, force=force),
+                pull_options=AcceptOptions(published=True, force=force),
             ),
         )
     )
@@ -80,23 +80,23 @@ def raw_of(node: Node) -> list[bytes]:
 class AskedPeer(OfferingPeer):
     """One that says single hashes too."""
 
-    questions: list[int] = field(default_factory=list)
+    query_service: list[int] = field(default_factory=list)
 
     async def find_hash(self, sequence_number: int) -> Multihash | None:
-        self.questions.append(sequence_number)
+        self.query_service.append(sequence_number)
         return self.chain.blocks[sequence_number].hash
 
 
 @pytest.mark.parametrize("end", [3, 4], ids=["as-long-as-ours", "longer"])
-def test_other_history_is_refused_without_force(node: Node, tmp_path: Path, end: int) -> None:
+def test_other_history_is_rejected_without_force(node: Node, tmp_path: Path, end: int) -> None:
     ours, other = forked(tmp_path)
     pull(node, ours)
     peer = AskedPeer(other.up_to(end), has_signatures=False)
-    with pytest.raises(RefusedError, match=r"the histories part after block 2$") as caught:
+    with pytest.raises(ProposalRejectedError, match=r"the histories part after block 2$") as caught:
         take(node, peer)
     assert caught.value.report["partsAfter"] == 2
     # Three questions would be allowed for four blocks; what is here whole need not be asked for.
-    assert peer.questions == ([1, 2, 3] if end == 4 else [])
+    assert peer.query_service == ([1, 2, 3] if end == 4 else [])
     assert held(node).head == ours.head
     assert node.store.list_replaced_histories(ours.id) == ()
 
@@ -146,7 +146,7 @@ def test_force_where_nothing_is_replaced_is_a_pull(node: Node, tmp_path: Path) -
 def test_what_is_signed_is_never_replaced(node: Node, tmp_path: Path, first: bool, then: bool) -> None:
     ours, other = root_chain(tmp_path), root_chain(tmp_path, slices=1).add_rows(MORE_CITIES[::-1]).add_rows(MORE_CITIES)
     pull(node, ours if first else unsigned(ours), signed=first)
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         pull(node, other if then else unsigned(other), signed=then, force=True)
     assert held(node).head == ours.head
     assert node.store.list_replaced_histories(ours.id) == ()
@@ -156,7 +156,7 @@ def test_forced_history_is_verified_before_it_takes_the_place(node: Node, tmp_pa
     ours, other = forked(tmp_path)
     pull(node, ours)
     other.files[other.blocks[3].event.new_data.physical_hash] += b"x"  # type: ignore[union-attr]
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         pull(node, other, force=True)
     assert raw_of(node) == [block.raw for block in ours.blocks]
     assert node.store.list_replaced_histories(ours.id) == ()
@@ -169,13 +169,13 @@ def test_forced_push_replaces_only_with_leave(node: Node, tmp_path: Path) -> Non
         "kind: AcceptPolicies\nversion: 1\nrules:\n  - peers: ['push:']\n    accept: unsigned\n"
     )
 
-    def push(**wishes: Any) -> Head:
+    def push(**pull_options: Any) -> Head:
         judge = PushJudge(node.store, node.taking)
         peer = OfferingPeer(other, has_signatures=False)
         with node.objects.writing(), open_arrivals(node.store, node.objects, other.id, "push:token") as peer.arrivals:
-            return asyncio.run(judge.receive(peer, actor="token", reads=READS_EVERYTHING, **wishes)).head
+            return asyncio.run(judge.receive(peer, actor="token", reads=READS_EVERYTHING, **pull_options)).head
 
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         push()
     assert push(force=True) == other.head
     (history,) = node.store.list_replaced_histories(ours.id)

@@ -13,25 +13,25 @@ from odf_protocol.events import (
     TransformSql,
 )
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
-from odf_protocol.replay import (
+from odf_protocol.signatures import Purpose, sign_document
+from odf_protocol.step_metrics import RowsByOperation, StateSize, StepMetrics
+from odf_protocol.step_record import (
     EngineIdentity,
     InputWatermark,
-    ReplayInput,
-    ReplayRecord,
-    ReplaySlice,
+    StepInput,
+    StepRecord,
+    StepSlice,
     check_record_describes,
     hash_transform,
 )
-from odf_protocol.replay_codec import decode_replay_record, encode_replay_record, sign_replay_record
-from odf_protocol.signatures import Purpose, sign_document
-from odf_protocol.step_statistics import RowsByOperation, StateSize, StepStatistics
+from odf_protocol.step_record_codec import decode_step_record, encode_step_record, sign_step_record
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of, some_hash
 
 DATASET, INPUT = dataset_of(DATASET_KEY), dataset_of(OTHER_KEY)
 QUERY = TransformSql(engine="spark", queries=(SqlQueryStep(alias="step", query="select 1"), SqlQueryStep(query="x")))
-RECORD = ReplayRecord(
+RECORD = StepRecord(
     dataset_id=DATASET,
     engine=EngineIdentity("spark", "4.3.0", some_hash("engine")),
     settings={"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"},
@@ -39,15 +39,15 @@ RECORD = ReplayRecord(
     transform=hash_transform(QUERY),
     vocabulary=Vocabulary(),
     inputs=(
-        ReplayInput(
+        StepInput(
             dataset_id=INPUT,
             alias="in",
             vocabulary=Vocabulary(event_time="date"),
-            slices=(ReplaySlice(Multihash(ARROW0_SHA3_256, bytes(32)), some_hash("file")),),
+            slices=(StepSlice(Multihash(ARROW0_SHA3_256, bytes(32)), some_hash("file")),),
             offset_interval=OffsetInterval(start=10, end=19),
             watermarks=(InputWatermark(NOON, Timestamp(0)),),
         ),
-        ReplayInput(dataset_id=DATASET, alias="idle", vocabulary=Vocabulary(), slices=(), offset_interval=None),
+        StepInput(dataset_id=DATASET, alias="idle", vocabulary=Vocabulary(), slices=(), offset_interval=None),
     ),
     system_time=NOON,
     next_offset=5,
@@ -79,14 +79,14 @@ def step_block(**changes: object) -> Block:
 
 
 def test_record_survives_its_bytes() -> None:
-    raw = sign_replay_record(NODE_KEY, RECORD)
-    found = decode_replay_record(raw)
+    raw = sign_step_record(NODE_KEY, RECORD)
+    found = decode_step_record(raw)
     assert (found.record, found.signer, found.raw) == (RECORD, did_key_of(NODE_KEY), raw)
     small = replace(RECORD, settings={}, limits={}, prev_checkpoint=None, prev_watermark=None)
-    assert decode_replay_record(sign_replay_record(NODE_KEY, small)).record == small
+    assert decode_step_record(sign_step_record(NODE_KEY, small)).record == small
 
 
-STATISTICS = StepStatistics(
+STATISTICS = StepMetrics(
     rows_read=(10, None),
     rows_out=RowsByOperation(append=5, retract=1, correct_from=2, correct_to=3),
     late_rows=4,
@@ -98,8 +98,8 @@ STATISTICS = StepStatistics(
 
 def test_figures_survive_the_bytes_of_a_record_and_records_without_any_keep_theirs() -> None:
     record = replace(RECORD, statistics=STATISTICS)
-    assert decode_replay_record(sign_replay_record(NODE_KEY, record)).record == record
-    assert b"statistics" not in encode_replay_record(RECORD)
+    assert decode_step_record(sign_step_record(NODE_KEY, record)).record == record
+    assert b"statistics" not in encode_step_record(RECORD)
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,15 @@ def test_figures_survive_the_bytes_of_a_record_and_records_without_any_keep_thei
         (b'"lateRows":4,', b'"lateRows":4,"luckyRows":7,'),
     ],
 )
-def test_figures_that_are_none_are_refused(old: bytes, new: bytes) -> None:
-    payload = encode_replay_record(replace(RECORD, statistics=STATISTICS))
+def test_figures_that_are_none_are_rejected(old: bytes, new: bytes) -> None:
+    payload = encode_step_record(replace(RECORD, statistics=STATISTICS))
     assert old in payload
     with pytest.raises(MalformedError):
-        decode_replay_record(sign_document(NODE_KEY, Purpose.REPLAY_RECORD, payload.replace(old, new)).to_bytes())
+        decode_step_record(sign_document(NODE_KEY, Purpose.STEP_RECORD, payload.replace(old, new)).to_bytes())
 
 
-def with_figures(**changes: object) -> ReplayRecord:
-    honest = StepStatistics(rows_read=(20, 4), rows_out=RowsByOperation(), late_rows=0)
+def with_figures(**changes: object) -> StepRecord:
+    honest = StepMetrics(rows_read=(20, 4), rows_out=RowsByOperation(), late_rows=0)
     return replace(RECORD, statistics=structs.replace(honest, **changes))
 
 
@@ -138,15 +138,15 @@ def test_figures_fit_what_the_block_says_by_itself() -> None:
 
 
 def test_record_has_one_identity_whoever_signs_it() -> None:
-    one, other = (decode_replay_record(sign_replay_record(key, RECORD)) for key in (NODE_KEY, OTHER_KEY))
+    one, other = (decode_step_record(sign_step_record(key, RECORD)) for key in (NODE_KEY, OTHER_KEY))
     assert one.raw != other.raw
-    assert one.hash == other.hash == Multihash.of_sha3_256(encode_replay_record(RECORD))
+    assert one.hash == other.hash == Multihash.of_sha3_256(encode_step_record(RECORD))
 
 
 def test_order_of_settings_does_not_change_the_bytes_and_order_of_inputs_does() -> None:
     shuffled = replace(RECORD, settings=dict(reversed(RECORD.settings.items())))
-    assert encode_replay_record(shuffled) == encode_replay_record(RECORD)
-    assert encode_replay_record(replace(RECORD, inputs=RECORD.inputs[::-1])) != encode_replay_record(RECORD)
+    assert encode_step_record(shuffled) == encode_step_record(RECORD)
+    assert encode_step_record(replace(RECORD, inputs=RECORD.inputs[::-1])) != encode_step_record(RECORD)
 
 
 def test_transforms_differ_by_every_part() -> None:
@@ -180,26 +180,26 @@ def test_record_describes_its_block() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_record_of_another_step_is_refused(changes: dict[str, object], rule: str) -> None:
+def test_record_of_another_step_is_rejected(changes: dict[str, object], rule: str) -> None:
     with pytest.raises(RejectedError, match=f"block 6 breaks REPLAY-6 {rule}"):
         check_record_describes(replace(RECORD, **changes), step_block(), DATASET)
 
 
-def test_well_signed_nonsense_is_refused() -> None:
-    payload = encode_replay_record(RECORD)
+def test_well_signed_nonsense_is_rejected() -> None:
+    payload = encode_step_record(RECORD)
     for old, new in (
         (b'"version":1', b'"version":2'),
         (b'"end":19', b'"end":-1'),
         (b'"wall_ms":600000', b'"wall_ms":0.5'),
     ):
-        raw = sign_document(NODE_KEY, Purpose.REPLAY_RECORD, payload.replace(old, new)).to_bytes()
+        raw = sign_document(NODE_KEY, Purpose.STEP_RECORD, payload.replace(old, new)).to_bytes()
         with pytest.raises(MalformedError):
-            decode_replay_record(raw)
-    raw = sign_document(NODE_KEY, Purpose.REPLAY_RECORD, payload.replace(b'"end":19', b'"end":9')).to_bytes()
+            decode_step_record(raw)
+    raw = sign_document(NODE_KEY, Purpose.STEP_RECORD, payload.replace(b'"end":19', b'"end":9')).to_bytes()
     with pytest.raises(RejectedError, match="REPLAY-4"):
-        decode_replay_record(raw)
+        decode_step_record(raw)
 
 
 def test_record_without_inputs_is_our_mistake() -> None:
     with pytest.raises(ValueError, match="malformed"):
-        encode_replay_record(replace(RECORD, inputs=()))
+        encode_step_record(replace(RECORD, inputs=()))

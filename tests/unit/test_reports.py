@@ -1,4 +1,4 @@
-"""What pulls, ingests, transforms and refusals are told as, to people and to scripts."""
+"""What pulls, ingests, transforms and rejections are told as, to people and to scripts."""
 
 import io
 import json
@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from odf_node.acceptance.offers import AcceptanceReport, FileCount, Portion
+from odf_node.acceptance.offers import AcceptanceReport, FileCount, Subset
 from odf_node.cli.console import Console
-from odf_node.cli.refusal_text import describe_refusal
+from odf_node.cli.rejection_text import describe_rejection
 from odf_node.cli.reports import Report, ReportLog, describe_report, report_to_json
 from odf_node.derive.chain_log import describe_event
-from odf_node.derive.step_figures import TransformReport
+from odf_node.derive.step_measurements import TransformReport
 from odf_node.ingest.report import IngestReport
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.row_counts import RowCounts
@@ -120,14 +120,14 @@ PARTIAL = FileCount(3, 4096, 1, 1024)
         ({"new_files": PARTIAL}, "accepted 2 new blocks with 1,234 rows in 3 files (4,096 bytes, 2 here already); "),
         ({}, "accepted 2 new blocks with 1,234 rows; "),
         (
-            {"portion": Portion.ROWS_LATER, "new_files": PARTIAL},
+            {"subset": Subset.ROWS_LATER, "new_files": PARTIAL},
             "took 2 new blocks and 3 files (4,096 bytes, 2 here already), said to have 1,234 rows; ",
         ),
         (
-            {"portion": Portion.METADATA_ONLY, "new_files": FileCount(3, 4096)},
+            {"subset": Subset.METADATA_ONLY, "new_files": FileCount(3, 4096)},
             "took 2 new blocks without the 3 files (4,096 bytes) that they name, said to have 1,234 rows; ",
         ),
-        ({"portion": Portion.METADATA_ONLY}, "took 2 new blocks, which name no files; "),
+        ({"subset": Subset.METADATA_ONLY}, "took 2 new blocks, which name no files; "),
     ],
 )
 def test_line_about_new_blocks_says_what_came_and_claims_no_more(changes: dict[str, Any], line: str) -> None:
@@ -140,10 +140,10 @@ def test_line_about_new_blocks_says_what_came_and_claims_no_more(changes: dict[s
         ({"completed_files": WHOLE}, "fetched 3 files (4,096 bytes) and checked 9 rows of 5 blocks taken unchecked; "),
         ({"completed_files": FileCount(3, 4096)}, "checked 9 rows of 5 blocks taken unchecked; "),
         (
-            {"completed_files": PARTIAL, "portion": Portion.ROWS_LATER},
+            {"completed_files": PARTIAL, "subset": Subset.ROWS_LATER},
             "fetched 1 file (1,024 bytes) of 5 blocks taken without; ",
         ),
-        ({"completed_files": FileCount(3, 4096), "portion": Portion.ROWS_LATER}, "all files of 5 blocks are here; "),
+        ({"completed_files": FileCount(3, 4096), "subset": Subset.ROWS_LATER}, "all files of 5 blocks are here; "),
     ],
 )
 def test_line_about_held_blocks_says_what_was_added(changes: dict[str, Any], line: str) -> None:
@@ -197,9 +197,9 @@ def test_failure_before_anything_was_done_leaves_the_result_empty() -> None:
     assert console.out.getvalue() == ""  # type: ignore[attr-defined]
 
 
-# Refusals
+# Rejections
 
-REFUSAL = {
+REJECTION = {
     "id": "0123456789ab",
     "dataset": "a.b",
     "source": "http://peer/a.b",
@@ -211,8 +211,8 @@ REFUSAL = {
 }
 
 
-def test_refusal_names_offer_rule_expected_found_and_where_the_evidence_is() -> None:
-    text = "\n".join(describe_refusal(REFUSAL))
+def test_rejection_names_offer_rule_expected_found_and_where_the_evidence_is() -> None:
+    text = "\n".join(describe_rejection(REJECTION))
     for part in (
         "a.b, block 3",
         "http://peer/a.b",
@@ -225,13 +225,13 @@ def test_refusal_names_offer_rule_expected_found_and_where_the_evidence_is() -> 
     assert text.endswith("odf-node inspect refusals 0123456789ab")
 
 
-def test_refusal_for_figures_shows_the_first_cells_that_differ() -> None:
+def test_rejection_for_figures_shows_the_first_cells_that_differ() -> None:
     cells = [
         {"offset": n, "key": f"row {n}", "column": "deaths", "published": None, "recomputed": n} for n in range(30)
     ]
-    report = {**REFUSAL, "divergence": {"cells": cells, "differing_rows": 1234}}
-    text = "\n".join(describe_refusal(report))
-    assert "RECOMPUTED HERE" in text
+    report = {**REJECTION, "divergence": {"cells": cells, "differing_rows": 1234}}
+    text = "\n".join(describe_rejection(report))
+    assert "RE-EXECUTED HERE" in text
     assert "row 9" in text
     assert "row 10" not in text
     assert "null" in text

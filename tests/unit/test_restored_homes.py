@@ -15,7 +15,7 @@ from odf_node.cli.main import main
 from odf_node.home_folder import HomeFolder
 from odf_node.records.errors import HomeFullError
 from support.key_places import Place
-from support.syscall_steps import CAN_REFUSE, run_refused
+from support.syscall_steps import CAN_REJECT, run_rejected
 
 
 @pytest.fixture
@@ -52,21 +52,21 @@ def test_operator_is_told_at_the_restore_that_own_datasets_may_be_old(
     restored: Restored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "another machine"))
-    told = restored(str(tmp_path / "backup"), "--keys", str(tmp_path / "keys.tar"))
-    assert "1 dataset of this node's own may be older than what was published" in told
-    assert "odf-node evidence recover NAME --from URL" in told
-    assert "this machine remembers" not in told
+    reported = restored(str(tmp_path / "backup"), "--keys", str(tmp_path / "keys.tar"))
+    assert "1 dataset of this node's own may be older than what was published" in reported
+    assert "odf-node evidence recover NAME --from URL" in reported
+    assert "this machine remembers" not in reported
 
 
 def test_machine_that_signed_more_says_so_at_the_restore(restored: Restored, tmp_path: Path) -> None:
-    told = restored(str(tmp_path / "backup"), "--keys", str(tmp_path / "keys.tar"))
-    assert "cities: this machine remembers that it made key event 0" in told
+    reported = restored(str(tmp_path / "backup"), "--keys", str(tmp_path / "keys.tar"))
+    assert "cities: this machine remembers that it made key event 0" in reported
 
 
 def test_restore_without_keys_warns_of_no_second_history(restored: Restored, tmp_path: Path) -> None:
-    told = restored(str(tmp_path / "backup"))
-    assert "without --keys FILE" in told
-    assert "older than what was published" not in told
+    reported = restored(str(tmp_path / "backup"))
+    assert "without --keys FILE" in reported
+    assert "older than what was published" not in reported
 
 
 def test_newer_keys_are_put_into_the_home_that_is_there_and_replace_none(restored: Restored, tmp_path: Path) -> None:
@@ -110,16 +110,16 @@ def test_disk_that_fills_up_leaves_no_half_of_a_key_and_the_same_command_goes_on
     assert [path for path in home.staging.iterdir() if path.is_file() and path.name.startswith("key-")] == []
 
 
-@pytest.mark.skipif(not CAN_REFUSE, reason="makes system calls of Linux on x86-64 fail")
+@pytest.mark.skipif(not CAN_REJECT, reason="makes system calls of Linux on x86-64 fail")
 def test_file_of_keys_that_finds_no_room_is_not_there(place: Place, tmp_path: Path) -> None:
-    """HOME-42: half of the keys would be taken for all of them, and the second try refused."""
+    """HOME-42: half of the keys would be taken for all of them, and the second try rejected."""
     home, target = HomeFolder(place.folder / "home"), tmp_path / "all.tar"
 
     def write() -> None:
         with pytest.raises(HomeFullError):
             back_up_keys(home, target)
 
-    run = run_refused(write, lambda number, step: errno.ENOSPC if (step.call, step.path) == ("write", target) else 0)
+    run = run_rejected(write, lambda number, step: errno.ENOSPC if (step.call, step.path) == ("write", target) else 0)
     assert ("write", target) in {(step.call, step.path) for step in run.steps}
     assert not target.exists()
     assert back_up_keys(home, target) == 2

@@ -14,11 +14,11 @@ import pytest
 
 from odf_engines.errors import SandboxUnavailableError
 from odf_node.acceptance import row_checks
-from odf_node.acceptance.offers import AcceptanceReport, Portion, Wishes
+from odf_node.acceptance.offers import AcceptanceReport, AcceptOptions, Subset
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
+from odf_node.errors import ProposalRejectedError
 from odf_node.exchange import fetching
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.taking import PullRequest
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes
 from odf_node.rows.slice_process import SliceProcess
@@ -81,7 +81,7 @@ class LateFirstSlice(OfferingPeer):
 
 def pull(node: Node, peer: OfferingPeer, **options: Any) -> AcceptanceReport:
     return asyncio.run(
-        node.taking.take(peer, Errand(url="http://peer.example/cities", name="cities", **options))
+        node.taking.take(peer, PullRequest(url="http://peer.example/cities", name="cities", **options))
     )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def test_first_wrong_block_is_named_although_a_later_one_was_found_wrong_before(
     peer.looked_at = checked[SECOND_SLICE]
     before = judge.snapshot()
 
-    with pytest.raises(RefusedError, match="ROWS-4") as caught:
+    with pytest.raises(ProposalRejectedError, match="ROWS-4") as caught:
         pull(node, peer)
 
     assert caught.value.sequence_number == FIRST_SLICE
@@ -180,7 +180,7 @@ def test_reader_is_up_while_blocks_still_arrive_and_ends_with_the_pull(
     peer = BlockByBlock(chain)
     peer.before = before
 
-    with nullcontext() if honest else pytest.raises(RefusedError):
+    with nullcontext() if honest else pytest.raises(ProposalRejectedError):
         pull(node, peer)
 
     assert find_children("odf_engines.reading") <= before
@@ -191,11 +191,11 @@ def test_no_reader_is_started_where_rows_are_read_later(
     node: Node, chain: PeerChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SliceProcess, "start", lambda _reader: pytest.fail("a reader was started"))
-    pull(node, OfferingPeer(chain), wishes=Wishes(published=True, force=False, portion=Portion.ROWS_LATER))
+    pull(node, OfferingPeer(chain), pull_options=AcceptOptions(published=True, force=False, subset=Subset.ROWS_LATER))
 
 
 @pytest.mark.usefixtures("every_block_alone")
-def test_false_chain_is_refused_also_where_no_sandbox_can_be_made(
+def test_false_chain_is_rejected_also_where_no_sandbox_can_be_made(
     node: Node, chain: PeerChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class NoReader(OwnReader):
@@ -206,5 +206,5 @@ def test_false_chain_is_refused_also_where_no_sandbox_can_be_made(
     with pytest.raises(SandboxUnavailableError):
         pull(node, OfferingPeer(chain))
     chain.signatures[SECOND_SLICE] = bytes(64)
-    with pytest.raises(RefusedError):
+    with pytest.raises(ProposalRejectedError):
         pull(node, OfferingPeer(chain))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_engines.stage_figures import StageFigures
+from odf_engines.stage_metrics import StageMetrics
 from odf_node.adapters.observing import RUNS, RunLines
 from odf_node.cli.explaining import explained
 from odf_node.cli.main import main
@@ -23,7 +23,7 @@ def lines_of(run: Run, caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_run_is_told_with_its_stages(caplog: pytest.LogCaptureFixture) -> None:
-    stages = (StageFigures(stage="read", seconds=0.5, rows_in=1_200, rows_out=1_199, bad_rows=1),)
+    stages = (StageMetrics(stage="read", seconds=0.5, rows_in=1_200, rows_out=1_199, bad_rows=1),)
     run = Run(kind=RunKind.INGEST, dataset=SALES, written=SALES, rows=1_199, bad_rows=1, stages=stages)
     whole, stage = lines_of(run, caplog)
     assert whole.startswith("ingest shop.sales: wrote block f1620aa, 1,199 rows added, 1 set aside, 0.")

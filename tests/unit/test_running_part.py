@@ -4,7 +4,7 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.host.step_parts import PARTS, name_part, told_part
+from odf_engines.host.step_parts import PARTS, name_part, reported_part
 from odf_engines.spark.running_part import find_part
 from odf_engines.validation.running_name import RunningName
 from support.transforms import transform_request, transform_sql
@@ -48,7 +48,7 @@ def test_limit_names_the_part_and_the_queries_that_have_one(tmp_path) -> None:
     request = transform_request(transform_sql(("daily", "SELECT 1"), ("ranked", "SELECT 2"), "SELECT 3"))
     reached = LimitExceededError("wall_s", allowed=1.0)
     assert name_part(request, tmp_path, reached) is reached
-    RunningName(tmp_path).tell(told_part("join", [0, 2]))
+    RunningName(tmp_path).tell(reported_part("join", [0, 2]))
     named = name_part(request, tmp_path, reached)
     assert str(named) == "limit wall_s reached at a join (as in daily, the last query): allowed 1.0"
     failure = EngineFailureError("it ended")
@@ -56,10 +56,10 @@ def test_limit_names_the_part_and_the_queries_that_have_one(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "told", ["", "join 9", "heaven", "join -1", "join 0\n", "scan; join", "\x1b[31m", "join " + "0" * 500]
+    "reported", ["", "join 9", "heaven", "join -1", "join 0\n", "scan; join", "\x1b[31m", "join " + "0" * 500]
 )
-def test_untrusted_word_for_a_part_is_never_shown(tmp_path, told: str) -> None:
-    RunningName(tmp_path).tell(told)
+def test_untrusted_word_for_a_part_is_never_shown(tmp_path, reported: str) -> None:
+    RunningName(tmp_path).tell(reported)
     error = name_part(transform_request("SELECT 1"), tmp_path, LimitExceededError("cpu_s", allowed=Limits().cpu_s))
     assert isinstance(error, LimitExceededError)
     assert error.where in {"", "a join"}

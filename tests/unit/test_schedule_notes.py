@@ -15,7 +15,7 @@ from odf_node.datasets.declared_schedule import SCHEDULE_PATH
 from odf_node.schedules.candidates import CandidateReader
 from odf_node.schedules.notes import NOTES_FILE, NotedPlace, ScheduleNotes, read_notes, write_notes
 from odf_node.schedules.overview import ScheduleOverview
-from odf_node.schedules.standings import Rest, Result, Standing
+from odf_node.schedules.standings import Rest, RunOutcome, Standing
 from odf_protocol.did import DatasetId
 from odf_protocol.events import (
     AttachmentEmbedded,
@@ -37,7 +37,9 @@ NOTES = ScheduleNotes(
     1_700_000_000_000,
     (Schedule(datasets="cities", every="15m"), Schedule(datasets="none.%", cron="0 4 * * *", time_zone="UTC")),
     {
-        FIRST: NotedPlace(0, Standing(1_700_000_100_000, 2, 1_700_000_000_000, Result.UNAVAILABLE, "gone", None), "b"),
+        FIRST: NotedPlace(
+            0, Standing(1_700_000_100_000, 2, 1_700_000_000_000, RunOutcome.UNAVAILABLE, "gone", None), "b"
+        ),
         DatasetId(b"\2" * 32): NotedPlace(None, Standing()),
     },
     of_settings=2,
@@ -188,9 +190,9 @@ def test_schedule_shows_what_failed_alone(tmp_path: Path) -> None:
         node.must("add", str(tmp_path / name))
     ids = {each["name"]: DatasetId.parse(each["id"]) for each in node.must("list", "-o", "json").json()}
     failed = Standing(
-        due_ms=None, attempts=3, ended_ms=NOTES.noted_ms, result=Result.UNAVAILABLE, text="away", well_ms=1
+        due_ms=None, attempts=3, ended_ms=NOTES.noted_ms, result=RunOutcome.UNAVAILABLE, text="away", well_ms=1
     )
-    well = Standing(ended_ms=NOTES.noted_ms, result=Result.UPDATED)
+    well = Standing(ended_ms=NOTES.noted_ms, result=RunOutcome.UPDATED)
     places = {ids["good"]: NotedPlace(0, well), ids["bad"]: NotedPlace(0, failed)}
     schedules = (Schedule(datasets="%", every="1h", priority="high"),)
     assert write_notes(node.home / "cache", ScheduleNotes(NOTES.noted_ms, schedules, places, 1))

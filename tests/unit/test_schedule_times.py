@@ -82,7 +82,7 @@ def test_interval_of_another_form_is_an_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "reported"),
     [
         ("* * * * * *", "expected minute, hour"),
         ("0 0 1 1 * 9999", "expected minute, hour"),
@@ -95,8 +95,8 @@ def test_interval_of_another_form_is_an_error(text: str) -> None:
         ("x * * * *", "Bad minute"),
     ],
 )
-def test_cron_expression_that_cannot_be_used_is_an_error(expression: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_cron_expression_that_cannot_be_used_is_an_error(expression: str, reported: str) -> None:
+    with pytest.raises(ValueError, match=reported):
         parse_cron(expression, "UTC")
 
 

@@ -156,7 +156,7 @@ NO_ODF_TYPE = {
 
 
 @pytest.mark.parametrize("arrow_type", NO_ODF_TYPE.values(), ids=NO_ODF_TYPE.keys())
-def test_type_that_odf_lacks_is_refused_with_the_column(arrow_type):
+def test_type_that_odf_lacks_is_rejected_with_the_column(arrow_type):
     nested = pa.struct([pa.field("b", pa.list_(pa.field("item", arrow_type)))])
     with pytest.raises(UnsupportedError) as caught:
         data_schema_of(pa.schema([pa.field("ok", pa.int8()), pa.field("a", nested)]))
@@ -176,7 +176,7 @@ NO_ARROW_TYPE = {
 
 
 @pytest.mark.parametrize(("data_type", "reason"), NO_ARROW_TYPE.values(), ids=NO_ARROW_TYPE.keys())
-def test_type_that_arrow_lacks_is_refused_with_the_column(data_type, reason):
+def test_type_that_arrow_lacks_is_rejected_with_the_column(data_type, reason):
     struct = odf.DataTypeStruct(fields=(odf.DataField(name="b", type=data_type),))
     with pytest.raises(UnsupportedError) as caught:
         arrow_schema_of(odf.DataSchema(fields=(odf.DataField(name="a", type=struct),)))
@@ -198,7 +198,7 @@ BAD_LAYOUTS = {
 
 
 @pytest.mark.parametrize(("data_type", "layout"), BAD_LAYOUTS.values(), ids=BAD_LAYOUTS.keys())
-def test_layout_that_the_type_cannot_have_is_refused_with_the_column(data_type, layout):
+def test_layout_that_the_type_cannot_have_is_rejected_with_the_column(data_type, layout):
     (name,) = layout
     extra = odf.ExtraAttributes.of({f"arrow.apache.org/{name}": layout[name]})
     with pytest.raises(UnsupportedError, match=f"unsupported attribute arrow.apache.org/{name} of column x"):

@@ -102,7 +102,7 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize(("ddl", "position", "expected"), UNSUPPORTED.values(), ids=UNSUPPORTED.keys())
-def test_type_outside_the_dialect_is_refused_with_a_way_out(ddl, position, expected):
+def test_type_outside_the_dialect_is_rejected_with_a_way_out(ddl, position, expected):
     with pytest.raises(UnsupportedDdlError) as caught:
         parse_ddl([ddl])
     assert (caught.value.entry, caught.value.position) == (0, position)
@@ -123,7 +123,7 @@ def test_columns_nesting_and_length_are_bounded(monkeypatch):
 
 
 @given(st.lists(st.text('aINT "`(),<>09ARYDECML', max_size=30), max_size=3))
-def test_any_text_is_read_or_refused(ddl):
+def test_any_text_is_read_or_rejected(ddl):
     try:
         schema = parse_ddl(ddl)
     except (DdlError, UnsupportedDdlError):

@@ -48,7 +48,7 @@ def test_type_has_a_name_in_spark(data_type, name):
     assert spark_type_of(data_type) == name
 
 
-REFUSED: dict[str, tuple[odf.DataType, str]] = {
+REJECTED: dict[str, tuple[odf.DataType, str]] = {
     "time": (odf.DataTypeTime(), "Time(Millisecond)"),
     "duration": (odf.DataTypeDuration(unit=odf.TimeUnit.SECOND), "Duration(Second)"),
     "float16": (odf.DataTypeFloat16(), "Float16"),
@@ -64,8 +64,8 @@ REFUSED: dict[str, tuple[odf.DataType, str]] = {
 }
 
 
-@pytest.mark.parametrize(("data_type", "reason"), REFUSED.values(), ids=REFUSED.keys())
-def test_type_that_spark_cannot_hold_is_refused_with_the_column(data_type, reason):
+@pytest.mark.parametrize(("data_type", "reason"), REJECTED.values(), ids=REJECTED.keys())
+def test_type_that_spark_cannot_hold_is_rejected_with_the_column(data_type, reason):
     struct = odf.DataTypeStruct(
         fields=(odf.DataField(name="b", type=option(odf.DataTypeList(item_type=option(data_type)))),)
     )
@@ -74,7 +74,7 @@ def test_type_that_spark_cannot_hold_is_refused_with_the_column(data_type, reaso
     assert str(caught.value).startswith(f"unsupported type in Spark of column a.b[]: {reason}")
 
 
-def test_map_names_its_side_in_a_refusal():
+def test_map_names_its_side_in_a_rejection():
     with pytest.raises(UnsupportedError, match=r"column m \(keys\): Float16"):
         spark_type_of(odf.DataTypeMap(key_type=odf.DataTypeFloat16(), value_type=INT), column="m")
     with pytest.raises(UnsupportedError, match=r"unsupported type in Spark: Float16"):
@@ -144,7 +144,7 @@ def test_spark_schema_becomes_odf_types(spark, data_type, nullable):
         ("null", "Spark type of column x"),
     ],
 )
-def test_spark_type_without_counterpart_is_refused_with_the_column(spark, reason):
+def test_spark_type_without_counterpart_is_rejected_with_the_column(spark, reason):
     with pytest.raises(UnsupportedError) as caught:
         parse_spark_schema(schema_text(spark))
     assert str(caught.value).startswith(f"unsupported {reason}")
@@ -161,7 +161,7 @@ def test_spark_type_without_counterpart_is_refused_with_the_column(spark, reason
         "[" * 100_000,
     ],
 )
-def test_text_that_is_no_spark_schema_is_refused(text):
+def test_text_that_is_no_spark_schema_is_rejected(text):
     with pytest.raises(MalformedError, match="malformed Spark schema"):
         parse_spark_schema(text)
 

@@ -98,9 +98,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_files_that_do_not_fit_together_are_refused(tmp_path: Path, name: str) -> None:
-    parts, said = HOSTILE[name]
-    with pytest.raises(InvalidSourceError, match=said):
+def test_files_that_do_not_fit_together_are_rejected(tmp_path: Path, name: str) -> None:
+    parts, stated = HOSTILE[name]
+    with pytest.raises(InvalidSourceError, match=stated):
         features(tmp_path, zipped(tmp_path / "a.zip", parts))
 
 
@@ -117,7 +117,7 @@ def test_records_that_are_not_there_are_broken(tmp_path: Path) -> None:
     assert second.startswith("record 2 cannot be taken apart")
 
 
-def test_file_that_is_no_zip_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_no_zip_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "b.zip").write_bytes(b"PK no zip")
     with pytest.raises(InvalidSourceError, match="no zip"):
         features(tmp_path, tmp_path / "b.zip")

@@ -149,7 +149,7 @@ def test_signed_document_keeps_its_bytes() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 96, 96 + 8])
-def test_signed_document_of_another_size_is_refused(size: int) -> None:
+def test_signed_document_of_another_size_is_rejected(size: int) -> None:
     with pytest.raises(MalformedError, match="97 to 103 bytes"):
         SignedDocument.decode(bytes(size), Purpose.HEAD, max_payload_bytes=7)
 

@@ -36,7 +36,7 @@ def test_rows_carry_the_milliseconds_of_a_block_that_keeps_nanoseconds(tmp_path:
     check(path, replace(NOON, nanoseconds=nanoseconds))
 
 
-def test_rows_of_another_millisecond_than_the_block_are_refused(tmp_path: Path) -> None:
+def test_rows_of_another_millisecond_than_the_block_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "slice"
     path.write_bytes(parquet_bytes(slice_table(CITIES, first_offset=0, at=replace(NOON, nanoseconds=6_000_000))))
     with pytest.raises(RejectedError, match="ROWS-3"):

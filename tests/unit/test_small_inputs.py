@@ -88,7 +88,7 @@ def test_slices_are_read_once_for_the_results_of_one_request(tmp_path: Path) -> 
 
 def test_bound_of_rows_counts_what_was_read_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slices = [slice_of(tmp_path / str(n), n * 2, (APPEND, n, "a"), (APPEND, n, "b")) for n in range(2)]
-    monkeypatch.setattr(small_inputs, "_MOST_ROWS", 3)
+    monkeypatch.setattr(small_inputs, "_MAX_ROWS", 3)
     work = Work(tmp_path)
     assert fold(tmp_path, slices[:1], 1, work) is not None
     assert fold(tmp_path, slices, 3, work) is None

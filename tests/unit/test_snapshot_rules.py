@@ -53,7 +53,7 @@ NOT_FOR_USERS = {
 
 @pytest.mark.parametrize("kind", ["Root", "Derivative"])
 @pytest.mark.parametrize(("name", "event"), NOT_FOR_USERS.items(), ids=NOT_FOR_USERS.keys())
-def test_event_of_the_node_is_refused(name, event, kind):
+def test_event_of_the_node_is_rejected(name, event, kind):
     assert message_of(event, kind=kind) == (
         f"m:7:{13 if event[2] == 'k' else 14}: content.metadata[0].kind: "
         f"expected an event that defines a dataset, found {name}, which a node writes by itself"
@@ -116,7 +116,7 @@ TRANSFORMS = {
 
 
 @pytest.mark.parametrize(("transform", "expected"), TRANSFORMS.values(), ids=TRANSFORMS.keys())
-def test_transform_that_has_no_one_result_is_refused(transform, expected):
+def test_transform_that_has_no_one_result_is_rejected(transform, expected):
     message = message_of(transform_of(transform), kind="Derivative")
     assert message.startswith("m:9:")
     assert message.endswith(f"content.metadata[0].{expected}")
@@ -148,7 +148,7 @@ INPUTS = {
 
 
 @pytest.mark.parametrize(("inputs", "expected"), INPUTS.values(), ids=INPUTS.keys())
-def test_inputs_that_cannot_be_told_apart_or_resolved_are_refused(inputs, expected):
+def test_inputs_that_cannot_be_told_apart_or_resolved_are_rejected(inputs, expected):
     assert f"content.metadata[0].{expected}" in message_of(transform_of("query: x", inputs), kind="Derivative")
 
 
@@ -168,7 +168,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize(("metadata", "expected"), SOURCES.values(), ids=SOURCES.keys())
-def test_sources_that_exclude_each_other_are_refused(metadata, expected):
+def test_sources_that_exclude_each_other_are_rejected(metadata, expected):
     assert expected in message_of(metadata)
 
 
@@ -183,7 +183,7 @@ READS = {
 
 
 @pytest.mark.parametrize(("read", "expected"), READS.values(), ids=READS.keys())
-def test_schema_that_cannot_be_read_is_refused(read, expected):
+def test_schema_that_cannot_be_read_is_rejected(read, expected):
     assert f"content.metadata[0].{expected}" in message_of(PUSH.replace("Parquet", read))
 
 
@@ -201,7 +201,7 @@ MERGES = {
 
 
 @pytest.mark.parametrize(("merge", "expected"), MERGES.values(), ids=MERGES.keys())
-def test_key_that_names_nothing_or_twice_is_refused(merge, expected):
+def test_key_that_names_nothing_or_twice_is_rejected(merge, expected):
     assert f"content.metadata[0].{expected}" in message_of(PUSH.replace("Append", merge))
 
 
@@ -221,7 +221,7 @@ FETCHES = {
 
 
 @pytest.mark.parametrize(("fetch", "expected"), FETCHES.values(), ids=FETCHES.keys())
-def test_fetch_step_that_cannot_work_is_refused(fetch, expected):
+def test_fetch_step_that_cannot_work_is_rejected(fetch, expected):
     assert f"content.metadata[0].{expected}" in message_of(POLLING.replace("{kind: Url, url: 'https://x'}", fetch))
 
 
@@ -236,7 +236,7 @@ def test_schema_is_stated_in_odf_types(schema):
 
 
 @pytest.mark.parametrize("name", ["a b", "a/b", "-a", "a..b", "ä", "x" * 101])
-def test_name_outside_the_grammar_is_refused(name):
+def test_name_outside_the_grammar_is_rejected(name):
     assert "m:4:9: content.name: expected a dataset's name, found" in message_of("", name=name)
 
 

@@ -90,7 +90,7 @@ def test_pipe_is_no_source(tmp_path: Path) -> None:
         _fetch(FetchStepUrl(url=(tmp_path / "pipe").as_uri()), tmp_path)
 
 
-def test_too_large_file_is_refused(source: Path, tmp_path: Path) -> None:
+def test_too_large_file_is_rejected(source: Path, tmp_path: Path) -> None:
     with pytest.raises(SourceTooLargeError, match="size_bytes"):
         _fetch(FetchStepUrl(url=source.as_uri()), tmp_path, size_bytes=3)
 
@@ -181,6 +181,6 @@ def test_file_that_changes_while_it_is_copied_is_unavailable_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("pattern", ["*.csv", "data/*.csv", "./a.csv", "file:data/*.csv"])
-def test_relative_pattern_is_refused_as_nobody_knows_where_it_will_be_run(pattern: str, folder: Path) -> None:
+def test_relative_pattern_is_rejected_as_nobody_knows_where_it_will_be_run(pattern: str, folder: Path) -> None:
     with pytest.raises(MalformedError, match="absolute"):
         _fetch(FetchStepFilesGlob(path=pattern), folder)

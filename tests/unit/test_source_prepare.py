@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.ports.sources import Commands, SourceRefusedError, SourceTooLargeError
+from odf_node.ports.sources import Commands, SourceRejectedError, SourceTooLargeError
 from odf_node.sources import LocalSourceReader, SourceLimits
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import CompressionFormat, PrepStep, PrepStepDecompress, PrepStepPipe
@@ -18,7 +18,7 @@ ROWS = b"a,b\n" + b"".join(b"%d,%d\n" % (n, n * n) for n in range(20_000))
 LIMITS = SourceLimits(size_bytes=10_000_000, unpack_free_bytes=1_000_000, unpack_ratio=50, command_s=240)
 
 
-def _prepare(packed: bytes, folder: Path, *steps: PrepStep, commands: Commands = Commands.NOBODY) -> bytes:
+def _prepare(packed: bytes, folder: Path, *steps: PrepStep, commands: Commands = Commands.NONE) -> bytes:
     path = folder / "packed"
     path.write_bytes(packed)
     reader = LocalSourceReader(limits=LIMITS, commands=commands)
@@ -44,7 +44,7 @@ def _zip(*entries: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> byt
     return buffer.getvalue()
 
 
-def test_output_that_was_cut_at_the_limit_is_refused_whatever_the_command_says_of_itself(tmp_path: Path) -> None:
+def test_output_that_was_cut_at_the_limit_is_rejected_whatever_the_command_says_of_itself(tmp_path: Path) -> None:
     step = PrepStepPipe(command=("sh", "-c", "yes; true"))
     with pytest.raises(SourceTooLargeError, match="size_bytes"):
         _prepare(ROWS, tmp_path, step, commands=Commands.SANDBOXED)
@@ -173,7 +173,7 @@ def test_zip_method_that_unpacks_without_bound_is_not_supported(tmp_path: Path, 
         _prepare(_zip(("a", ROWS), method=method), tmp_path, ZIP)
 
 
-def test_zip_with_a_directory_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+def test_zip_with_a_directory_that_would_fill_the_memory_is_rejected(tmp_path: Path) -> None:
     packed = _zip(*((f"{n:05}" + "x" * 1_000, b"") for n in range(4_100)))
     with pytest.raises(MalformedError, match="a directory of more than 4194304 bytes"):
         _prepare(packed, tmp_path, ZIP)
@@ -201,9 +201,9 @@ def _sh(script: str) -> PrepStepPipe:
     return PrepStepPipe(command=("sh", "-c", script))
 
 
-def test_command_is_refused_unless_the_operator_allows_it(tmp_path: Path) -> None:
+def test_command_is_rejected_unless_the_operator_allows_it(tmp_path: Path) -> None:
     marker = tmp_path / "packed"
-    with pytest.raises(SourceRefusedError, match=r"ingest\.commands = 'sandboxed'"):
+    with pytest.raises(SourceRejectedError, match=r"ingest\.commands = 'sandboxed'"):
         _prepare(b"x", tmp_path, _sh(f"rm {marker}"))
     assert marker.exists()
 
@@ -220,8 +220,8 @@ def test_sandboxed_command_has_no_network_no_files_of_the_machine_and_nothing_to
     script = f"{look}; echo x > {secret}; echo x > /usr/x; true"
     folder = tmp_path / "work"
     folder.mkdir()
-    said = _prepare(b"", folder, _sh(script), commands=Commands.SANDBOXED)
-    assert said.split() == [b"3"]  # two lines of heading, and the loopback of its own network
+    stated = _prepare(b"", folder, _sh(script), commands=Commands.SANDBOXED)
+    assert stated.split() == [b"3"]  # two lines of heading, and the loopback of its own network
     assert secret.read_text() == "the key"
 
 

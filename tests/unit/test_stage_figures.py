@@ -2,13 +2,13 @@
 
 import pytest
 
-from odf_engines.stage_figures import (
+from odf_engines.stage_metrics import (
     MAX_STAGE_LINES,
     IngestStage,
     StageClock,
-    StageFigures,
+    StageMetrics,
     merge_stages,
-    read_stage_figures,
+    read_stage_metrics,
 )
 
 KNOWN = {("read", ""), ("read", "Csv"), ("validate", ""), ("validate", "Range")}
@@ -25,7 +25,7 @@ GOOD = {
 }
 
 
-def test_portions_of_a_plug_in_are_added_up() -> None:
+def test_subsets_of_a_plug_in_are_added_up() -> None:
     clock = StageClock()
     for rows in (3, 4):
         with clock.measuring(IngestStage.VALIDATE, "Range", 1) as sums:
@@ -47,8 +47,8 @@ def test_answer_of_a_guest_is_read() -> None:
     clock = StageClock()
     with clock.measuring(IngestStage.READ, "Csv") as sums:
         sums.count(rows_in=2)
-    assert read_stage_figures(clock.to_answer(), KNOWN) == clock.figures
-    assert read_stage_figures([GOOD], KNOWN) == (StageFigures(**GOOD),)  # type: ignore[arg-type]
+    assert read_stage_metrics(clock.to_answer(), KNOWN) == clock.figures
+    assert read_stage_metrics([GOOD], KNOWN) == (StageMetrics(**GOOD),)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -66,28 +66,28 @@ def test_answer_of_a_guest_is_read() -> None:
         pytest.param({"ended_s": "now"}, id="text for a time"),
     ],
 )
-def test_answer_that_says_something_else_is_refused(changes: dict[str, object]) -> None:
+def test_answer_that_says_something_else_is_rejected(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="expected"):
-        read_stage_figures([GOOD | changes], KNOWN)
+        read_stage_metrics([GOOD | changes], KNOWN)
 
 
-def test_answer_with_more_lines_than_any_is_refused() -> None:
-    assert len(read_stage_figures([GOOD] * MAX_STAGE_LINES, KNOWN)) == MAX_STAGE_LINES
+def test_answer_with_more_lines_than_any_is_rejected() -> None:
+    assert len(read_stage_metrics([GOOD] * MAX_STAGE_LINES, KNOWN)) == MAX_STAGE_LINES
     for found in ([GOOD] * (MAX_STAGE_LINES + 1), None, {}):
         with pytest.raises(ValueError, match="at most"):
-            read_stage_figures(found, KNOWN)
+            read_stage_metrics(found, KNOWN)
 
 
 def test_times_outside_of_the_request_are_cut_to_it() -> None:
-    lied = StageFigures(stage="read", seconds=1e9, began_s=0.0, ended_s=1e12).within(100.0, 103.0)
+    lied = StageMetrics(stage="read", seconds=1e9, began_s=0.0, ended_s=1e12).within(100.0, 103.0)
     assert (lied.seconds, lied.began_s, lied.ended_s) == (3.0, 100.0, 103.0)
-    late = StageFigures(stage="read", seconds=1.0, began_s=500.0, ended_s=501.0).within(100.0, 103.0)
+    late = StageMetrics(stage="read", seconds=1.0, began_s=500.0, ended_s=501.0).within(100.0, 103.0)
     assert (late.seconds, late.began_s, late.ended_s) == (0.0, 103.0, 103.0)
 
 
 def test_batches_become_one_line_for_each_place_of_a_plug_in() -> None:
-    first = StageFigures(stage="validate", plug_in="Range", position=0, seconds=1.0, rows_in=2)
-    second = StageFigures(stage="validate", plug_in="Range", position=1, seconds=2.0, rows_in=2)
+    first = StageMetrics(stage="validate", plug_in="Range", position=0, seconds=1.0, rows_in=2)
+    second = StageMetrics(stage="validate", plug_in="Range", position=1, seconds=2.0, rows_in=2)
     assert [(each.position, each.seconds) for each in merge_stages([first, second, first])] == [(0, 2.0), (1, 2.0)]
     (together,) = merge_stages([first, second], by_position=False)
     assert (together.seconds, together.rows_in) == (3.0, 4)

@@ -10,7 +10,7 @@ from odf_engines.ingest.appending import convert_source, ingest_source
 from odf_engines.ingest.result import Folders, name_samples
 from odf_engines.ingest_parts import ConverterCall
 from odf_engines.reading.files import read_table
-from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage
+from odf_engines.stage_metrics import MAX_SAMPLE_ROWS, SampledStage
 from odf_protocol.events import DataTypeInt64, DataTypeString, MergeStrategyAppend, ReadStepCsv
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -45,7 +45,7 @@ def run(folder: Path, work: Any, *converters: ConverterCall, **changes: Any) -> 
     assert work(request, folders) is not None
     named = name_samples(folders)
     return {
-        stage: read_table(output / named[f"sample_{stage}"], most=MOST_SAMPLE_ROWS).to_pylist()
+        stage: read_table(output / named[f"sample_{stage}"], most=MAX_SAMPLE_ROWS).to_pylist()
         for stage in SampledStage
         if f"sample_{stage}" in named
     }

@@ -10,7 +10,7 @@ from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.derive.engine_usage import EngineUsage
 from odf_node.records.evidence import SeenHead
-from odf_node.records.quarantine import Fate, QuarantineFile, RowId, Settlement, WaitingBatch
+from odf_node.records.quarantine import Fate, QuarantineFile, RowId, SettledRows, WaitingBatch
 from odf_node.upkeep.status import Condition, NodeStatus
 from odf_protocol.events import AddPushSource, DatasetKind, Seed, SetPollingSource
 from odf_protocol.multihash import Multihash
@@ -20,7 +20,7 @@ from support.signing import NEW_KEY, OTHER_KEY
 
 
 def found(node: Node) -> list[tuple[Condition, str | None, str, str]]:
-    usage = EngineUsage(node.store, node.engine_shelf)
+    usage = EngineUsage(node.store, node.engine_files)
     report = NodeStatus(
         node.home,
         node.refusals,
@@ -159,12 +159,12 @@ def test_rows_and_batches_count_while_they_wait_whatever_came_after_them(
         )
     first, second, whole = (each.id for each in node.store.iter_quarantine(record.id))
 
-    def said() -> list[str]:
+    def stated() -> list[str]:
         return [what for _, _, what, command in found(node) if command == "odf-node quarantine show cities"]
 
-    assert said() == ["in quarantine: 6 rows, 1 batch"]
-    node.store.settle(record.id, Settlement(fate=Fate.DROPPED, rows=tuple(RowId(second, row) for row in (1, 2, 3))))
-    assert said() == ["in quarantine: 3 rows, 1 batch"]
+    assert stated() == ["in quarantine: 6 rows, 1 batch"]
+    node.store.settle(record.id, SettledRows(fate=Fate.DROPPED, rows=tuple(RowId(second, row) for row in (1, 2, 3))))
+    assert stated() == ["in quarantine: 3 rows, 1 batch"]
     rows = tuple(RowId(first, row) for row in (1, 2, 3))
-    node.store.settle(record.id, Settlement(fate=Fate.RESENT, rows=rows, batches=(whole,)))
-    assert said() == []
+    node.store.settle(record.id, SettledRows(fate=Fate.RESENT, rows=rows, batches=(whole,)))
+    assert stated() == []

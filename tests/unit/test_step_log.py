@@ -2,11 +2,11 @@
 
 from msgspec import structs
 
-from odf_node.derive.step_figures import StepClock
-from odf_node.derive.step_log import FiguresBasis, describe_step, explain_time
-from odf_protocol.step_statistics import RowsByOperation, StateSize, StepStatistics
+from odf_node.derive.step_log import MetricsBasis, describe_step, explain_time
+from odf_node.derive.step_measurements import StepClock
+from odf_protocol.step_metrics import RowsByOperation, StateSize, StepMetrics
 
-FIGURES = StepStatistics(
+FIGURES = StepMetrics(
     rows_read=(1200, None, 34),
     rows_out=RowsByOperation(append=8, retract=1, correct_from=2, correct_to=2),
     late_rows=3,
@@ -17,14 +17,14 @@ FIGURES = StepStatistics(
 
 def test_step_is_described_in_a_few_words() -> None:
     assert describe_step(FIGURES) == "read 1,234, gave +8 -1 2 corrected, 3 late, 1.2 s"
-    plain = StepStatistics(rows_read=(5,), rows_out=RowsByOperation(append=5), late_rows=0)
+    plain = StepMetrics(rows_read=(5,), rows_out=RowsByOperation(append=5), late_rows=0)
     assert describe_step(plain) == "read 5, gave +5"
 
 
 def test_figures_of_others_are_told_to_be_their_words_replay_15() -> None:
-    claimed = describe_step(FIGURES, FiguresBasis.CLAIMED)
+    claimed = describe_step(FIGURES, MetricsBasis.CLAIMED)
     assert claimed == "read 1,234, gave +8 -1 2 corrected, 3 late, 1.2 s (by the publisher's words)"
-    assert describe_step(FIGURES, FiguresBasis.COMPARED).endswith("(compared here, its time by the publisher's words)")
+    assert describe_step(FIGURES, MetricsBasis.COMPARED).endswith("(compared here, its time by the publisher's words)")
 
 
 def test_time_of_a_step_is_explained_by_its_largest_share_first() -> None:

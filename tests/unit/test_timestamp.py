@@ -46,7 +46,7 @@ def test_time_out_of_range_cannot_be_made(seconds: int, nanoseconds: int) -> Non
     "parts",
     [(0, 1, 0, 0), (10_000, 1, 0, 0), (2023, 366, 0, 0), (2024, 367, 0, 0), (2024, 0, 0, 0), (2024, 1, 86_400, 0)],
 )
-def test_day_that_does_not_exist_is_refused(parts: tuple[int, int, int, int]) -> None:
+def test_day_that_does_not_exist_is_rejected(parts: tuple[int, int, int, int]) -> None:
     """TIME-2: a leap second would be second 86,400, or a nanosecond beyond the second."""
     with pytest.raises(MalformedError):
         Timestamp.from_day_of_year(*parts)

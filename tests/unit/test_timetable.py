@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_node.configuration.declaration import Schedule, Source
-from odf_node.schedules.standings import LONGEST_REST_MS, LONGEST_WAIT_MS, MOST_ATTEMPTS, Ended, Result, Standing
-from odf_node.schedules.timetable import Candidate, Timetable
+from odf_node.configuration.declaration import HostSettings, Schedule
+from odf_node.schedules.standings import LONGEST_REST_MS, LONGEST_WAIT_MS, MAX_ATTEMPTS, RunEnded, RunOutcome, Standing
+from odf_node.schedules.timetable import DueCandidate, Timetable
 from odf_protocol.did import DatasetId
 
 MINUTE = 60_000
@@ -16,28 +16,28 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 NOW = 1_700_000_000_000
 QUARTER = Schedule(datasets="%", every="15m")
-WELL = Ended(Result.UP_TO_DATE)
-AWAY = Ended(Result.UNAVAILABLE, "nobody answers there")
-WRONG = Ended(Result.FAILED, "no such column")
+WELL = RunEnded(RunOutcome.UP_TO_DATE)
+AWAY = RunEnded(RunOutcome.UNAVAILABLE, "nobody answers there")
+WRONG = RunEnded(RunOutcome.FAILED, "no such column")
 
 
-def candidate(name: str, *inputs: Candidate, host: str | None = None) -> Candidate:
+def candidate(name: str, *inputs: DueCandidate, host: str | None = None) -> DueCandidate:
     # The spread is a share of the first two bytes: none.
     key = b"\0\0" + name.encode().ljust(30, b"\0")
-    return Candidate(DatasetId(key), name, tuple(each.id for each in inputs), host)
+    return DueCandidate(DatasetId(key), name, tuple(each.id for each in inputs), host)
 
 
-def table(*candidates: Candidate, schedules: tuple[Schedule, ...] = (QUARTER,), now_ms: int = NOW) -> Timetable:
+def table(*candidates: DueCandidate, schedules: tuple[Schedule, ...] = (QUARTER,), now_ms: int = NOW) -> Timetable:
     made = Timetable({})
     made.renew(schedules, candidates, now_ms)
     return made
 
 
-def names(taken: list[Candidate]) -> list[str]:
+def names(taken: list[DueCandidate]) -> list[str]:
     return [each.name for each in taken]
 
 
-def due_of(plan: Timetable, each: Candidate) -> int | None:
+def due_of(plan: Timetable, each: DueCandidate) -> int | None:
     return plan.places[each.id].standing.due_ms
 
 
@@ -61,7 +61,7 @@ def test_cron_waits_for_its_first_time() -> None:
 
 def test_share_of_the_spread_lasts_until_the_time_has_come() -> None:
     """SCHED-4."""
-    late = Candidate(DatasetId(b"\xff" * 32), "late")
+    late = DueCandidate(DatasetId(b"\xff" * 32), "late")
     schedule = Schedule(datasets="late", cron="0 0 * * *")
     midnight = NOW // DAY * DAY + DAY
     plan = table(late, schedules=(schedule,), now_ms=midnight - 12 * HOUR)
@@ -114,7 +114,7 @@ def test_who_has_been_due_longest_is_first_and_no_more_begin_than_may() -> None:
     """SCHED-7."""
     plan = table(A, B, C)
     for each, ago in ((A, 1), (B, 3), (C, 2)):
-        plan.places[each.id].standing = Standing(due_ms=NOW - ago, ended_ms=0, result=Result.UPDATED)
+        plan.places[each.id].standing = Standing(due_ms=NOW - ago, ended_ms=0, result=RunOutcome.UPDATED)
     assert names(plan.take_due(NOW, 2)) == ["b", "c"]
     assert plan.take_due(NOW, 2) == []
     plan.end(C.id, WELL, NOW)
@@ -148,7 +148,7 @@ SLOW = Schedule(datasets="%", every="1s")
 def test_host_with_a_pause_is_left_alone_between_two_pulls() -> None:
     """SCHED-12: from the end of one to the beginning of the next, whatever datasets they are of; others go on."""
     plan = table()
-    plan.renew((SLOW,), [ONE, OTHER, C], NOW, (Source(at="%.org data.example", pause="1m"),))
+    plan.renew((SLOW,), [ONE, OTHER, C], NOW, (HostSettings(at="%.org data.example", pause="1m"),))
     assert names(plan.take_due(NOW, 3)) == ["c", "one"]
     plan.end(ONE.id, WELL, NOW + 5_000)
     plan.end(C.id, WELL, NOW + 5_000)
@@ -162,15 +162,19 @@ def test_host_with_a_pause_is_left_alone_between_two_pulls() -> None:
     [
         ((), None, 0),
         ((), "2m", 2 * MINUTE),
-        ((Source(at="other.example", pause="1m"), Source(at="%.EXAMPLE", pause="3m")), None, 3 * MINUTE),
-        ((Source(at="%", pause="1m"), Source(at="data.example", pause="3m")), None, MINUTE),
-        ((Source(at="mqtt: HTTPS:", pause="1m"),), "2m", 2 * MINUTE),
-        ((Source(at="mqtt: https:", pause="3m"),), "2m", 3 * MINUTE),
-        ((Source(at="mqtt: data", pause="3m"),), None, 0),
+        (
+            (HostSettings(at="other.example", pause="1m"), HostSettings(at="%.EXAMPLE", pause="3m")),
+            None,
+            3 * MINUTE,
+        ),
+        ((HostSettings(at="%", pause="1m"), HostSettings(at="data.example", pause="3m")), None, MINUTE),
+        ((HostSettings(at="mqtt: HTTPS:", pause="1m"),), "2m", 2 * MINUTE),
+        ((HostSettings(at="mqtt: https:", pause="3m"),), "2m", 3 * MINUTE),
+        ((HostSettings(at="mqtt: data", pause="3m"),), None, 0),
     ],
 )
 def test_pause_of_a_host_is_the_longest_of_what_operator_and_datasets_state(
-    sources: tuple[Source, ...], declared: str | None, pause_ms: int
+    sources: tuple[HostSettings, ...], declared: str | None, pause_ms: int
 ) -> None:
     plan = table()
     plan.renew((replace(SLOW, pause=declared),), [replace(ONE, scheme="https"), C], NOW, sources)
@@ -200,14 +204,14 @@ def test_clock_that_was_set_back_lengthens_no_rest() -> None:
 def test_those_that_failed_leave_one_place_to_the_others() -> None:
     plan = table(A, B, C)
     for each in (A, B):
-        plan.places[each.id].standing = Standing(due_ms=NOW - 9, ended_ms=0, result=Result.FAILED)
-    plan.places[C.id].standing = Standing(due_ms=NOW - 1, ended_ms=0, result=Result.UPDATED)
+        plan.places[each.id].standing = Standing(due_ms=NOW - 9, ended_ms=0, result=RunOutcome.FAILED)
+    plan.places[C.id].standing = Standing(due_ms=NOW - 1, ended_ms=0, result=RunOutcome.UPDATED)
     assert names(plan.take_due(NOW, 2)) == ["a", "c"]
 
 
 def test_failing_dataset_has_the_only_place_where_there_is_one() -> None:
     plan = table(A)
-    plan.places[A.id].standing = Standing(due_ms=NOW, ended_ms=0, result=Result.FAILED)
+    plan.places[A.id].standing = Standing(due_ms=NOW, ended_ms=0, result=RunOutcome.FAILED)
     assert names(plan.take_due(NOW, 1)) == ["a"]
 
 
@@ -224,14 +228,14 @@ def test_pull_that_does_not_end_gives_its_place_but_is_not_begun_again() -> None
 def test_unavailable_is_tried_again_and_then_waits_for_the_next_regular_time() -> None:
     """SCHED-5."""
     plan, now, waits = table(A), NOW, []
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         assert names(plan.take_due(now, 2)) == ["a"]
         standing = plan.end(A.id, AWAY, now)
         assert standing.due_ms is not None
         waits.append((standing.due_ms - now) // MINUTE)
         before, now = now, standing.due_ms
     assert waits == [1, 2, 4, 8, 15]
-    assert (standing.result, standing.attempts, standing.text) == (Result.FAILED, 0, AWAY.text)
+    assert (standing.result, standing.attempts, standing.text) == (RunOutcome.FAILED, 0, AWAY.text)
     assert standing.due_ms == before + 15 * MINUTE
     plan.take_due(now, 2)
     assert not plan.end(A.id, WELL, now).is_failing
@@ -252,17 +256,17 @@ def test_what_would_fail_again_waits_for_the_next_regular_time_at_once() -> None
     plan = table(A)
     plan.take_due(NOW, 2)
     standing = plan.end(A.id, WRONG, NOW + MINUTE)
-    assert standing == Standing(NOW + 16 * MINUTE, 0, NOW + MINUTE, Result.FAILED, "no such column")
+    assert standing == Standing(NOW + 16 * MINUTE, 0, NOW + MINUTE, RunOutcome.FAILED, "no such column")
 
 
 def test_reason_of_a_failure_is_bounded() -> None:
     plan = table(A)
     plan.take_due(NOW, 2)
-    assert len(plan.end(A.id, Ended(Result.FAILED, "x" * 1_000_000), NOW).text) == 500
+    assert len(plan.end(A.id, RunEnded(RunOutcome.FAILED, "x" * 1_000_000), NOW).text) == 500
 
 
 def test_missed_times_are_made_up_for_once() -> None:
-    plan = Timetable({A.id: Standing(due_ms=NOW - 100 * DAY, ended_ms=NOW - 101 * DAY, result=Result.UPDATED)})
+    plan = Timetable({A.id: Standing(due_ms=NOW - 100 * DAY, ended_ms=NOW - 101 * DAY, result=RunOutcome.UPDATED)})
     plan.renew((QUARTER,), [A], NOW)
     assert names(plan.take_due(NOW, 2)) == ["a"]
     plan.end(A.id, WELL, NOW)
@@ -271,7 +275,7 @@ def test_missed_times_are_made_up_for_once() -> None:
 
 @pytest.mark.parametrize("result", [WELL, AWAY, WRONG])
 @pytest.mark.parametrize("schedule", [QUARTER, Schedule(datasets="a", cron="0 * * * *")])
-def test_clock_that_was_far_ahead_keeps_nothing_waiting(schedule: Schedule, result: Ended) -> None:
+def test_clock_that_was_far_ahead_keeps_nothing_waiting(schedule: Schedule, result: RunEnded) -> None:
     plan = table(A, schedules=(schedule,))
     year = NOW + 366 * DAY
     plan.renew((schedule,), [A], year)
@@ -372,7 +376,7 @@ def test_deleted_dataset_is_gone_and_one_that_runs_ends_in_peace() -> None:
     )
 )
 def test_whatever_clocks_do_the_next_pull_is_never_further_than_the_schedule_or_a_retry(
-    steps: list[tuple[int, Ended, str]],
+    steps: list[tuple[int, RunEnded, str]],
 ) -> None:
     plan, now = table(A), NOW
     for jump, ended, every in steps:
@@ -419,7 +423,7 @@ def test_nothing_waits_for_ever_behind_a_higher_priority(urgent: int, at_once: i
     """SCHED-7: a place is never free for long, as what has priority is due again each second."""
     takes, high = 10_000, [candidate(f"high{number}") for number in range(urgent)]
     plan, now = table(A, *high, schedules=(of("low", "a", "1m"), of("high", "high%", "1s"))), NOW
-    ends: list[tuple[int, Candidate]] = []
+    ends: list[tuple[int, DueCandidate]] = []
     waited = []
     since = NOW
     for _ in range(3_000):
@@ -443,7 +447,7 @@ def test_sources_that_hang_for_ever_hold_up_good_ones_once_at_most(hanging: int,
     limit, takes = HOUR, 10_000
     bad, good = [candidate(f"{seed % 7}{n}") for n in range(hanging)], [candidate(f"3good{n}") for n in range(20)]
     plan, now = table(*bad, *good), NOW
-    ends: list[tuple[int, str, Candidate]] = []
+    ends: list[tuple[int, str, DueCandidate]] = []
     last, gaps = {each.name: NOW for each in good}, []
     for _ in range(1_500):
         taken = plan.take_due(now, at_once)
@@ -456,7 +460,7 @@ def test_sources_that_hang_for_ever_hold_up_good_ones_once_at_most(hanging: int,
             now = due_ms
             continue
         now, name, each = ends.pop()
-        plan.end(each.id, Ended(Result.FAILED, "too slow") if each in bad else WELL, now)
+        plan.end(each.id, RunEnded(RunOutcome.FAILED, "too slow") if each in bad else WELL, now)
         if each in good:
             gaps.append((last[name], now - last[name]))
             last[name] = now

@@ -93,7 +93,7 @@ def test_interval_without_data_blocks_is_empty() -> None:
 
 
 @pytest.mark.parametrize("claimed", [None, 8, 10], ids=["left-out", "too-few", "too-many"])
-def test_recorded_offset_that_its_blocks_do_not_state_is_refused(claimed: int | None) -> None:
+def test_recorded_offset_that_its_blocks_do_not_state_is_rejected(claimed: int | None) -> None:
     recorded = interval(new_block_hash=hash_of("x"), new_offset=claimed)
 
     with pytest.raises(RejectedError, match="PLAN-5") as caught:

@@ -140,7 +140,7 @@ def test_manifest_for_spark_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "query", "told"),
+    ("engine", "query", "reported"),
     [
         ("flink", "SELECT TUMBLE_ROWTIME(t, INTERVAL '1' DAY) FROM i", "expected TUMBLE_START or TUMBLE_END"),
         ("flink", "SELECT 1 FROM i GROUP BY TUMBLE(t, 5)", r"expected TUMBLE\(event_time, INTERVAL"),
@@ -173,8 +173,8 @@ def test_manifest_for_spark_stays_as_it_is() -> None:
         ("flink", "SELECT " + "(" * 100_000, "expected SQL of flink"),
     ],
 )
-def test_what_spark_has_nothing_for_is_refused_with_its_place(engine: str, query: str, told: str) -> None:
-    with pytest.raises(MalformedError, match=told):
+def test_what_spark_has_nothing_for_is_rejected_with_its_place(engine: str, query: str, reported: str) -> None:
+    with pytest.raises(MalformedError, match=reported):
         translate_snapshot(snapshot_of(engine, query))
 
 

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from odf_node.acceptance.statements import MAX_STRANGERS
+from odf_node.acceptance.statements import MAX_UNTRUSTED
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
-from odf_node.exchange.taking import Errand
+from odf_node.errors import ProposalRejectedError
+from odf_node.exchange.taking import PullRequest
 from odf_protocol.accept_policy_text import parse_policies
 from odf_protocol.errors import MalformedError
 from odf_protocol.in_toto import BlockRef
 from odf_protocol.policy import Trust
 from odf_protocol.statements import decode_statement, list_witnesses
-from odf_protocol.verification_statements import Checked, Problem, sign_verification
+from odf_protocol.verification_statements import Checked, VerificationProblem, sign_verification
 from support.offering_peer import OfferingPeer
 from support.offers import NOW, Judge, PeerChain, root_chain
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, did_key_of
@@ -35,7 +35,9 @@ default:
 """
 
 
-def statement(key: bytes, chain: PeerChain, *, first: int = 0, problem: Problem | None = None, **counts: int) -> bytes:
+def statement(
+    key: bytes, chain: PeerChain, *, first: int = 0, problem: VerificationProblem | None = None, **counts: int
+) -> bytes:
     blocks = chain.blocks[first:]
     checked = Checked(blocks=len(blocks), slices=2, slices_in_range=2, rows=6, steps=0, steps_in_range=0)
     return sign_verification(
@@ -51,7 +53,7 @@ def statement(key: bytes, chain: PeerChain, *, first: int = 0, problem: Problem 
 
 def pull(node: Node, chain: PeerChain, *statements: bytes) -> Any:
     peer = OfferingPeer(chain, statements=statements)
-    return asyncio.run(node.taking.take(peer, Errand(url="http://peer.example/cities", name="cities")))
+    return asyncio.run(node.taking.take(peer, PullRequest(url="http://peer.example/cities", name="cities")))
 
 
 def test_two_of_two_auditors_are_counted_recorded_and_kept(node: Node, chain: PeerChain) -> None:
@@ -85,7 +87,7 @@ def test_what_is_no_second_auditor_does_not_count(node: Node, judge: Judge, chai
     node.home.folder.policies.write_text(POLICIES)
     before = judge.snapshot()
 
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(ProposalRejectedError) as caught:
         pull(node, chain, statement(ALICE, chain), second(chain))
 
     assert caught.value.rule == "POLICY-6 enough-auditors-attest"
@@ -94,9 +96,9 @@ def test_what_is_no_second_auditor_does_not_count(node: Node, judge: Judge, chai
 
 def test_named_auditor_who_found_a_problem_stops_the_acceptance(node: Node, chain: PeerChain) -> None:
     node.home.folder.policies.write_text(POLICIES)
-    found = statement(BOB, chain, problem=Problem("ROWS-5 logical-hash", "it differs", 3))
+    found = statement(BOB, chain, problem=VerificationProblem("ROWS-5 logical-hash", "it differs", 3))
 
-    with pytest.raises(RefusedError, match="contradicted by bob"):
+    with pytest.raises(ProposalRejectedError, match="contradicted by bob"):
         pull(node, chain, statement(ALICE, chain), statement(BOB, chain), found)
 
 
@@ -127,10 +129,10 @@ def test_attestations_that_come_later_are_kept_and_change_what_the_rule_says_tod
 
 
 def test_strangers_fill_no_more_than_their_share(node: Node, chain: PeerChain) -> None:
-    pull(node, chain, *(statement(bytes([n]) * 32, chain) for n in range(100, 100 + MAX_STRANGERS + 20)))
+    pull(node, chain, *(statement(bytes([n]) * 32, chain) for n in range(100, 100 + MAX_UNTRUSTED + 20)))
 
     kept = [item for item in node.store.iter_attestations(chain.id) if item.attester != did_key_of(NODE_KEY)]
-    assert MAX_STRANGERS <= len(kept) <= MAX_STRANGERS + 1  # and this node's own
+    assert MAX_UNTRUSTED <= len(kept) <= MAX_UNTRUSTED + 1  # and this node's own
 
 
 def test_broken_policies_open_no_door(node: Node, judge: Judge, chain: PeerChain) -> None:

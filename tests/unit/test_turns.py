@@ -7,28 +7,28 @@ import pytest
 
 from odf_engines.errors import LimitExceededError
 from odf_node.records.errors import TooManyWaitingError
-from odf_node.turns import FairTurns, ShortTurnsFirst, TurnLimits
+from odf_node.semaphore import FairSemaphore, ShortestFirstSemaphore, TurnLimits
 
 SHORT, LONG = TurnLimits(at_once=2, waiting=8), TurnLimits(at_once=2, waiting=8, own=1)
 
 
 def test_caller_has_no_more_turns_at_once_than_its_own() -> None:
     async def ask() -> list[str]:
-        turns, order, ends = FairTurns(lambda: LONG), list[str](), {name: asyncio.Event() for name in "abc"}
+        semaphore, order, ends = FairSemaphore(lambda: LONG), list[str](), {name: asyncio.Event() for name in "abc"}
 
         async def have(caller: str, name: str) -> None:
-            async with turns.ask(caller):
+            async with semaphore.ask(caller):
                 order.append(name)
                 await ends[name].wait()
 
         tasks = [asyncio.create_task(have(*each)) for each in (("one", "a"), ("one", "b"), ("other", "c"))]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert (sorted(order), turns.running, turns.waiting) == (["a", "c"], 2, 1)
+        assert (sorted(order), semaphore.running, semaphore.waiting) == (["a", "c"], 2, 1)
         for event in ends.values():
             event.set()
         await asyncio.gather(*tasks)
-        assert (turns.running, turns.waiting) == (0, 0)
+        assert (semaphore.running, semaphore.waiting) == (0, 0)
         return order
 
     assert asyncio.run(ask())[-1] == "b"
@@ -43,28 +43,28 @@ class Costly:
     def __init__(self) -> None:
         self.begun, self.go, self.is_long = list[float | None](), asyncio.Event(), asyncio.Event()
 
-    async def __call__(self, most_s: float | None) -> str:
-        self.begun.append(most_s)
-        if most_s is not None:
-            raise LimitExceededError("wall_s", allowed=most_s)
+    async def __call__(self, max_s: float | None) -> str:
+        self.begun.append(max_s)
+        if max_s is not None:
+            raise LimitExceededError("wall_s", allowed=max_s)
         self.is_long.set()
         await self.go.wait()
         return "costly"
 
 
-async def small(most_s: float | None) -> str:
-    assert most_s == 1.0
+async def small(max_s: float | None) -> str:
+    assert max_s == 1.0
     return "small"
 
 
 def test_other_limit_than_time_is_no_reason_for_a_long_turn() -> None:
-    async def fill(_most_s: float | None) -> str:
+    async def fill(_max_s: float | None) -> str:
         raise LimitExceededError("memory_bytes", allowed=1)
 
     async def ask() -> None:
-        turns = ShortTurnsFirst(SHORT, LONG, short_s=1.0)
+        semaphore = ShortestFirstSemaphore(SHORT, LONG, short_s=1.0)
         with pytest.raises(LimitExceededError, match="memory_bytes"):
-            await turns.run("one", fill)
+            await semaphore.run("one", fill)
 
     asyncio.run(ask())
 
@@ -74,14 +74,14 @@ def test_small_work_is_done_beside_any_number_of_costly_ones(caller: str) -> Non
     """Of others, and of its own caller."""
 
     async def ask() -> None:
-        turns, works = ShortTurnsFirst(SHORT, LONG, short_s=1.0), [Costly() for _ in range(4)]
-        tasks = [asyncio.create_task(turns.run("one", work)) for work in works]
+        semaphore, works = ShortestFirstSemaphore(SHORT, LONG, short_s=1.0), [Costly() for _ in range(4)]
+        tasks = [asyncio.create_task(semaphore.run("one", work)) for work in works]
         await asyncio.wait_for(works[0].is_long.wait(), 10)
         for _ in range(10):  # the others come to wait, as nothing else is to be done
             await asyncio.sleep(0)
-        assert await turns.run(caller, small) == "small"
+        assert await semaphore.run(caller, small) == "small"
         assert not any(task.done() for task in tasks)
-        assert (turns.long_turns.running, turns.long_turns.waiting) == (1, 3)
+        assert (semaphore.long_semaphore.running, semaphore.long_semaphore.waiting) == (1, 3)
         for work in works:
             work.go.set()
         assert await asyncio.gather(*tasks) == ["costly"] * 4
@@ -92,9 +92,9 @@ def test_small_work_is_done_beside_any_number_of_costly_ones(caller: str) -> Non
 
 def test_work_that_is_known_to_be_long_has_no_short_turn() -> None:
     async def ask() -> None:
-        turns, work = ShortTurnsFirst(SHORT, LONG, short_s=1.0), Costly()
+        semaphore, work = ShortestFirstSemaphore(SHORT, LONG, short_s=1.0), Costly()
         work.go.set()
-        assert await turns.run("one", work, is_long=True) == "costly"
+        assert await semaphore.run("one", work, is_long=True) == "costly"
         assert work.begun == [None]
 
     asyncio.run(ask())
@@ -102,8 +102,8 @@ def test_work_that_is_known_to_be_long_has_no_short_turn() -> None:
 
 def test_what_waits_is_bounded_in_both_lines() -> None:
     async def ask() -> None:
-        turns, works = ShortTurnsFirst(SHORT, LONG, short_s=1.0), [Costly() for _ in range(20)]
-        tasks = [asyncio.create_task(turns.run("one", work)) for work in works]
+        semaphore, works = ShortestFirstSemaphore(SHORT, LONG, short_s=1.0), [Costly() for _ in range(20)]
+        tasks = [asyncio.create_task(semaphore.run("one", work)) for work in works]
         await asyncio.wait_for(works[0].is_long.wait(), 10)
         for _ in range(30):
             await asyncio.sleep(0)
@@ -118,13 +118,13 @@ def test_what_waits_is_bounded_in_both_lines() -> None:
 
 
 def test_failure_of_work_is_its_own() -> None:
-    async def fail(_most_s: float | None) -> str:
+    async def fail(_max_s: float | None) -> str:
         raise KeyError("gone")
 
     async def ask() -> None:
-        turns = ShortTurnsFirst(SHORT, LONG, short_s=1.0)
+        semaphore = ShortestFirstSemaphore(SHORT, LONG, short_s=1.0)
         with pytest.raises(KeyError):
-            await turns.run("one", fail)
-        assert (turns.short_turns.running, turns.long_turns.running) == (0, 0)
+            await semaphore.run("one", fail)
+        assert (semaphore.short_semaphore.running, semaphore.long_semaphore.running) == (0, 0)
 
     asyncio.run(ask())

@@ -172,8 +172,8 @@ def test_every_validator_sees_every_row_and_all_errors_come_at_once_in_order(tmp
         call("OneOf", column="n", values=["1"], is_warning=False),
     )
     found = run(tmp_path, table, *calls)
-    ((number, told),) = list(found.iter_bad())
-    assert (number, [(e.plug_in, e.code, e.value) for e in told]) == (
+    ((number, reported),) = list(found.iter_bad())
+    assert (number, [(e.plug_in, e.code, e.value) for e in reported]) == (
         3,
         [("Format", "format", "ß"), ("Range", "range", "30"), ("OneOf", "enumeration", "30")],
     )
@@ -184,7 +184,7 @@ def test_row_with_nothing_but_warnings_is_taken(tmp_path: Path) -> None:
     calls = (call("Range", column="n", most="10", is_warning=True), call("Range", column="n", most="25"))
     found = run(tmp_path, table, *calls)
     assert good(found) == [1, 2]
-    assert [(number, [e.is_warning for e in told]) for number, told in found.iter_bad()] == [(3, [True, False])]
+    assert [(number, [e.is_warning for e in reported]) for number, reported in found.iter_bad()] == [(3, [True, False])]
     assert [number for number, _ in found.iter_warned()] == [2]
 
 
@@ -214,7 +214,7 @@ def test_batch_without_rows_has_no_bad_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "parameters", "said"),
+    ("kind", "parameters", "stated"),
     [
         ("Range", {"column": "m", "most": "1"}, "column: expected a column of the rows (n, t, s), found m"),
         ("Range", {"column": "n"}, "least: expected a least value, a most one or both, found neither"),
@@ -237,12 +237,12 @@ def test_batch_without_rows_has_no_bad_ones(tmp_path: Path) -> None:
     ],
 )
 def test_declaration_that_cannot_be_followed_says_what_would_be(
-    tmp_path: Path, kind: str, parameters: dict, said: str
+    tmp_path: Path, kind: str, parameters: dict, stated: str
 ) -> None:
     schema = pa.schema([("n", pa.int64()), ("t", pa.string()), ("s", pa.struct([("x", pa.int64())]))])
     with pytest.raises(ParameterError) as caught:
         run(tmp_path, schema.empty_table(), call(kind, **parameters))
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(stated)
 
 
 @pytest.mark.parametrize("name", VALIDATORS.installed())
@@ -251,8 +251,8 @@ def test_parameters_of_every_validator_are_a_json_schema_that_its_guide_tells(na
     assert place is not None
     schema = parameter_schema(load_validator(name, *place))
     assert (schema["type"], schema["additionalProperties"]) == ("object", False)
-    told = (Path(__file__).parents[2] / "spec" / "validation.md").read_text()
-    (row,) = (line for line in told.splitlines() if line.startswith(f"| `{name}` "))
+    reported = (Path(__file__).parents[2] / "spec" / "validation.md").read_text()
+    (row,) = (line for line in reported.splitlines() if line.startswith(f"| `{name}` "))
     assert all(f"`{parameter}`" in row for parameter in schema["properties"])
 
 
@@ -290,5 +290,5 @@ def test_every_row_is_good_or_bad_and_never_both(
     assert good(found) == sorted(good(found))
     assert bad == sorted(set(bad))
     assert len(bad) == found.bad_count
-    assert all(any(not each.is_warning for each in told) for _, told in found.iter_bad())
+    assert all(any(not each.is_warning for each in reported) for _, reported in found.iter_bad())
     assert {number for number, _ in found.iter_warned()} <= set(good(found))

@@ -21,7 +21,7 @@ from odf_node.ports.progress import Count, Silence
 from odf_node.records.datasets import DatasetRecord
 from odf_node.trust import verifying
 from odf_node.trust.auditing import publish_finding, run_tasks
-from odf_node.trust.verifying import Finding, VerifyOptions
+from odf_node.trust.verifying import VerificationFinding, VerifyOptions
 from odf_protocol.events import DatasetKind, Seed
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
@@ -52,11 +52,11 @@ def node(judge: Judge) -> Iterator[Node]:
     node.close()
 
 
-def verify(judge: Judge, name: str = "cities") -> Finding:
+def verify(judge: Judge, name: str = "cities") -> VerificationFinding:
     node = node_of(judge)
     try:
         (record,) = node.verifier.select([name], recursive=False)
-        return node.verifier.verify(record, replay=True, say=Silence().say)
+        return node.verifier.verify(record, replay=True, on_progress=Silence().on_progress)
     finally:
         node.close()
 
@@ -157,7 +157,7 @@ def test_file_replaced_with_all_its_records_is_found_by_its_rows(
 
 def test_dataset_that_began_without_signatures_is_valid_and_called_unsigned(judge: Judge, chain: PeerChain) -> None:
     early = chain.up_to(2).copy(signatures=[None] * 3)
-    judge.take(early.offer(signed_head=None), early.files, policy=Policy.UNSIGNED)
+    judge.take(early.proposal(signed_head=None), early.files, policy=Policy.UNSIGNED)
     judge.accept(chain, base=early.head)
 
     finding = verify(judge)
@@ -166,7 +166,7 @@ def test_dataset_that_began_without_signatures_is_valid_and_called_unsigned(judg
     assert "signed by nobody" in finding.describe()[0]
 
 
-def test_command_ends_with_the_code_of_a_refusal(judge: Judge, record: DatasetRecord, chain: PeerChain) -> None:
+def test_command_ends_with_the_code_of_a_rejection(judge: Judge, record: DatasetRecord, chain: PeerChain) -> None:
     def run() -> int:
         return RealNode(judge.home.path).run("verify", "cities", "-o", "json").code
 
@@ -185,7 +185,7 @@ def test_inputs_are_verified_first_when_asked_for(judge: Judge, node: Node, tmp_
     assert [r.name for r in node.verifier.select(["a.derived"], recursive=True)] == ["cities", "a.derived"]
     assert [r.name for r in node.verifier.select(["a.derived"], recursive=False)] == ["a.derived"]
     (record,) = node.verifier.select(["a.derived"], recursive=False)
-    finding = node.verifier.verify(record, replay=False, say=Silence().say)
+    finding = node.verifier.verify(record, replay=False, on_progress=Silence().on_progress)
     assert (finding.is_valid, finding.not_checked) == (True, "not asked for")
 
 
@@ -203,20 +203,20 @@ def test_derivative_that_cannot_be_re_executed_is_valid_as_far_as_it_goes(
     assert "not re-executed" in finding.describe()[1]
 
 
-def verify_with(judge: Judge, **options: Any) -> Finding:
+def verify_with(judge: Judge, **options: Any) -> VerificationFinding:
     node = node_of(judge)
     try:
         (record,) = node.verifier.select(["cities"], recursive=False)
-        return node.verifier.verify(record, say=Silence().say, options=VerifyOptions(**options))
+        return node.verifier.verify(record, on_progress=Silence().on_progress, options=VerifyOptions(**options))
     finally:
         node.close()
 
 
 def test_verification_says_how_many_rows_of_how_many_it_has_read(judge: Judge, record: DatasetRecord) -> None:
-    node, said = node_of(judge), list[tuple[str, Count | None]]()
-    node.verifier.verify(record, say=lambda text, count=None: said.append((text, count)))
+    node, stated = node_of(judge), list[tuple[str, Count | None]]()
+    node.verifier.verify(record, on_progress=lambda text, count=None: stated.append((text, count)))
     node.close()
-    assert [count for text, count in said if text == "checking rows"] == [Count(0, 6, "rows"), Count(3, 6, "rows")]
+    assert [count for text, count in stated if text == "checking rows"] == [Count(0, 6, "rows"), Count(3, 6, "rows")]
 
 
 def test_what_was_verified_is_remembered_and_only_new_blocks_are_read(judge: Judge, chain: PeerChain) -> None:
@@ -254,7 +254,7 @@ def test_memory_of_another_history_does_not_count(judge: Judge, record: DatasetR
 def test_interrupted_verification_goes_on_where_it_was(
     judge: Judge, record: DatasetRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verifying, "PIECE_BLOCKS", 3)
+    monkeypatch.setattr(verifying, "CHUNK_BLOCKS", 3)
     node = node_of(judge)
 
     def stop_at_last(text: str, count: Count | None = None) -> None:
@@ -263,7 +263,7 @@ def test_interrupted_verification_goes_on_where_it_was(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        node.verifier.verify(record, say=stop_at_last, options=VerifyOptions())
+        node.verifier.verify(record, on_progress=stop_at_last, options=VerifyOptions())
     node.close()
 
     assert verify_with(judge).remembered == 3
@@ -288,8 +288,8 @@ def test_finding_is_signed_and_kept_good_or_bad(
     raw = publish_finding(finding, node.store, node.keys, now=NOW)
 
     assert raw is not None
-    said = decode_verification(raw)
-    assert (said.verdict.value, said.checked.is_complete) == (("divergence" if is_damaged else "success"), True)
+    stated = decode_verification(raw)
+    assert (stated.verdict.value, stated.checked.is_complete) == (("divergence" if is_damaged else "success"), True)
     assert [item.raw for item in node.store.iter_attestations(record.id)][-1] == raw
     if not is_damaged:
         assert publish_finding(verify_with(judge), node.store, node.keys, now=NOW) is None
@@ -305,9 +305,9 @@ def test_what_was_verified_before_it_was_attested_is_attested_with_the_rest(judg
     raw = publish_finding(verify_with(judge), node.store, node.keys, now=NOW)
 
     assert raw is not None
-    said = decode_verification(raw)
-    assert (said.first.sequence_number, said.last.hash) == (0, chain.head.hash)
-    assert said.checked == Checked(blocks=4, slices=2, slices_in_range=2, rows=6, steps=0, steps_in_range=0)
+    stated = decode_verification(raw)
+    assert (stated.first.sequence_number, stated.last.hash) == (0, chain.head.hash)
+    assert stated.checked == Checked(blocks=4, slices=2, slices_in_range=2, rows=6, steps=0, steps_in_range=0)
     assert publish_finding(verify_with(judge), node.store, node.keys, now=NOW) is None
     node.close()
 
@@ -336,7 +336,7 @@ def test_several_are_verified_at_once_and_reported_in_order(judge: Judge, record
     )
     tasks = [tasks[0]] * 3
 
-    findings = list(run_tasks(tasks, 3, Silence().say))
+    findings = list(run_tasks(tasks, 3, Silence().on_progress))
 
     assert [finding.rows for finding in findings] == [6, 6, 6]
 

@@ -15,7 +15,7 @@ import pytest
 from odf_engines.contract import Lookback, Watermark
 from odf_engines.reading.event_times import find_newest, read_times_beside
 from odf_node.datasets.engine_rows import KeptTables
-from odf_node.derive.earlier_rows import MOST_ROWS, EarlierRows, InputRows, find_in_force
+from odf_node.derive.earlier_rows import MAX_ROWS, EarlierRows, InputRows, find_current
 from odf_node.ports.rows import EventTimes
 from odf_protocol.events import DataSlice, OffsetInterval
 from odf_protocol.multihash import Multihash
@@ -80,7 +80,7 @@ def table_of(folder: Path, before: Sequence[Block], new: Sequence[Block] = ()) -
 
 def kept(table: InputRows, asked: int, key: Sequence[str] = ("k",)) -> list[int]:
     """Places of the slices that are handed over."""
-    return [table.earlier.index(each) for each in find_in_force(asked * 1000, table, key)]
+    return [table.earlier.index(each) for each in find_current(asked * 1000, table, key)]
 
 
 def version_at(blocks: Sequence[Block], left: Sequence[bool], time: int, key: int | None) -> Row | None:
@@ -125,11 +125,11 @@ def test_versions_that_are_asked_for_are_those_of_all_slices(tmp_path: Path, see
     asked, count = random.randrange(20, 120), 12
     found = kept(table_of(tmp_path, blocks[:count], blocks[count:]), asked)
     left = [number in found or number >= count for number in range(len(blocks))]
-    told_times = {time for block in blocks for time in (block.mark or 0, *(each.time for each in block.rows))}
-    for time in {asked, *(each + more for each in told_times for more in (0, 1) if each >= asked)}:
+    reported_times = {time for block in blocks for time in (block.mark or 0, *(each.time for each in block.rows))}
+    for time in {asked, *(each + more for each in reported_times for more in (0, 1) if each >= asked)}:
         for key in (None, 1, 2):
-            told = f"time {time}, key {key}, asked {asked}, slices {found}: {blocks}"
-            assert version_at(blocks, left, time, key) == version_at(blocks, [True] * len(blocks), time, key), told
+            reported = f"time {time}, key {key}, asked {asked}, slices {found}: {blocks}"
+            assert version_at(blocks, left, time, key) == version_at(blocks, [True] * len(blocks), time, key), reported
 
 
 def vars_of(row: Row) -> tuple[int, int | None, int]:
@@ -224,8 +224,8 @@ def test_all_versions_are_handed_over_where_they_are_too_many_to_be_looked_at(tm
     table = table_of(tmp_path, [Block([Row(APPEND, 10, 1)], 10), Block([Row(APPEND, 20, 1)], 20)])
     assert kept(table, 20) == [1]
     first, last = table.earlier
-    swollen = replace(first, offset_interval=OffsetInterval(start=0, end=MOST_ROWS))
+    swollen = replace(first, offset_interval=OffsetInterval(start=0, end=MAX_ROWS))
     assert kept(replace(table, earlier=[swollen, last]), 20) == [0, 1]
     # As many in several slices are looked at one after the other.
-    full = [replace(each, offset_interval=OffsetInterval(start=0, end=MOST_ROWS - 1)) for each in (first, last)]
+    full = [replace(each, offset_interval=OffsetInterval(start=0, end=MAX_ROWS - 1)) for each in (first, last)]
     assert kept(replace(table, earlier=full), 20) == [1]

@@ -1,4 +1,4 @@
-"""Blocks that a stranger may send: each wrong in one way, refused for it, at the byte where it is wrong."""
+"""Blocks that a stranger may send: each wrong in one way, rejected for it, at the byte where it is wrong."""
 
 import time
 from typing import Any
@@ -217,7 +217,7 @@ UNSUPPORTED = [
 
 
 @pytest.mark.parametrize(("clause", "raw"), MALFORMED)
-def test_malformed_block_is_refused_and_the_place_is_named(clause: str, raw: bytes) -> None:
+def test_malformed_block_is_rejected_and_the_place_is_named(clause: str, raw: bytes) -> None:
     with pytest.raises(MalformedError) as caught:
         decode_block(raw, expected_hash=None)
     assert caught.value.expected is not None
@@ -230,20 +230,20 @@ def test_block_with_something_unknown_is_not_guessed_at(clause: str, raw: bytes)
         decode_block(raw, expected_hash=None)
 
 
-def test_block_that_unfolds_is_refused_soon() -> None:
+def test_block_that_unfolds_is_rejected_soon() -> None:
     started = time.process_time()
     with pytest.raises(MalformedError, match="tables"):
         decode_block(schema_block(unfolding_type), expected_hash=None)
     assert time.process_time() - started < 20  # it would take years
 
 
-def test_too_large_block_is_refused_before_it_is_hashed() -> None:
+def test_too_large_block_is_rejected_before_it_is_hashed() -> None:
     """WIRE-4."""
     with pytest.raises(MalformedError, match=str(MAX_BLOCK_SIZE_BYTES)):
         decode_block(bytes(MAX_BLOCK_SIZE_BYTES + 1), expected_hash=hash_of("a"))
 
 
-def test_too_long_list_is_refused() -> None:
+def test_too_long_list_is_rejected() -> None:
     raw = encoded(SetInfo(keywords=("",) * (MAX_VECTOR_LENGTH + 1)))
     with pytest.raises(MalformedError, match=r"SetInfo\.keywords"):
         decode_block(raw, expected_hash=None)
@@ -257,7 +257,7 @@ def test_deepest_nesting_allowed_is_accepted() -> None:
         decode_block(encoded(nested_options(MAX_DEPTH - 4)), expected_hash=None)
 
 
-def test_another_hash_is_refused_before_anything_is_decoded() -> None:
+def test_another_hash_is_rejected_before_anything_is_decoded() -> None:
     """WIRE-2."""
     with pytest.raises(MalformedError, match="expected hash f1620"):
         decode_block(b"not a block", expected_hash=hash_of("a"))

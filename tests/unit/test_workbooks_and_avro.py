@@ -125,16 +125,16 @@ HOSTILE_BOOKS: dict[str, tuple[bytes | Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "said"), HOSTILE_BOOKS.values(), ids=HOSTILE_BOOKS.keys())
+@pytest.mark.parametrize(("data", "stated"), HOSTILE_BOOKS.values(), ids=HOSTILE_BOOKS.keys())
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_workbook_that_cannot_be_trusted_is_refused_whole(
-    data: bytes | Callable[[], bytes], said: str, tmp_path: Path
+def test_workbook_that_cannot_be_trusted_is_rejected_whole(
+    data: bytes | Callable[[], bytes], stated: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InvalidSourceError, match=said):
+    with pytest.raises(InvalidSourceError, match=stated):
         read(tmp_path, data() if callable(data) else data, call("Excel"), "a")
 
 
-def test_part_that_is_longer_than_its_directory_says_is_refused(tmp_path: Path) -> None:
+def test_part_that_is_longer_than_its_directory_says_is_rejected(tmp_path: Path) -> None:
     data = bytearray(workbook('<row r="2"><c r="A2"><v>1</v></c></row>'))
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         size = archive.getinfo("xl/worksheets/sheet1.xml").file_size
@@ -197,9 +197,9 @@ def test_records_of_an_avro_file_are_rows(codec: str, tmp_path: Path) -> None:
     }[codec]
     names = ["day", "at", "number", "f", "d", "b", "k", "again", "list", "raw"]
     found = read(tmp_path, avro(RECORD, [(count, packed)], codec), call("Avro", columns={"number": "n"}), *names)
-    said = "2024-05-01", "2024-05-01T13:30:00.005000+00:00"
+    stated = "2024-05-01", "2024-05-01T13:30:00.005000+00:00"
     rest = "1.50", "true", "X", "Y", '["x", null]', "ff"
-    assert taken(found) == {1: (*said, None, "nan", *rest), 2: (*said, str(2**62), "0.1", *rest)}
+    assert taken(found) == {1: (*stated, None, "nan", *rest), 2: (*stated, str(2**62), "0.1", *rest)}
     assert broken(found) == {}
 
 
@@ -249,9 +249,9 @@ HOSTILE_AVRO: dict[str, tuple[bytes | Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "said"), HOSTILE_AVRO.values(), ids=HOSTILE_AVRO.keys())
-def test_avro_file_that_cannot_be_trusted_is_refused_whole(
-    data: bytes | Callable[[], bytes], said: str, tmp_path: Path
+@pytest.mark.parametrize(("data", "stated"), HOSTILE_AVRO.values(), ids=HOSTILE_AVRO.keys())
+def test_avro_file_that_cannot_be_trusted_is_rejected_whole(
+    data: bytes | Callable[[], bytes], stated: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InvalidSourceError, match=f"reader Avro: .*({said})"):
+    with pytest.raises(InvalidSourceError, match=f"reader Avro: .*({stated})"):
         read(tmp_path, data() if callable(data) else data, call("Avro"), "f0")

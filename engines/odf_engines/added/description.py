@@ -19,7 +19,7 @@ INPUTS = "/opt/engine/in"
 OUTPUTS = "/opt/engine/out"
 
 OWN_PLACES = frozenset({"exchange", "runtime", "scratch"})
-"""Folders at the top that are the node's; an archive that has one is refused."""
+"""Folders at the top that are the node's; an archive that has one is rejected."""
 
 MOUNT_POINTS = ("opt/engine/in/", "opt/engine/out/", "etc/passwd", "etc/group", "etc/hosts", "etc/nsswitch.conf")
 """What has to be in a root folder, since nothing can be made in it later; those that end with a slash are folders."""
@@ -29,13 +29,13 @@ CONTRACT_PORT: Final = 2884
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")  # as engines are called in manifests, and folders on any disk
 _NAME_CHARACTERS = 40
-_MOST_WORDS = 1000  # guess: of a command or an environment; container images have a few
+_MAX_WORDS = 1000  # guess: of a command or an environment; container images have a few
 _WORD_CHARACTERS = 32_768  # guess: a class path of a thousand archives
 _ALL_CHARACTERS = 131_072  # guess: kept as JSON, with escapes of six, they fit into what is read of a description
 _MAX_PORT = 65_535
 
 
-class Form(StrEnum):
+class AddedForm(StrEnum):
     """What an engine was added from."""
 
     PROGRAM = "program"  # one file, run on the libraries of this machine
@@ -86,7 +86,7 @@ class EngineDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     name: str
     version: str
     digest: str
-    form: Form
+    form: AddedForm
     start: EngineStart
     file_bytes: int
     added_at: str
@@ -115,8 +115,8 @@ def check_words(what: str, command: Sequence[str], environment: Sequence[str], f
         expected = f"at most {_ALL_CHARACTERS} characters in all words of its start"
         raise MalformedError(what, expected=expected, found=characters)
     for where, words in (("command", command), ("environment", environment), ("folder", (folder,))):
-        if len(words) > _MOST_WORDS:
-            raise MalformedError(what, where=where, expected=f"at most {_MOST_WORDS} words", found=len(words))
+        if len(words) > _MAX_WORDS:
+            raise MalformedError(what, where=where, expected=f"at most {_MAX_WORDS} words", found=len(words))
         for word in words:
             if "\0" in word or len(word) > _WORD_CHARACTERS:
                 expected = f"words of at most {_WORD_CHARACTERS} characters without U+0000"

@@ -17,7 +17,7 @@ from odf_engines.added.content import digest_of_contents
 from odf_engines.added.description import INPUTS, OUTPUTS, OWN_PLACES, PROGRAM, EngineDescription
 from odf_engines.confined.process import SandboxedProcess
 from odf_engines.contract import Limits, TransformRequest, TransformResponse
-from odf_engines.engine import EngineSession, MachineNeed, Offer
+from odf_engines.engine import Capability, EngineSession, MachineNeed
 from odf_engines.errors import EngineError, EngineFailureError, SandboxUnavailableError
 from odf_engines.host import runtime
 from odf_engines.host.runtime import Guest, compile_packages
@@ -158,7 +158,7 @@ class AddedEngine:
         cache: Folder for what can be made again; by default the user's cache.
     """
 
-    offers = frozenset({Offer.TRANSFORM})
+    capabilities = frozenset({Capability.TRANSFORM})
     is_stepwise = True
     settings: ClassVar[Mapping[str, str]] = {}  # what it is started with is part of its digest
 
@@ -207,13 +207,13 @@ class AddedEngine:
 
     def examine(self) -> Sequence[MachineNeed]:
         what = f"engine {self.name}"
-        mend = f"odf-node engine remove {self.name}@{self.description.digest}, and add it again"
+        fix = f"odf-node engine remove {self.name}@{self.description.digest}, and add it again"
         try:
             find_runtime(self.files)
             digest = self.digest()
         except EngineError as error:
-            return [MachineNeed(what=what, is_there=False, found=str(error), mend=mend)]
-        return [MachineNeed(what=what, is_there=True, found=f"{self.version}, added with digest {digest}", mend=mend)]
+            return [MachineNeed(what=what, is_there=False, found=str(error), fix=fix)]
+        return [MachineNeed(what=what, is_there=True, found=f"{self.version}, added with digest {digest}", fix=fix)]
 
     def _guest(self) -> Guest:
         runtime = find_runtime(self.files)

@@ -14,13 +14,13 @@ import grpc
 from odf_engines.added.description import EngineStart
 from odf_engines.errors import EngineFailureError
 from odf_engines.grpc.carrier import unwrap, wrap
-from odf_engines.progress import tell_count
+from odf_engines.progress import report_count
 from odf_protocol.engine_messages import (
     MAX_REQUEST_SIZE_BYTES,
-    TransformRequest,
     TransformResponse,
     TransformResponseProgress,
     TransformResponseRoot,
+    WireTransformRequest,
 )
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.wire.decoder import Decoder
@@ -78,7 +78,7 @@ class EngineProgram:
         except grpc.FutureTimeoutError as error:
             raise EngineFailureError(f"what listens at {where} does not speak gRPC") from error
 
-    def transform(self, request: TransformRequest) -> TransformResponse:
+    def transform(self, request: WireTransformRequest) -> TransformResponse:
         """Run a step and return its last answer; progress is how often the engine said before that it works.
 
         Args:
@@ -91,7 +91,7 @@ class EngineProgram:
         if len(raw) > MAX_REQUEST_SIZE_BYTES:
             raise EngineFailureError(f"a request of {len(raw)} bytes is more than the {MAX_REQUEST_SIZE_BYTES} allowed")
         last: TransformResponse | None = None
-        said = 0
+        stated = 0
         try:
             for message in self._channel.unary_stream(_TRANSFORM)(wrap(raw)):
                 if last is not None:
@@ -100,8 +100,8 @@ class EngineProgram:
                 if not isinstance(answer, TransformResponseProgress):
                     last = answer
                     continue
-                said += 1
-                tell_count(said)
+                stated += 1
+                report_count(stated)
         except grpc.RpcError as error:
             raise EngineFailureError(self._explain(error)) from error
         except (MalformedError, UnsupportedError) as error:

@@ -20,12 +20,12 @@ from odf_engines.host.arrow_texts import schema_text
 from odf_protocol.did import DatasetId
 from odf_protocol.engine_messages import (
     DatasetVocabulary,
-    TransformRequest,
     TransformRequestInput,
     TransformResponse,
     TransformResponseInvalidQuery,
     TransformResponseSuccess,
-    Watermark,
+    WireTransformRequest,
+    WireWatermark,
 )
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema, TransformSql
@@ -35,11 +35,11 @@ from odf_protocol.vocabulary import Vocabulary
 
 _DATA = "data"
 _CHECKPOINT = "checkpoint"
-_NOBODY = DatasetId(bytes(32))  # a query that is tried is of no dataset yet
+_NONE = DatasetId(bytes(32))  # a query that is tried is of no dataset yet
 _OUTPUT_ALIAS = "output"  # an engine gets no names of this node
 
 
-def translate(request: contract.TransformRequest, folder: Path, scratch: Path) -> TransformRequest:
+def translate(request: contract.TransformRequest, folder: Path, scratch: Path) -> WireTransformRequest:
     """Put a step into ODF's words.
 
     Args:
@@ -63,11 +63,11 @@ def translate(request: contract.TransformRequest, folder: Path, scratch: Path) -
                 data_paths=() if interval is None else tuple(map(str, each.slices)),
                 schema_file=_schema_file(each.schema, scratch, number),
                 explicit_watermarks=tuple(
-                    Watermark(system_time=mark.system_time, event_time=mark.event_time) for mark in each.watermarks
+                    WireWatermark(system_time=mark.system_time, event_time=mark.event_time) for mark in each.watermarks
                 ),
             )
         )
-    return TransformRequest(
+    return WireTransformRequest(
         dataset_id=DatasetId.parse(request.dataset_id),
         dataset_alias=_OUTPUT_ALIAS,
         system_time=request.system_time,
@@ -83,7 +83,7 @@ def translate(request: contract.TransformRequest, folder: Path, scratch: Path) -
 
 def trial_of(
     transform: TransformSql, tables: Sequence[QueryTable], vocabulary: Vocabulary, folder: Path, scratch: Path
-) -> TransformRequest:
+) -> WireTransformRequest:
     """Make a step without rows, to see whether a query can be run.
 
     Raises:
@@ -91,7 +91,7 @@ def trial_of(
     """
     inputs = tuple(
         contract.TransformInput(
-            dataset_id=str(_NOBODY),
+            dataset_id=str(_NONE),
             alias=each.name,
             vocabulary=each.vocabulary,
             schema=each.schema,
@@ -101,7 +101,7 @@ def trial_of(
         for each in tables
     )
     step = contract.TransformRequest(
-        dataset_id=str(_NOBODY),
+        dataset_id=str(_NONE),
         transform=transform,
         vocabulary=vocabulary,
         inputs=inputs,
@@ -120,8 +120,8 @@ def success_of(answer: TransformResponse) -> TransformResponseSuccess:
     if isinstance(answer, TransformResponseInvalidQuery):
         raise InvalidQueryError(answer.message)
     if not isinstance(answer, TransformResponseSuccess):
-        said = getattr(answer, "message", type(answer).__name__)
-        raise EngineFailureError(f"it reports a fault of its own: {said}")
+        stated = getattr(answer, "message", type(answer).__name__)
+        raise EngineFailureError(f"it reports a fault of its own: {stated}")
     return answer
 
 

@@ -44,7 +44,7 @@ def main(arguments: dict[str, Any]) -> None:
 
     def run(operation: str, request: Any, folder: Path) -> dict[str, object]:
         if operation not in {"check", "transform"}:
-            raise EngineMissingError(arguments["name"], offer=operation)
+            raise EngineMissingError(arguments["name"], capability=operation)
         if operation == "transform":
             return _transform(program, request, folder)
         if not tried or tried[0][0] != request:
@@ -73,7 +73,7 @@ def _grade(program: EngineProgram, name: str, request: dict[str, Any], folder: P
         success_of(program.transform(trial_of(*parts, folder, _SCRATCH)))
     except InvalidQueryError as error:
         refused = {"expression": "query", "reason": error.message, "rewrite": "a query that the engine can run"}
-        return {"level": GradeLevel.REFUSED.value, "findings": [refused], "schema": None, "obstacle": None}
+        return {"level": GradeLevel.REJECTED.value, "findings": [refused], "schema": None, "obstacle": None}
     finding = {"expression": f"engine {name}", "reason": _UNKNOWN, "rewrite": _REMEDY}
     schema = schema_text(read_schema(folder))
     return {"level": GradeLevel.PINNED.value, "findings": [finding], "schema": schema, "obstacle": None}

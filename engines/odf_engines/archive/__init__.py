@@ -7,7 +7,7 @@ while files are written. Then the files of that tree are copied out, each once.
 Source: clauses ADDED-11 to ADDED-17 in ``spec/extensions/added-engines.md``; OCI image-spec 1.1, "layer" and "config".
 """
 
-from odf_engines.archive.root_folder import MOST_FILE_BYTES, Places, opened_archive
+from odf_engines.archive.root_folder import MAX_FILE_BYTES, Places, opened_archive
 from odf_engines.archive.taking import TakenEngine, take_engine
 
-__all__ = ["MOST_FILE_BYTES", "Places", "TakenEngine", "opened_archive", "take_engine"]
+__all__ = ["MAX_FILE_BYTES", "Places", "TakenEngine", "opened_archive", "take_engine"]

@@ -1,7 +1,7 @@
 """Which layers an image has, and how its program is started: as ``docker save`` and ``podman save`` write it down.
 
 Everything that is believed hangs together by hashes: a manifest names its configuration, which names each layer by the
-hash of what it unpacks to. So an archive whose parts were exchanged is refused.
+hash of what it unpacks to. So an archive whose parts were exchanged is rejected.
 
 Source: clause ADDED-13 in ``spec/extensions/added-engines.md``; OCI image-spec 1.1; Docker image spec 1.2.
 """
@@ -18,9 +18,9 @@ import msgspec
 from odf_engines.archive.tar_entries import EntryKind, Section, TarEntry
 from odf_protocol.errors import MalformedError, UnsupportedError
 
-_MOST_DOCUMENT_BYTES: Final = 4 * 1024 * 1024  # as registries allow for a manifest
-_MOST_LAYERS: Final = 256  # guess: Docker's own storage ends at 128
-_MOST_INDEXES: Final = 8  # guess: inside each other; one is usual
+_MAX_DOCUMENT_BYTES: Final = 4 * 1024 * 1024  # as registries allow for a manifest
+_MAX_LAYERS: Final = 256  # guess: Docker's own storage ends at 128
+_MAX_INDEXES: Final = 8  # guess: inside each other; one is usual
 _SHA256: Final = "sha256:"
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}  # of this machine, as images call them: Go's GOARCH
 _VERSION_LABEL: Final = "org.opencontainers.image.version"
@@ -156,8 +156,8 @@ class _Archive:
 
     def read(self, path: str) -> bytes:
         found = self.get(path)
-        if found.size_bytes > _MOST_DOCUMENT_BYTES:
-            raise _wrong(path, f"at most {_MOST_DOCUMENT_BYTES} bytes", found.size_bytes)
+        if found.size_bytes > _MAX_DOCUMENT_BYTES:
+            raise _wrong(path, f"at most {_MAX_DOCUMENT_BYTES} bytes", found.size_bytes)
         return Section(self._file, found.position, found.size_bytes).read()
 
     def decode(self, path: str, kind: type[_Document]) -> _Document:
@@ -176,13 +176,13 @@ def _find_manifest(archive: _Archive) -> tuple[str, ...]:
     """Return the digest of the one manifest that is for this machine, behind those of the indexes that lead to it."""
     index = archive.decode("index.json", _Index)
     way: list[str] = []
-    for _ in range(_MOST_INDEXES):
+    for _ in range(_MAX_INDEXES):
         (found,) = _exactly_one([each for each in index.manifests if _fits(each.platform)], "images for this machine")
         way.append(str(found.digest))
         if "index" not in found.media_type and "manifest.list" not in found.media_type:
             return tuple(way)
         index = archive.decode_blob(found.digest, _Index)
-    raise _wrong("index.json", f"at most {_MOST_INDEXES} indexes inside each other", "more")
+    raise _wrong("index.json", f"at most {_MAX_INDEXES} indexes inside each other", "more")
 
 
 def _fits(wanted: _Platform | None) -> bool:
@@ -198,8 +198,8 @@ def _image_of(config: _Config, layers: Sequence[TarEntry], tags: Sequence[str], 
         if found not in {"", expected}:
             raise UnsupportedError("image", found=f"for {config.os} on {config.architecture}", supported=expected)
     hashes = config.rootfs.diff_ids
-    if len(layers) != len(hashes) or len(layers) > _MOST_LAYERS:
-        raise _wrong("layers", f"{len(hashes)}, as the configuration says, and at most {_MOST_LAYERS}", len(layers))
+    if len(layers) != len(hashes) or len(layers) > _MAX_LAYERS:
+        raise _wrong("layers", f"{len(hashes)}, as the configuration says, and at most {_MAX_LAYERS}", len(layers))
     start = config.config or _Start()
     version = (start.labels or {}).get(_VERSION_LABEL) or next(iter(tags), "")
     return Image(

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final
 from odf_engines.archive.image import Image, ImageLayer, find_image
 from odf_engines.archive.root_tree import FileNode, FolderNode, LinkNode, RootTree, check_link_target, put_layer
 from odf_engines.archive.tar_entries import (
-    MOST_PATH_BYTES,
+    MAX_PATH_BYTES,
     BoundedStream,
     Section,
     TarEntry,
@@ -28,12 +28,12 @@ from odf_engines.archive.tar_entries import (
 from odf_engines.sandbox.profile import MADE_ANEW
 from odf_protocol.errors import MalformedError
 
-MOST_FILE_BYTES: Final = 8 * 1024**3  # guess: images of Spark and Flink have 1 to 2 GiB
-_MOST_UNPACKED_BYTES: Final = 16 * 1024**3  # guess: of all layers, and of all files of a root folder
-_MOST_ENTRIES: Final = 500_000  # guess: of all layers; an image with Python and Java has 60,000
-_MOST_NAMED_BYTES: Final = 256 * 1024**2  # guess: of all layers; 60,000 names of Python and Java have 6 MiB
-_MOST_PLACES: Final = 10_000  # guess: BusyBox has 400 links to itself; ext4 takes 65,000
-_MOST_AT_TOP: Final = 100  # guess: Linux has twenty; each is an argument of what builds the sandbox
+MAX_FILE_BYTES: Final = 8 * 1024**3  # guess: images of Spark and Flink have 1 to 2 GiB
+_MAX_UNPACKED_BYTES: Final = 16 * 1024**3  # guess: of all layers, and of all files of a root folder
+_MAX_ENTRIES: Final = 500_000  # guess: of all layers; an image with Python and Java has 60,000
+_MAX_NAMED_BYTES: Final = 256 * 1024**2  # guess: of all layers; 60,000 names of Python and Java have 6 MiB
+_MAX_PLACES: Final = 10_000  # guess: BusyBox has 400 links to itself; ext4 takes 65,000
+_MAX_AT_TOP: Final = 100  # guess: Linux has twenty; each is an argument of what builds the sandbox
 _READ_BYTES: Final = 1024 * 1024
 _NOWHERE: Final = -1  # of no layer: files that are empty
 
@@ -90,7 +90,7 @@ def opened_archive(file: Path, scratch: Path) -> Iterator[OpenArchive]:
     """Open an archive.
 
     Args:
-        file: Untrusted, of at most ``MOST_FILE_BYTES``; nobody else writes to it.
+        file: Untrusted, of at most ``MAX_FILE_BYTES``; nobody else writes to it.
         scratch: Does not exist; where its bytes are while it is open, if it is packed as a whole.
 
     Raises:
@@ -109,7 +109,7 @@ def _as_plain_tar(file: Path, plain: Path) -> Iterator[BinaryIO]:
             yield packed
             return
         bounded = BoundedStream(
-            stream, _MOST_UNPACKED_BYTES, f"archive packed by {'gzip' if magic[0] == 0x1F else 'zstd'}"
+            stream, _MAX_UNPACKED_BYTES, f"archive packed by {'gzip' if magic[0] == 0x1F else 'zstd'}"
         )
         try:
             with plain.open("xb") as target:
@@ -125,7 +125,7 @@ def _list_members(tar: BinaryIO) -> dict[str, TarEntry]:
     """List what is in a tar by path; of entries with one path the last counts."""
     tar.seek(0)
     found, room = {}, _Room()
-    for entry, _ in iter_entries(BoundedStream(tar, _MOST_UNPACKED_BYTES, "archive")):
+    for entry, _ in iter_entries(BoundedStream(tar, _MAX_UNPACKED_BYTES, "archive")):
         room.take(entry)
         found[posixpath.normpath(entry.path)] = entry
     return found
@@ -135,8 +135,8 @@ class _Room:
     """How many more entries may be kept."""
 
     def __init__(self) -> None:
-        self._entries_left = _MOST_ENTRIES
-        self._named_bytes_left = _MOST_NAMED_BYTES
+        self._entries_left = _MAX_ENTRIES
+        self._named_bytes_left = _MAX_NAMED_BYTES
 
     def take(self, entry: TarEntry) -> None:
         """Count an entry.
@@ -146,10 +146,10 @@ class _Room:
         """
         self._entries_left -= 1
         if self._entries_left < 0:
-            raise MalformedError("archive", expected=f"at most {_MOST_ENTRIES} entries", found="more")
+            raise MalformedError("archive", expected=f"at most {_MAX_ENTRIES} entries", found="more")
         self._named_bytes_left -= entry.named_bytes
         if self._named_bytes_left < 0:
-            raise MalformedError("archive", expected=f"at most {_MOST_NAMED_BYTES} bytes of names", found="more")
+            raise MalformedError("archive", expected=f"at most {_MAX_NAMED_BYTES} bytes of names", found="more")
 
 
 class _Layers:
@@ -193,24 +193,24 @@ class _Layers:
     def _open(self, number: int, used_bytes: int = 0) -> BoundedStream:
         if self._layers is None:
             self._tar.seek(0)
-            return BoundedStream(self._tar, _MOST_UNPACKED_BYTES, "archive")
+            return BoundedStream(self._tar, _MAX_UNPACKED_BYTES, "archive")
         layer = self._layers[number]
         self._tar.seek(layer.position)
         magic = self._tar.read(4)
         section = Section(self._tar, layer.position, layer.size_bytes)
         what = f"layer {number} of the archive, with those below"
-        return BoundedStream(unpacked(section, magic), _MOST_UNPACKED_BYTES, what, used_bytes)
+        return BoundedStream(unpacked(section, magic), _MAX_UNPACKED_BYTES, what, used_bytes)
 
 
 def _make_room(tree: RootTree, places: Places) -> None:
-    """Take out what every sandbox makes anew, refuse what would stand in the node's places, make what is mounted on."""
+    """Take out what every sandbox makes anew, reject what would stand in the node's places, make what is mounted on."""
     for name in MADE_ANEW:
         tree.hide((name,))
     for name in sorted(tree.top.children.keys() & places.own):
         raise MalformedError("archive", where=f"'{name}'", expected="another name", found="the node's own")
-    if len(tree.top.children) > _MOST_AT_TOP:
+    if len(tree.top.children) > _MAX_AT_TOP:
         found = f"{len(tree.top.children)} of them"
-        raise MalformedError("archive", expected=f"at most {_MOST_AT_TOP} names at the top", found=found)
+        raise MalformedError("archive", expected=f"at most {_MAX_AT_TOP} names at the top", found=found)
     for place in places.mount_points:
         names = tuple(place.rstrip("/").split("/"))
         folder = tree.top
@@ -228,15 +228,15 @@ def _check_places(tree: RootTree, root: Path) -> None:
     """Check what is known only of the whole tree: where links and long paths come to stand, and how often a file."""
     times: Counter[tuple[int, int]] = Counter()
     for names, node in tree.walk():
-        if len(os.fsencode(root.joinpath(*names))) >= MOST_PATH_BYTES:
-            expected = f"at most {MOST_PATH_BYTES} bytes of a path, with that of its folder here"
+        if len(os.fsencode(root.joinpath(*names))) >= MAX_PATH_BYTES:
+            expected = f"at most {MAX_PATH_BYTES} bytes of a path, with that of its folder here"
             raise MalformedError("archive", where=f"'{'/'.join(names)[:200]}'", expected=expected, found="more")
         if isinstance(node, LinkNode):
             check_link_target(names, node.target)
         elif isinstance(node, FileNode) and node.layer != _NOWHERE:
             times[node.layer, node.entry] += 1
-    if times and (most := max(times.values())) > _MOST_PLACES:
-        raise MalformedError("archive", expected=f"at most {_MOST_PLACES} hard links to one file", found=most)
+    if times and (most := max(times.values())) > _MAX_PLACES:
+        raise MalformedError("archive", expected=f"at most {_MAX_PLACES} hard links to one file", found=most)
 
 
 def _write(tree: RootTree, layers: _Layers, root: Path) -> None:
@@ -256,8 +256,8 @@ def _write(tree: RootTree, layers: _Layers, root: Path) -> None:
             places = wanted.setdefault(node.layer, {}).setdefault(node.entry, [])
             total_bytes += 0 if places else node.size_bytes
             places.append(place)
-    if total_bytes > _MOST_UNPACKED_BYTES:
-        expected = f"at most {_MOST_UNPACKED_BYTES} bytes unpacked"
+    if total_bytes > _MAX_UNPACKED_BYTES:
+        expected = f"at most {_MAX_UNPACKED_BYTES} bytes unpacked"
         raise MalformedError("archive", expected=expected, found=total_bytes)
     if (free_bytes := shutil.disk_usage(root).free) < total_bytes:
         raise OSError(errno.ENOSPC, f"{total_bytes} bytes are needed, {free_bytes} are free", str(root))

@@ -1,7 +1,7 @@
 """The root folder that an archive stands for, before any of it is written.
 
 Paths of an archive are taken apart into names, and links are followed within this tree alone, where the top is the top:
-nothing outside of it has a name. What would lead out is refused all the same, since no honest archive has it.
+nothing outside of it has a name. What would lead out is rejected all the same, since no honest archive has it.
 
 A layer is put on those below it: what it hides, then what it brings. ``.wh.NAME`` hides ``NAME`` of the layers below;
 ``.wh..wh..opq`` hides all that its folder has there. Neither hides what the same layer brings, wherever in it that
@@ -20,11 +20,11 @@ from typing import Final
 from odf_engines.archive.tar_entries import EntryKind, TarEntry
 from odf_protocol.errors import MalformedError
 
-MOST_DEPTH: Final = 64  # guess: packages of Node.js nest some thirty deep
-_MOST_NAME_BYTES: Final = 255  # NAME_MAX of Linux
-_MOST_HOPS: Final = 40  # as Linux follows links: path_resolution(7)
-_MOST_STEPS: Final = 50_000_000  # guess: of all entries, which are half a million; paths have ten names, and few links
-_MOST_MADE: Final = 500_000  # guess: as many as entries; honest archives name almost all of their folders
+MAX_DEPTH: Final = 64  # guess: packages of Node.js nest some thirty deep
+_MAX_NAME_BYTES: Final = 255  # NAME_MAX of Linux
+_MAX_HOPS: Final = 40  # as Linux follows links: path_resolution(7)
+_MAX_STEPS: Final = 50_000_000  # guess: of all entries, which are half a million; paths have ten names, and few links
+_MAX_MADE: Final = 500_000  # guess: as many as entries; honest archives name almost all of their folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class RootTree:
 
     def __init__(self) -> None:
         self.top = FolderNode()
-        self._steps_left = _MOST_STEPS
-        self._made_left = _MOST_MADE
+        self._steps_left = _MAX_STEPS
+        self._made_left = _MAX_MADE
 
     def find(self, names: tuple[str, ...]) -> Node | None:
         """Return what is at a place, links on the way there followed."""
@@ -121,15 +121,15 @@ class RootTree:
             name = left.pop()
             self._steps_left -= 1
             if self._steps_left < 0:
-                raise _wrong("/".join(names), f"at most {_MOST_STEPS} names on the ways to all entries", "more")
+                raise _wrong("/".join(names), f"at most {_MAX_STEPS} names on the ways to all entries", "more")
             if name == "..":
                 way = way[: max(1, len(way) - 1)]
                 continue
             node = way[-1].children.get(name)
             if isinstance(node, LinkNode):
                 hops += 1
-                if hops > _MOST_HOPS:
-                    raise _wrong("/".join(names), f"at most {_MOST_HOPS} links", "more, or a circle")
+                if hops > _MAX_HOPS:
+                    raise _wrong("/".join(names), f"at most {_MAX_HOPS} links", "more, or a circle")
                 if node.target.startswith("/"):
                     way = way[:1]
                 left += [part for part in reversed(node.target.split("/")) if part not in {"", "."}]
@@ -137,15 +137,15 @@ class RootTree:
             if node is None and makes:
                 self._made_left -= 1
                 if self._made_left < 0:
-                    raise _wrong("/".join(names), f"at most {_MOST_MADE} folders that no entry names", "more")
+                    raise _wrong("/".join(names), f"at most {_MAX_MADE} folders that no entry names", "more")
                 node = way[-1].children[name] = FolderNode()
             if not isinstance(node, FolderNode):
                 if makes:
                     raise _wrong("/".join(names), "a folder", f"a file at {name}")
                 return None
             way.append(node)
-            if len(way) > MOST_DEPTH:
-                raise _wrong("/".join(names), f"at most {MOST_DEPTH} folders inside each other", "more")
+            if len(way) > MAX_DEPTH:
+                raise _wrong("/".join(names), f"at most {MAX_DEPTH} folders inside each other", "more")
         return way[-1]
 
 
@@ -162,10 +162,10 @@ def split_path(path: str) -> tuple[str, ...]:
     names = tuple(name for name in path.split("/") if name not in {"", "."})
     if ".." in names:
         raise _wrong(path, "a path inside the root", "one with '..'")
-    if len(names) > MOST_DEPTH:
-        raise _wrong(path, f"at most {MOST_DEPTH} folders inside each other", len(names))
-    if any(len(name.encode("utf-8", "surrogatepass")) > _MOST_NAME_BYTES for name in names):
-        raise _wrong(path, f"names of at most {_MOST_NAME_BYTES} bytes", "a longer one")
+    if len(names) > MAX_DEPTH:
+        raise _wrong(path, f"at most {MAX_DEPTH} folders inside each other", len(names))
+    if any(len(name.encode("utf-8", "surrogatepass")) > _MAX_NAME_BYTES for name in names):
+        raise _wrong(path, f"names of at most {_MAX_NAME_BYTES} bytes", "a longer one")
     return names
 
 

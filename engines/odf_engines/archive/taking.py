@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from odf_engines.added.description import CONTRACT_PORT, MOUNT_POINTS, OWN_PLACES, PROGRAM, EngineStart, Form
+from odf_engines.added.description import CONTRACT_PORT, MOUNT_POINTS, OWN_PLACES, PROGRAM, AddedForm, EngineStart
 from odf_engines.archive.image import Image
-from odf_engines.archive.root_folder import MOST_FILE_BYTES, Places, opened_archive
+from odf_engines.archive.root_folder import MAX_FILE_BYTES, Places, opened_archive
 from odf_engines.archive.tar_entries import magic_of
 from odf_protocol.errors import MalformedError
 
@@ -21,7 +21,7 @@ _ROOT_COMMAND: Final = "/engine"
 class TakenEngine:
     """What a file turned out to be; ``notes`` say what was changed of it."""
 
-    form: Form
+    form: AddedForm
     start: EngineStart
     version: str = ""
     notes: tuple[str, ...] = ()
@@ -40,18 +40,18 @@ def take_engine(file: Path, root: Path, *, command: tuple[str, ...] | None, port
         MalformedError, UnsupportedError: It is no engine, or an archive that nobody should unpack.
         OSError: It cannot be written.
     """
-    if (size_bytes := file.stat().st_size) > MOST_FILE_BYTES:
-        raise MalformedError("engine", expected=f"a file of at most {MOST_FILE_BYTES} bytes", found=size_bytes)
+    if (size_bytes := file.stat().st_size) > MAX_FILE_BYTES:
+        raise MalformedError("engine", expected=f"a file of at most {MAX_FILE_BYTES} bytes", found=size_bytes)
     if magic_of(file).startswith(_PROGRAMS):
         start = EngineStart(command=command or (PROGRAM,), port=port or CONTRACT_PORT)
         start.check()
-        return TakenEngine(form=Form.PROGRAM, start=start)
+        return TakenEngine(form=AddedForm.PROGRAM, start=start)
     with opened_archive(file, root.with_name(f"{root.name}.tar")) as archive:
         start = _start_of(archive.image, command, port)
         start.check()
         notes = archive.unpack(root, Places(MOUNT_POINTS, OWN_PLACES))
     version = archive.image.version if archive.image else ""
-    return TakenEngine(form=Form.ROOT, start=start, version=version, notes=notes)
+    return TakenEngine(form=AddedForm.ROOT, start=start, version=version, notes=notes)
 
 
 def _start_of(image: Image | None, command: tuple[str, ...] | None, port: int | None) -> EngineStart:

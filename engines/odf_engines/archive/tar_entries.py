@@ -22,8 +22,8 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 
 _BLOCK: Final = tarfile.BLOCKSIZE
 _READ_BYTES: Final = 1024 * 1024
-_MOST_HEADER_BYTES: Final = 1024 * 1024  # guess: extended attributes of a file may have 64 KiB each
-MOST_PATH_BYTES: Final = 4096  # PATH_MAX of Linux
+_MAX_HEADER_BYTES: Final = 1024 * 1024  # guess: extended attributes of a file may have 64 KiB each
+MAX_PATH_BYTES: Final = 4096  # PATH_MAX of Linux
 _PLAIN: Final = frozenset({tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE})
 _DEVICES: Final = {tarfile.CHRTYPE: "a device", tarfile.BLKTYPE: "a device", tarfile.FIFOTYPE: "a pipe"}
 _RUN_BITS: Final = 0o111
@@ -105,7 +105,7 @@ def iter_entries(stream: ByteStream) -> Iterator[tuple[TarEntry, ByteStream]]:
         UnsupportedError: It has what no root folder needs: devices, pipes, files with holes.
     """
     position = 0
-    said: dict[str, str] = {}  # of the next entry
+    stated: dict[str, str] = {}  # of the next entry
     while header := stream.read(_BLOCK):
         if not any(header):
             return
@@ -116,17 +116,17 @@ def iter_entries(stream: ByteStream) -> Iterator[tuple[TarEntry, ByteStream]]:
         if info.type in {tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE}:
             found = _decode_records(_read_header(body, info))
             if info.type != tarfile.XGLTYPE:
-                said |= found
+                stated |= found
             elif found:
                 raise UnsupportedError("tar", found="paths or sizes for all entries at once")
         elif info.type == tarfile.GNUTYPE_LONGNAME:
-            said["path"] = _decode_text(_read_header(body, info).rstrip(b"\0"))
+            stated["path"] = _decode_text(_read_header(body, info).rstrip(b"\0"))
         elif info.type == tarfile.GNUTYPE_LONGLINK:
-            said["linkpath"] = _decode_text(_read_header(body, info).rstrip(b"\0"))
+            stated["linkpath"] = _decode_text(_read_header(body, info).rstrip(b"\0"))
         else:
-            entry = _entry_of(info, said, position)
+            entry = _entry_of(info, stated, position)
             padded = entry.size_bytes + -entry.size_bytes % _BLOCK
-            body, said = _Body(stream, entry.size_bytes), {}
+            body, stated = _Body(stream, entry.size_bytes), {}
             yield entry, body
         body.finish()
         position += padded
@@ -144,19 +144,19 @@ def _decode(header: bytes, position: int) -> tarfile.TarInfo:
     return info
 
 
-def _entry_of(info: tarfile.TarInfo, said: dict[str, str], position: int) -> TarEntry:
-    path = _check_length(said.get("path", info.name), position)
+def _entry_of(info: tarfile.TarInfo, stated: dict[str, str], position: int) -> TarEntry:
+    path = _check_length(stated.get("path", info.name), position)
     if info.type in _DEVICES:
         raise UnsupportedError("entry of an archive", found=f"{path}, {_DEVICES[info.type]}; leave it out")
     kinds = {tarfile.DIRTYPE: EntryKind.FOLDER, tarfile.SYMTYPE: EntryKind.LINK, tarfile.LNKTYPE: EntryKind.HARD_LINK}
     kind = EntryKind.FILE if info.type in _PLAIN else kinds.get(info.type)
     if kind is None:
         raise UnsupportedError("entry of an archive", found=f"{path}, of type {info.type!r}")
-    target = said.get("linkpath", info.linkname)
+    target = stated.get("linkpath", info.linkname)
     return TarEntry(
         path=path,
         kind=kind,
-        size_bytes=_size_of(info, said, position) if kind is EntryKind.FILE else 0,
+        size_bytes=_size_of(info, stated, position) if kind is EntryKind.FILE else 0,
         target=_check_length(target, position) if kind in {EntryKind.LINK, EntryKind.HARD_LINK} else "",
         can_run=bool(info.mode & _RUN_BITS),
         has_privileges=kind is EntryKind.FILE and bool(info.mode & _PRIVILEGE_BITS),
@@ -166,18 +166,18 @@ def _entry_of(info: tarfile.TarInfo, said: dict[str, str], position: int) -> Tar
 
 def _check_length(path: str, position: int) -> str:
     """Return a path that may be kept: entries are many, and headers long."""
-    if len(path.encode()) > MOST_PATH_BYTES:
+    if len(path.encode()) > MAX_PATH_BYTES:
         raise MalformedError(
             "tar",
             where=position,
-            expected=f"a path of at most {MOST_PATH_BYTES} bytes",
+            expected=f"a path of at most {MAX_PATH_BYTES} bytes",
             found=f"{len(path)} characters",
         )
     return path
 
 
-def _size_of(info: tarfile.TarInfo, said: dict[str, str], position: int) -> int:
-    text = said.get("size")
+def _size_of(info: tarfile.TarInfo, stated: dict[str, str], position: int) -> int:
+    text = stated.get("size")
     if text is None:
         return info.size
     if not text.isascii() or not text.isdigit() or len(text) > len(str(2**63)):
@@ -186,8 +186,8 @@ def _size_of(info: tarfile.TarInfo, said: dict[str, str], position: int) -> int:
 
 
 def _read_header(body: _Body, info: tarfile.TarInfo) -> bytes:
-    if info.size > _MOST_HEADER_BYTES:
-        raise MalformedError("tar", expected=f"headers of at most {_MOST_HEADER_BYTES} bytes", found=info.size)
+    if info.size > _MAX_HEADER_BYTES:
+        raise MalformedError("tar", expected=f"headers of at most {_MAX_HEADER_BYTES} bytes", found=info.size)
     return body.read(info.size)
 
 
@@ -220,7 +220,7 @@ def _decode_text(raw: bytes) -> str:
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _MAGIC_BYTES: Final = 4
-_MOST_WINDOW_BYTES: Final = 128 * 1024 * 1024  # as zstd's own program unpacks without being asked for more
+_MAX_WINDOW_BYTES: Final = 128 * 1024 * 1024  # as zstd's own program unpacks without being asked for more
 
 
 class Section:
@@ -243,15 +243,15 @@ class BoundedStream:
 
     Args:
         stream: Unpacked or not.
-        most_bytes: The bound.
+        max_bytes: The bound.
         what: For people.
         used_bytes: So many of the bound were read elsewhere.
     """
 
-    def __init__(self, stream: ByteStream, most_bytes: int, what: str, used_bytes: int = 0) -> None:
+    def __init__(self, stream: ByteStream, max_bytes: int, what: str, used_bytes: int = 0) -> None:
         self._stream = stream
-        self._left = most_bytes - used_bytes
-        self._most_bytes = most_bytes
+        self._left = max_bytes - used_bytes
+        self._max_bytes = max_bytes
         self._what = what
         self._digest = hashlib.sha256()  # the algorithm of images: OCI image-spec "Digests"
 
@@ -271,14 +271,14 @@ class BoundedStream:
         found = b"".join(parts)
         self._left -= len(found)
         if self._left < 0:
-            raise MalformedError(self._what, expected=f"at most {self._most_bytes} bytes unpacked", found="more")
+            raise MalformedError(self._what, expected=f"at most {self._max_bytes} bytes unpacked", found="more")
         self._digest.update(found)
         return found
 
     @property
     def used_bytes(self) -> int:
         """How much of the bound was read, here and elsewhere."""
-        return self._most_bytes - self._left
+        return self._max_bytes - self._left
 
     def finish(self) -> str:
         """Read to the end and return the SHA-256 of everything, in hexadecimal digits."""
@@ -304,6 +304,6 @@ def unpacked(stream: ByteStream, magic: bytes) -> ByteStream:
     if magic.startswith(_GZIP):
         return gzip.GzipFile(fileobj=read_only, mode="rb")
     if magic.startswith(_ZSTD):
-        packed = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES)
+        packed = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
         return packed.stream_reader(read_only, read_across_frames=True)
     return stream

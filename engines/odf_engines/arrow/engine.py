@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odf_engines.contract import Limits
-from odf_engines.engine import EngineSession, MachineNeed, Offer
+from odf_engines.engine import Capability, EngineSession, MachineNeed
 from odf_engines.guest_packages import find_runtime, iter_engine_files, plug_in_mounts
 from odf_engines.host.digest import content_digest
 from odf_engines.host.runtime import Guest, compile_packages
@@ -42,7 +42,7 @@ class ArrowEngine:
     """
 
     name = "arrow"
-    offers = frozenset({Offer.INGEST})
+    capabilities = frozenset({Capability.INGEST})
     is_stepwise = False
     settings: Mapping[str, str] = {}
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from datafusion import col, lit
 
 from odf_engines.arrow.keyed_rows import ORD, SIDE, UNREAD, Decided, KeptRows, KeyedRows, iter_marked
-from odf_engines.arrow.refused_rows import RefusedRows
+from odf_engines.arrow.rejected_rows import RejectedRows
 from odf_engines.arrow.sorting import (
     by_value,
     has_floats,
@@ -111,7 +111,7 @@ class _Merging:
                         lost.add(decided.take(decided.lost), ORD)
                     yield self._changes_of(decided)
 
-        refused = [lost, *self._iter_refusals()] if retracts_missing else list(self._iter_refusals())
+        refused = [lost, *self._iter_rejections()] if retracts_missing else list(self._iter_rejections())
         return Merged(
             changes(),
             [each.iter_rows() for each in refused],
@@ -142,11 +142,11 @@ class _Merging:
         def changes() -> Iterator[pa.RecordBatch]:
             for found in ordered:
                 batch = self._completed(found)
-                good = batch.filter(_is_operation(batch.column(self._op), self._strategy.most_operation))
+                good = batch.filter(_is_operation(batch.column(self._op), self._strategy.max_operation))
                 values = [good.column(name) for name in self._data]
                 yield pa.record_batch([good.column(self._op).cast(pa.int32()), *values], names=[OP, *self._data])
 
-        return Merged(changes(), [each.iter_rows() for each in self._iter_refusals()])
+        return Merged(changes(), [each.iter_rows() for each in self._iter_rejections()])
 
     def _changes_of(self, decided: Decided) -> pa.RecordBatch:
         rows = decided.take(decided.changed)
@@ -200,37 +200,37 @@ class _Merging:
         return rows.select(lit(0).alias(SIDE), lit(0).cast(pa.int64()).alias(ORD), *values)
 
     def _needed(self) -> tuple[str, ...]:
-        """Give the columns without which a row is refused: a key that would be another one each time."""
-        return (self._time,) if self._time in self._keys and self._strategy.refuses_timeless_keys else ()
+        """Give the columns without which a row is rejected: a key that would be another one each time."""
+        return (self._time,) if self._time in self._keys and self._strategy.rejects_timeless_keys else ()
 
-    def _refused(self, message: str, indexes: tuple[int, ...], code: str) -> RefusedRows:
-        return RefusedRows(self._request, self._columns, message, indexes, code)
+    def _refused(self, message: str, indexes: tuple[int, ...], code: str) -> RejectedRows:
+        return RejectedRows(self._request, self._columns, message, indexes, code)
 
-    def _iter_refusals(self) -> Iterator[RefusedRows]:
+    def _iter_rejections(self) -> Iterator[RejectedRows]:
         """Give the rows that no merge looks at."""
         columns, strategy = self._columns, self._strategy
-        checked: list[tuple[RefusedRows, str, int | None]] = []
+        checked: list[tuple[RejectedRows, str, int | None]] = []
         if self._needed():
-            refusal = self._refused("null event time in the primary key", (columns.event_time,), "null-key")
-            checked.append((refusal, self._time, None))
+            rejection = self._refused("null event time in the primary key", (columns.event_time,), "null-key")
+            checked.append((rejection, self._time, None))
         if self._op is not None and strategy.takes_operation:
             assert columns.op is not None
-            refusal = self._refused(strategy.operation_fault, (columns.op,), "operation")
-            checked.append((refusal, self._op, strategy.most_operation))
+            rejection = self._refused(strategy.operation_fault, (columns.op,), "operation")
+            checked.append((rejection, self._op, strategy.max_operation))
         if not checked:
             return
         with pq.ParquetFile(self._records) as file:
             for found in file.iter_batches(batch_size=ROW_GROUP_ROWS):
                 batch = self._completed(found)
-                for refusal, name, most in checked:
+                for rejection, name, most in checked:
                     column = batch.column(name)
                     is_good = pc.is_valid(column) if most is None else _is_operation(column, most)
                     if most is not None and strategy.takes_null_operation:
                         is_good = pc.or_(is_good, pc.is_null(column))
-                    refusal.add(batch.filter(pc.invert(is_good)), RECORD)
+                    rejection.add(batch.filter(pc.invert(is_good)), RECORD)
                     batch = batch.filter(is_good)
-        for refusal, _, _ in checked:
-            yield refusal
+        for rejection, _, _ in checked:
+            yield rejection
 
     def _completed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self._time in batch.schema.names:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from datafusion import DataFrame, Expr
 
 _SHARE: Final = 4  # of the memory; the rest is for Arrow, Parquet and Python
-_MOST_BATCH_ROWS: Final = 8192  # DataFusion's own
+_MAX_BATCH_ROWS: Final = 8192  # DataFusion's own
 _BATCH_BYTES: Final = 8 * 1024 * 1024  # guess: some of them for each part are in memory while parts are merged
 
 
-def make_context(scratch: Path, memory_bytes: int, batch_rows: int = _MOST_BATCH_ROWS) -> "SessionContext":
+def make_context(scratch: Path, memory_bytes: int, batch_rows: int = _MAX_BATCH_ROWS) -> "SessionContext":
     """Return a context that writes what memory cannot hold to a folder."""
     folder = scratch / "parts"
     folder.mkdir(exist_ok=True)
@@ -134,4 +134,4 @@ def rows_of_batch(records: Path) -> int:
     with pq.ParquetFile(records) as file:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     widest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
-    return max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES // max(widest, 1)))
+    return max(1, min(_MAX_BATCH_ROWS, _BATCH_BYTES // max(widest, 1)))

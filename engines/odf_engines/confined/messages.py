@@ -33,19 +33,19 @@ def pack_message(header: Mapping[str, Any], body: bytes | memoryview = b"") -> b
 
 
 def read_message(
-    read: Callable[[int], bytes], find_most: Callable[[dict[str, Any]], int]
+    read: Callable[[int], bytes], find_max: Callable[[dict[str, Any]], int]
 ) -> tuple[dict[str, Any], bytes]:
     """Read a message, of which nothing is believed.
 
     Args:
         read: Reads so many bytes, neither more nor fewer.
-        find_most: How many bytes may follow a header.
+        find_max: How many bytes may follow a header.
 
     Returns:
         The header and the body.
 
     Raises:
-        ValueError, RecursionError: It is no message, or too large. Any error of ``read`` and ``find_most``.
+        ValueError, RecursionError: It is no message, or too large. Any error of ``read`` and ``find_max``.
     """
     header_bytes, body_bytes = _SIZES.unpack(read(_SIZES.size))
     if header_bytes > HEADER_BYTES:
@@ -53,6 +53,6 @@ def read_message(
     header = json.loads(read(header_bytes))
     if not isinstance(header, dict):
         raise ValueError("a header is no object")  # noqa: TRY004 - no fault of the caller's
-    if body_bytes > find_most(header):
+    if body_bytes > find_max(header):
         raise ValueError(f"{body_bytes} bytes follow a header")
     return header, read(body_bytes)

@@ -29,7 +29,7 @@ from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.disk import WatchedFolder
 from odf_engines.sandbox.profile import Profile, build_command
 from odf_engines.sandbox.resources import (
-    MOST_DESCRIPTORS,
+    MAX_DESCRIPTORS,
     Activity,
     CpuMeter,
     LastingExcess,
@@ -51,7 +51,7 @@ _NO_MEMORY = re.compile(
     r"^memory allocation of (\d+) bytes failed", re.MULTILINE
 )  # rust_oom of Rust's library, then abort
 _LOG_BYTES = 64 * 1024  # guess: the end of a Java stack trace
-_SAID_CHARACTERS = 500  # guess: a path of the longest kind that people have, and what is wrong with it
+_STATED_CHARACTERS = 500  # guess: a path of the longest kind that people have, and what is wrong with it
 _READ_BYTES = 64 * 1024
 _END_GRACE_S = 5.0  # guess: a warm Spark ends in about half a second
 
@@ -80,7 +80,7 @@ class SandboxedProcess:
         self._writable = [WatchedFolder(folder, limits.output_bytes) for folder in writable]
         self._crossed: LimitExceededError | None = None
         self._cpu = CpuMeter()
-        self._memory, self._descriptors = LastingExcess(limits.memory_bytes), LastingExcess(MOST_DESCRIPTORS)
+        self._memory, self._descriptors = LastingExcess(limits.memory_bytes), LastingExcess(MAX_DESCRIPTORS)
         self._log: deque[bytes] = deque()
         self._log_size = 0
         self._pending = bytearray()
@@ -304,9 +304,9 @@ class SandboxedProcess:
         if code in _ABORTED and (asked := _NO_MEMORY.search(log)):
             return LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes, found=int(asked[1]))
         # Bubblewrap speaks before anything runs inside; its line says what this machine does not let it do.
-        said = f": {log.splitlines()[0][:_SAID_CHARACTERS]}" if log.startswith("bwrap: ") else ""
+        stated = f": {log.splitlines()[0][:_STATED_CHARACTERS]}" if log.startswith("bwrap: ") else ""
         kind = ProcessKilledError if code in _KILLED else EngineFailureError
-        return kind(f"{otherwise} (exit code {code}){said}", log=log)
+        return kind(f"{otherwise} (exit code {code}){stated}", log=log)
 
     def _keep_log(self, end: IO[bytes]) -> None:
         """Read until the last process that can write has ended, or ``end`` has and nothing more is there."""
@@ -358,7 +358,7 @@ class SandboxedProcess:
         if (spent_s := self._cpu.spent_s) > self._limits.cpu_s:
             return LimitExceededError("cpu_s", allowed=self._limits.cpu_s, found=round(spent_s, 1))
         if self._descriptors.is_crossed(usage.descriptors):
-            return LimitExceededError("descriptors", allowed=MOST_DESCRIPTORS, found=usage.descriptors)
+            return LimitExceededError("descriptors", allowed=MAX_DESCRIPTORS, found=usage.descriptors)
         for folder in self._writable:
             used = folder.usage(usage.process_ids)
             if used.is_flooded:

@@ -12,14 +12,14 @@ from odf_engines.confined.messages import PART_BYTES, pack_message, read_message
 from odf_engines.confined.process import SandboxedProcess
 from odf_engines.errors import EngineFailureError, LimitExceededError
 
-_MOST_AT_ONCE: Final = 100  # guess: reports of progress that wait while the host is busy
-_MOST_EACH_S: Final = 10.0  # guess: a clock that jumps
-_MOST_PROGRESS: Final = 10**18
-_SAID_CHARACTERS: Final = 500
+_MAX_AT_ONCE: Final = 100  # guess: reports of progress that wait while the host is busy
+_MAX_EACH_S: Final = 10.0  # guess: a clock that jumps
+_MAX_PROGRESS: Final = 10**18
+_STATED_CHARACTERS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProgramOutput:
     """What a program answered; untrusted.
 
     Attributes:
@@ -79,11 +79,11 @@ class ConfinedProgram:
         wall_s: float,
         body: bytes = b"",
         files: Sequence[int] = (),
-        most_bytes: int = 0,
+        max_bytes: int = 0,
         target: BinaryIO | None = None,
-        most_target_bytes: int = 0,
+        max_target_bytes: int = 0,
         on_progress: Callable[[int], None] = lambda _count: None,
-    ) -> Answer:
+    ) -> ProgramOutput:
         """Ask for one thing.
 
         Args:
@@ -92,17 +92,17 @@ class ConfinedProgram:
             wall_s: From the request to the whole answer.
             body: Goes with the request.
             files: Descriptors that go with it, to a program whose profile says that it holds files.
-            most_bytes: Of the answer's body.
+            max_bytes: Of the answer's body.
             target: Gets the parts of a file that come before the answer.
-            most_target_bytes: Of all parts.
+            max_target_bytes: Of all parts.
             on_progress: Called with each report of progress.
 
         Raises:
             ReportedError: The program reported an error.
-            LimitExceededError: Time is up, the watch stopped the process, or more than ``most_target_bytes`` came.
+            LimitExceededError: Time is up, the watch stopped the process, or more than ``max_target_bytes`` came.
             EngineFailureError: The process ended, or its answer breaks the form of messages.
         """
-        answers = _Answers(self, wall_s, most_bytes, target, most_target_bytes, on_progress)
+        answers = _Answers(self, wall_s, max_bytes, target, max_target_bytes, on_progress)
         try:
             self.process.send(pack_message({"operation": operation, "arguments": arguments}, body), wall_s, files)
             answer = answers.wait()
@@ -115,21 +115,21 @@ class ConfinedProgram:
         return answer
 
     def receive(
-        self, find_most: Callable[[dict[str, Any]], int], left_s: Callable[[], float]
+        self, find_max: Callable[[dict[str, Any]], int], left_s: Callable[[], float]
     ) -> tuple[dict[str, Any], bytes]:
         """Receive one message of any kind.
 
         Args:
-            find_most: How many bytes may follow a header.
+            find_max: How many bytes may follow a header.
             left_s: Seconds that are left.
 
         Raises:
             LimitExceededError, EngineFailureError: See ``ask``.
         """
         try:
-            return read_message(lambda count: self.process.receive(count, left_s()), find_most)
+            return read_message(lambda count: self.process.receive(count, left_s()), find_max)
         except (ValueError, RecursionError) as error:
-            raise self.nonsense(f"an answer that makes no sense: {error}"[:_SAID_CHARACTERS]) from error
+            raise self.nonsense(f"an answer that makes no sense: {error}"[:_STATED_CHARACTERS]) from error
 
     def nonsense(self, found: str) -> EngineFailureError:
         """Return the error of an answer that breaks the form of messages."""
@@ -142,49 +142,49 @@ class _Answers:
 
     program: ConfinedProgram
     wall_s: float
-    most_bytes: int
+    max_bytes: int
     target: BinaryIO | None
-    most_target_bytes: int
+    max_target_bytes: int
     on_progress: Callable[[int], None]
     began_s: float = field(default_factory=time.monotonic)
     reports: int = 0
     taken_bytes: int = 0
 
-    def wait(self) -> Answer:
+    def wait(self) -> ProgramOutput:
         """Return the answer."""
         while True:
             header, body = self._receive()
             match header:
                 case {"part": True} if self.target is not None:
                     self._take_part(self.target, body)
-                case {"progress": int(count)} if 0 <= count < _MOST_PROGRESS and not isinstance(count, bool):
+                case {"progress": int(count)} if 0 <= count < _MAX_PROGRESS and not isinstance(count, bool):
                     self._take_report(count)
                 case {"error": _} | {"result": _}:
-                    return Answer(header, body)
+                    return ProgramOutput(header, body)
                 case _:
                     raise self.program.nonsense("an answer has neither result nor error")
 
     def _receive(self) -> tuple[dict[str, Any], bytes]:
         try:
-            return self.program.receive(self._find_most, lambda: self.began_s + self.wall_s - time.monotonic())
+            return self.program.receive(self._find_max, lambda: self.began_s + self.wall_s - time.monotonic())
         except LimitExceededError as error:
             if error.limit != "wall_s":
                 raise
             raise LimitExceededError("wall_s", allowed=self.wall_s) from error
 
-    def _find_most(self, header: dict[str, Any]) -> int:
+    def _find_max(self, header: dict[str, Any]) -> int:
         if "result" in header:
-            return self.most_bytes
+            return self.max_bytes
         return PART_BYTES if "part" in header and self.target is not None else 0
 
     def _take_part(self, target: BinaryIO, part: bytes) -> None:
         self.taken_bytes += len(part)
-        if self.taken_bytes > self.most_target_bytes:
-            raise LimitExceededError("written_bytes", allowed=self.most_target_bytes)
+        if self.taken_bytes > self.max_target_bytes:
+            raise LimitExceededError("written_bytes", allowed=self.max_target_bytes)
         target.write(part)
 
     def _take_report(self, count: int) -> None:
         self.reports += 1
-        if self.reports > _MOST_AT_ONCE + _MOST_EACH_S * (time.monotonic() - self.began_s):
+        if self.reports > _MAX_AT_ONCE + _MAX_EACH_S * (time.monotonic() - self.began_s):
             raise self.program.nonsense(f"it reported {self.reports} times that it works, and nothing else")
         self.on_progress(count)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from odf_engines.confined.messages import PART_BYTES, pack_message, read_message
 
-_MOST_FILES: Final = 253  # Source: unix(7), SCM_RIGHTS
+_MAX_FILES: Final = 253  # Source: unix(7), SCM_RIGHTS
 _READ_BYTES: Final = 64 * 1024
 _ANY_SIZE: Final = 2**63 - 1
 
@@ -139,7 +139,7 @@ class Service:
         if self._socket is None:
             found = os.read(0, _READ_BYTES)
         else:
-            found, files, _, _ = socket.recv_fds(self._socket, _READ_BYTES, _MOST_FILES)
+            found, files, _, _ = socket.recv_fds(self._socket, _READ_BYTES, _MAX_FILES)
             self._files += files
         self._pending += found
         return len(found)

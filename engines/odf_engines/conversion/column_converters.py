@@ -51,7 +51,7 @@ class JsonPath(Converter):
     def convert(self, rows: pa.RecordBatch) -> Converted:
         judged = judge_each(rows.column(self.parameters.column), pa.string(), self._take, {"json": "not JSON"})
         found = ColumnPath.find(rows.schema, self.parameters.column).read(pa.Table.from_batches([rows]))
-        faults = tuple(found.fault(is_bad, code=code, message=said) for code, said, is_bad in judged.faults)
+        faults = tuple(found.fault(is_bad, code=code, message=stated) for code, stated, is_bad in judged.faults)
         return Converted(pa.RecordBatch.from_arrays([*rows.columns, judged.values], schema=self._schema), faults)
 
     def _take(self, text: str) -> Any:
@@ -82,7 +82,7 @@ def _inner(whole: Any, step: str | int) -> msgspec.Raw | None:
 
 
 def check_new_names(schema: pa.Schema, removed: Sequence[str], names: Sequence[str], parameter: str) -> None:
-    """Refuse names of new columns that are empty, there twice, or those of columns that stay.
+    """Reject names of new columns that are empty, there twice, or those of columns that stay.
 
     Raises:
         ParameterError: One is.

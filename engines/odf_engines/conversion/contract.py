@@ -2,7 +2,7 @@
 
 A package of its own names its class under the entry point group ``odf_converters``. A converter gives for each row one
 row, in the same order, with columns that it names beforehand, and says what is wrong with those that it could not
-convert. It keeps nothing from one call to the next, as rows come in portions of any size. One that leaves rows out is a
+convert. It keeps nothing from one call to the next, as rows come in subsets of any size. One that leaves rows out is a
 ``Selection``, which sees them all. It runs in the engine's sandbox: no network, no files, the standard library, numpy,
 pyarrow, msgspec and its own package.
 

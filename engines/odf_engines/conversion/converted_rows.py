@@ -23,7 +23,7 @@ from odf_engines.conversion.stages import Stage, run_stage, select
 from odf_engines.ingest_parts import ConverterCall
 from odf_engines.records.carriers import slice_field_of
 from odf_engines.records.source_records import FieldError
-from odf_engines.stage_figures import IngestStage, StageClock
+from odf_engines.stage_metrics import IngestStage, StageClock
 from odf_engines.validation.plug_ins import load_plug_in, read_parameters
 from odf_engines.validation.validated_rows import RowFile
 

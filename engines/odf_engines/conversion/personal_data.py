@@ -15,7 +15,7 @@ from odf_engines.conversion.contract import ConverterContext, ParameterError
 from odf_engines.conversion.value_converters import TextConverter
 from odf_engines.validation.text_values import Judged, judge_each
 
-LEAST_SECRET_BYTES: Final = 16
+MIN_SECRET_BYTES: Final = 16
 """Below, a secret could be found by trying.  # guess: 128 bits, if they are random"""
 
 
@@ -35,8 +35,8 @@ class Hash(TextConverter):
     def __init__(self, parameters: Any, context: ConverterContext) -> None:
         super().__init__(parameters, context)
         self._secret = context.secret
-        if self._secret is not None and len(self._secret) < LEAST_SECRET_BYTES:
-            expected = f"the name of a secret of at least {LEAST_SECRET_BYTES} bytes"
+        if self._secret is not None and len(self._secret) < MIN_SECRET_BYTES:
+            expected = f"the name of a secret of at least {MIN_SECRET_BYTES} bytes"
             raise ParameterError("secret", expected=expected, found=f"{parameters.secret}, which is shorter")
 
     def judge(self, texts: pa.Array) -> Judged:

@@ -17,7 +17,7 @@ from odf_engines.conversion.contract import Converted, Converter, Fault, Selecti
 from odf_engines.ingest_parts import ConverterCall
 from odf_engines.records.carriers import carrier_of, from_carrier, slice_field_of, slice_type_of, to_carrier
 from odf_engines.records.source_records import ERRORS_TYPE, ROW_GROUP_ROWS, typed_schema, value_name
-from odf_engines.stage_figures import IngestStage, StageClock
+from odf_engines.stage_metrics import IngestStage, StageClock
 from odf_engines.validation.guarded_check import FAILED, FAULTS, as_fault_batch
 from odf_engines.validation.running_name import CONVERTER
 from odf_engines.validation.validated_rows import RowFile
@@ -91,13 +91,13 @@ def run_stage(
             for position in range(stage.begins, stage.ends):
                 watch(calls[position].name)
                 with clock.measuring(IngestStage.CONVERT, calls[position].name, position) as sums:
-                    converted, said = _convert(converters[position], position, converted, number)
-                bad_rows = len(np.unique(np.concatenate([each.column(0) for each in said]))) if said else 0
+                    converted, stated = _convert(converters[position], position, converted, number)
+                bad_rows = len(np.unique(np.concatenate([each.column(0) for each in stated]))) if stated else 0
                 sums.count(rows_in=len(number), rows_out=len(number) - bad_rows, bad_rows=bad_rows)
-                found += said
-            told = pa.Table.from_batches(found, FAULTS).sort_by([("number", "ascending"), ("call", "ascending")])
-            faults.write_table(told)
-            failed.append(told.column("number").combine_chunks().unique())
+                found += stated
+            reported = pa.Table.from_batches(found, FAULTS).sort_by([("number", "ascending"), ("call", "ascending")])
+            faults.write_table(reported)
+            failed.append(reported.column("number").combine_chunks().unique())
             typed = _typed(number, converted, schema)
             if left is not None:
                 is_bad = pc.is_in(number, pa.concat_arrays([bad, failed[-1]]))
@@ -123,7 +123,7 @@ def select(selection: Selection, name: str, rows: RowFile, bad: pa.Array) -> pa.
     ]
     try:
         answer = selection.leave_out(pa.table(arrays, names=[*asked])).to_numpy(zero_copy_only=False)
-        # Refuses positions that are not there: negative ones itself, higher ones as it is too long for the numbers.
+        # Rejects positions that are not there: negative ones itself, higher ones as it is too long for the numbers.
         gone = np.bincount(answer, minlength=table.num_rows) > 0
         return table.column(0).combine_chunks().filter(pa.array(gone))
     except MemoryError:
@@ -167,9 +167,9 @@ def _convert(
             empty = pa.RecordBatch.from_arrays(nothing, schema=converter.schema)
             return empty, [as_fault_batch(numbers, position, fault)]
         middle = rows.num_rows // 2
-        first, said = _convert(converter, position, rows.slice(0, middle), numbers.slice(0, middle))
+        first, stated = _convert(converter, position, rows.slice(0, middle), numbers.slice(0, middle))
         second, more = _convert(converter, position, rows.slice(middle), numbers.slice(middle))
-        return pa.Table.from_batches([first, second]).combine_chunks().to_batches()[0], [*said, *more]
+        return pa.Table.from_batches([first, second]).combine_chunks().to_batches()[0], [*stated, *more]
 
 
 def _checked(
@@ -180,13 +180,13 @@ def _checked(
         raise ValueError(f"it gave {answer.rows.num_rows} rows for {rows.num_rows}, or other columns than it said")
     answer.rows.validate(full=True)
     table = pa.Table.from_batches([rows])
-    said = []
+    stated = []
     for fault in answer.faults:
         if fault.rows is None:
             raise ValueError("a fault of a converter is about rows")
         if len(fault.rows):
-            said.append(as_fault_batch(numbers, position, fault, table))
-    return answer.rows, said
+            stated.append(as_fault_batch(numbers, position, fault, table))
+    return answer.rows, stated
 
 
 def _typed(numbers: pa.Array, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -54,8 +54,8 @@ class Compute(Converter):
     def _compute_each(self, rows: pa.RecordBatch, name: str) -> tuple[pa.Array, Fault | None]:
         """Compute a column, and say on which rows it fails."""
         values, messages = self._expressions.compute_each(rows, name)
-        failed, told = pa.array(messages, pa.int64()), pa.array(messages.values(), pa.string())
-        fault = Fault(code="expression", message="", messages=told, column=name, rows=failed) if messages else None
+        failed, reported = pa.array(messages, pa.int64()), pa.array(messages.values(), pa.string())
+        fault = Fault(code="expression", message="", messages=reported, column=name, rows=failed) if messages else None
         return values, fault
 
     def _with(self, rows: pa.RecordBatch, computed: list[pa.Array]) -> pa.RecordBatch:

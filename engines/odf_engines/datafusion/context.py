@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
 
-from odf_engines.datafusion.functions import AGGREGATES, FUNCTIONS, REFUSED, TABLE_FUNCTIONS, WINDOWS
+from odf_engines.datafusion.functions import AGGREGATES, FUNCTIONS, REJECTED, TABLE_FUNCTIONS, WINDOWS
 from odf_engines.datafusion.settings import SETTINGS
-from odf_engines.errors import EngineError, EngineFailureError, InvalidQueryError, NotReplayableError
+from odf_engines.errors import EngineError, EngineFailureError, InvalidQueryError, NotReproducibleError
 
 if TYPE_CHECKING:
     from datafusion import DataFrame, Expr
@@ -63,7 +63,7 @@ def plan_query(context: "SessionContext", sql: str) -> "DataFrame":
 
     Raises:
         InvalidQueryError: It is no query, or names what is not there.
-        NotReplayableError: It calls what nobody could repeat.
+        NotReproducibleError: It calls what nobody could repeat.
     """
     if "\0" in sql:
         # As the name of a column it would end the process.
@@ -77,7 +77,7 @@ def parse_expression(rows: "DataFrame", sql: str) -> "Expr":
     """Return one expression over the columns of rows, not computed yet.
 
     Raises:
-        InvalidQueryError, NotReplayableError: As ``plan_query``; or it is more, or less, than one expression.
+        InvalidQueryError, NotReproducibleError: As ``plan_query``; or it is more, or less, than one expression.
     """
     if "\0" in sql:
         raise InvalidQueryError("an expression has no character U+0000")
@@ -92,9 +92,9 @@ def _planning() -> Iterator[None]:
             yield
     except InvalidQueryError as error:
         # Words of SQL that stand for a function are read as columns where it was taken out.
-        if (found := _NOT_THERE.search(error.message)) is not None and (name := found[1].lower()) in REFUSED:
-            reason, rewrite = REFUSED[name]
-            raise NotReplayableError(name, reason, rewrite) from error
+        if (found := _NOT_THERE.search(error.message)) is not None and (name := found[1].lower()) in REJECTED:
+            reason, rewrite = REJECTED[name]
+            raise NotReproducibleError(name, reason, rewrite) from error
         raise
 
 
@@ -124,9 +124,9 @@ def quoted(name: str) -> str:
 
 
 def _explained(error: BaseException) -> EngineError | MemoryError:
-    told = str(error).removeprefix("DataFusion error: ")
-    if _SHORTAGE in told:
-        return MemoryError(told)
-    if told.startswith(_NOT_OF_THE_QUERY):
-        return EngineFailureError(told[:2000])
-    return InvalidQueryError(told[:2000])
+    reported = str(error).removeprefix("DataFusion error: ")
+    if _SHORTAGE in reported:
+        return MemoryError(reported)
+    if reported.startswith(_NOT_OF_THE_QUERY):
+        return EngineFailureError(reported[:2000])
+    return InvalidQueryError(reported[:2000])

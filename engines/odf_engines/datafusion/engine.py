@@ -9,7 +9,7 @@ from pathlib import Path
 
 from odf_engines.contract import Limits
 from odf_engines.datafusion.settings import SETTINGS
-from odf_engines.engine import EngineSession, MachineNeed, Offer
+from odf_engines.engine import Capability, EngineSession, MachineNeed
 from odf_engines.errors import EngineError
 from odf_engines.guest_packages import find_runtime, iter_engine_files
 from odf_engines.host.digest import content_digest
@@ -29,7 +29,7 @@ class DataFusionEngine:
     """
 
     name = "datafusion"
-    offers = frozenset({Offer.TRANSFORM, Offer.PREPROCESS, Offer.QUERY})
+    capabilities = frozenset({Capability.TRANSFORM, Capability.PREPROCESS, Capability.QUERY})
     is_stepwise = True
 
     def __init__(self, cache: Path | None = None) -> None:
@@ -60,9 +60,9 @@ class DataFusionEngine:
         compile_packages(find_runtime())
 
     def examine(self) -> Sequence[MachineNeed]:
-        mend = "install it again: pip install --force-reinstall odf-node"
+        fix = "install it again: pip install --force-reinstall odf-node"
         try:
             folder = dict(find_runtime().packages)["datafusion"]
         except EngineError as error:
-            return [MachineNeed(what="DataFusion", is_there=False, found=str(error), mend=mend)]
-        return [MachineNeed(what="DataFusion", is_there=True, found=f"{self.version} ({folder})", mend=mend)]
+            return [MachineNeed(what="DataFusion", is_there=False, found=str(error), fix=fix)]
+        return [MachineNeed(what="DataFusion", is_there=True, found=f"{self.version} ({folder})", fix=fix)]

@@ -1,6 +1,6 @@
 """Functions that a transform may call, by name, and what pins some of them.
 
-A function that a new version brings is on no list, so it is refused until it was looked at. ``REFUSED`` says
+A function that a new version brings is on no list, so it is rejected until it was looked at. ``REJECTED`` says
 of those that people miss why they are on none.
 
 Source: clauses FUSION-3 and FUSION-5 in ``spec/extensions/engine-contract.md``.
@@ -77,7 +77,7 @@ _LIBRARY = (
     "what needs no more than + - * / and sqrt",
 )
 
-REFUSED = {
+REJECTED = {
     **dict.fromkeys(("current_date", "current_time", "current_timestamp", "now", "today"), _CLOCK),
     **dict.fromkeys(("rand", "random", "uuid"), _CHANCE),
     **dict.fromkeys(

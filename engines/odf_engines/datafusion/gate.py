@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odf_engines.contract import Finding
 from odf_engines.datafusion.functions import AGGREGATES, EXACT, PINNED
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 
 if TYPE_CHECKING:
     from datafusion import DataFrame
@@ -57,14 +57,14 @@ def check_plan(rows: "DataFrame") -> None:
 
     Raises:
         InvalidQueryError: It is no query.
-        NotReplayableError: Its result nobody could repeat.
+        NotReproducibleError: Its result nobody could repeat.
     """
     check_query(rows)
     if has_union(rows):
         _check_bag(rows.logical_plan().display_indent())
     text = rows.logical_plan().display_indent()
     if found := [name for name in _OF_A_SET.findall(text) if name not in EXACT]:
-        raise NotReplayableError(
+        raise NotReproducibleError(
             f"{found[0]}(DISTINCT ...)",
             "its values come in an order that differs from run to run",
             "the same over rows that a step before made distinct (GROUP BY)",
@@ -80,7 +80,7 @@ def _check_bag(plan: str) -> None:
     """Check that a step with a UNION gives one bag of rows, in whatever order its parts come (FUSION-12).
 
     Raises:
-        NotReplayableError: Its rows, and not only their order, rest on the order of the parts.
+        NotReproducibleError: Its rows, and not only their order, rest on the order of the parts.
     """
     nodes = [line[1].strip() for line in _LINE.finditer(plan)]
     other = next((each for each in nodes if each not in _OF_BAGS and not each.endswith("Join")), None)
@@ -88,7 +88,7 @@ def _check_bag(plan: str) -> None:
         of_order = (PINNED.keys() & AGGREGATES) | _KEEPS_FIRST
         other = next((found[1] for found in _CALL.finditer(plan) if found[1] in of_order), None)
     if other is not None:
-        raise NotReplayableError(
+        raise NotReproducibleError(
             f"{other[:80]} beside UNION",
             "the parts of a UNION run side by side, and what follows from the order of their rows differs from run to "
             "run",
@@ -113,18 +113,18 @@ def find_limits(rows: "DataFrame", *, operations: Collection[str], op: str) -> t
     for node, does in _OVER_ONE_STEP.items():
         if node in nodes:
             reason = f"{does} among the new rows of one step only, never with those of earlier steps"
-            findings.append(_said(node, reason, "a question (sql), or an engine that keeps state"))
+            findings.append(_stated(node, reason, "a question (sql), or an engine that keeps state"))
     if "Sort" in nodes and "Limit" not in nodes:
-        findings.append(_said("Sort", "does not order the rows of a slice", "no ORDER BY without a LIMIT"))
+        findings.append(_stated("Sort", "does not order the rows of a slice", "no ORDER BY without a LIMIT"))
     if has_union(rows):
         reason = "its parts run side by side: others can prove which rows it gives, and not their order"
-        findings.append(_said("UNION", reason, "one derivative for each part"))
+        findings.append(_stated("UNION", reason, "one derivative for each part"))
     if op not in rows.schema().names:
         reason = "operations are not passed on: retractions and corrections of the input become appends"
-        findings.append(_said("op", reason, f"select {', '.join(sorted(operations))} too"))
+        findings.append(_stated("op", reason, f"select {', '.join(sorted(operations))} too"))
     elif "Filter" in nodes:
         reason = "a correction that moves a row across the condition loses its other half"
-        findings.append(_said("Filter", reason, "a condition over columns that corrections do not change"))
+        findings.append(_stated("Filter", reason, "a condition over columns that corrections do not change"))
     return tuple(findings)
 
 
@@ -136,5 +136,5 @@ def _kinds(plan: Any) -> Iterator[str]:
         waiting += node.inputs()
 
 
-def _said(expression: str, reason: str, rewrite: str) -> Finding:
+def _stated(expression: str, reason: str, rewrite: str) -> Finding:
     return Finding(expression=expression, reason=reason, rewrite=rewrite)

@@ -148,7 +148,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-class Result:
+class QueryOutput:
     """Rows of a query, computed as they are asked for.
 
     Args:
@@ -182,7 +182,7 @@ class Result:
         self._batches = chain([] if first is None else [first], batches)
         self.schema = found.remove(found.get_field_index(self._offset)).remove_metadata()
 
-    def iter_pieces(self, most_rows: int) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
+    def iter_chunks(self, max_rows: int) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
         """Give the rows in order, and the operation of each: an append where the query says none.
 
         Raises:
@@ -193,8 +193,8 @@ class Result:
         with query_errors():
             for batch in self._batches:
                 table = pa.Table.from_batches([batch]).drop_columns([self._offset])
-                if (count := count + table.num_rows) > most_rows:
-                    raise LimitExceededError("output_rows", allowed=most_rows, found=count)
+                if (count := count + table.num_rows) > max_rows:
+                    raise LimitExceededError("output_rows", allowed=max_rows, found=count)
                 operations = np.zeros(table.num_rows, np.int64)
                 if self._op in table.column_names:
                     operations = table.column(self._op).cast(pa.int64()).to_numpy()

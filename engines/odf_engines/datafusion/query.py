@@ -24,7 +24,7 @@ from odf_engines.datafusion.query_errors import explain
 from odf_engines.datafusion.relations import empty_rows, read_files, register
 from odf_engines.errors import EngineError, EngineFailureError, InvalidQueryError
 from odf_engines.host.arrow_texts import schema_text
-from odf_engines.host.queries import quote_dotted_names, steps_of, tell_apart
+from odf_engines.host.queries import distinguish, quote_dotted_names, steps_of
 
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
@@ -59,8 +59,8 @@ def run(request: QueryRequest, folder: Path, memory_bytes: int) -> dict[str, obj
             answer = plan_query(context, quote_dotted_names(request.sql, names))
         except InvalidQueryError as error:
             # A name may stand in a text and be no table, as of a column: only a query that lacks the table fails.
-            said = error.message.lower()
-            raise next((found for name, found in unreadable.items() if name.lower() in said), error) from error
+            stated = error.message.lower()
+            raise next((found for name, found in unreadable.items() if name.lower() in stated), error) from error
         check_query(answer)
         if request.max_rows is not None:
             answer = answer.limit(request.max_rows)
@@ -102,7 +102,7 @@ def write_rows(answer: "DataFrame", target: Path) -> tuple[int, pa.Schema]:
     """
     with query_errors():
         schema = plain_schema(answer.schema())
-    names = tell_apart(schema.names)
+    names = distinguish(schema.names)
     schema = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
     count = 0
     with query_errors(), pq.ParquetWriter(target, schema, version="2.6", compression="snappy") as writer:

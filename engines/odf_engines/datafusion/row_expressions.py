@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from odf_engines.datafusion.context import make_context, parse_expression, query_errors
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_engines.host.query_bounds import check_query_bounds
 from odf_engines.records.carriers import slice_type_of
 from odf_engines.validation.contract import ParameterError
@@ -102,15 +102,15 @@ class RowExpressions:
         return found
 
     def _check_plan(self, planned: "DataFrame", name: str) -> None:
-        """Refuse what is not computed for each row by itself: the library's own plan says so, or there is none."""
+        """Reject what is not computed for each row by itself: the library's own plan says so, or there is none."""
         try:
             with query_errors():
                 several = set(_iter_nodes(planned.execution_plan())) - _OF_ONE_ROW
         except InvalidQueryError as error:
             several = {error.message.splitlines()[-1]}
         if several:
-            told = f"{name}: {', '.join(sorted(several))}"
-            raise ParameterError(self._parameter, expected="an expression over the columns of one row", found=told)
+            reported = f"{name}: {', '.join(sorted(several))}"
+            raise ParameterError(self._parameter, expected="an expression over the columns of one row", found=reported)
 
     def _find_type(self, rows: "DataFrame", name: str, sql: str) -> pa.DataType:
         """Find the type of an expression; it is planned, and nothing is computed."""
@@ -125,15 +125,15 @@ class RowExpressions:
                 expected = "a type (CAST(NULL AS BIGINT))"
                 raise ParameterError(self._parameter, expected=expected, found=f"{name}: {sql}")
             return slice_type_of(found)
-        except (InvalidQueryError, NotReplayableError, UnsupportedError) as error:
+        except (InvalidQueryError, NotReproducibleError, UnsupportedError) as error:
             unknown = _UNKNOWN.search(str(error))
             if unknown is not None:
                 names = rows.schema().names
                 expected = f"an expression over columns of the rows ({', '.join(names)})"
                 raise ParameterError(self._parameter, expected=expected, found=unknown[1], known=names) from error
-            told = f"{name}: {error}"
+            reported = f"{name}: {error}"
             raise ParameterError(
-                self._parameter, expected="an expression over one row that can be repeated", found=told
+                self._parameter, expected="an expression over one row that can be repeated", found=reported
             ) from error
 
 

@@ -14,7 +14,7 @@ from odf_engines.contract import GradeLevel, TransformRequest
 from odf_engines.datafusion.context import make_context, plan_query
 from odf_engines.datafusion.gate import check_plan, find_limits, has_union
 from odf_engines.datafusion.output import (
-    Result,
+    QueryOutput,
     as_declared,
     check_columns,
     in_slice_types,
@@ -22,7 +22,7 @@ from odf_engines.datafusion.output import (
     with_event_times,
 )
 from odf_engines.datafusion.relations import count_rows, empty_rows, input_rows, register
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.event_times import NoEventTimeError, suggest_query
 from odf_engines.host.queries import OUTPUT, steps_of
@@ -50,10 +50,10 @@ def run(request: TransformRequest, folder: Path, memory_bytes: int) -> dict[str,
         result = in_slice_types(raw, request.vocabulary)
         check_columns(result.schema(), request.vocabulary)
         is_ordered = not has_union(raw)
-        found = Result(result, request.vocabulary, work, is_ordered=is_ordered)
+        found = QueryOutput(result, request.vocabulary, work, is_ordered=is_ordered)
         schema = as_declared(output_schema(found.schema, request.vocabulary), request.declared)
         rows_out = write_slice(
-            found.iter_pieces(request.limits.output_rows),
+            found.iter_chunks(request.limits.output_rows),
             schema,
             folder / "data.parquet",
             next_offset=request.next_offset,
@@ -90,16 +90,16 @@ def run_check(request: dict[str, Any], folder: Path, memory_bytes: int) -> dict[
 
     try:
         return look_at(request["transform"])
-    except NotReplayableError as error:
-        return _refusal(error.expression, error.reason, error.rewrite)
+    except NotReproducibleError as error:
+        return _rejection(error.expression, error.reason, error.rewrite)
     except NoEventTimeError as error:
         absent = error.absent
         times = {each.name: each.vocabulary.event_time for each in request["inputs"]}
         query = suggest_query(request["transform"], times, absent.name, look_at)
-        refusal = _refusal("query", error.message, query or absent.ways_out)
-        return refusal | {"time_columns": list(absent.times)}
+        rejection = _rejection("query", error.message, query or absent.ways_out)
+        return rejection | {"time_columns": list(absent.times)}
     except InvalidQueryError as error:
-        return _refusal(error.position or "query", error.message, "a query that can be run")
+        return _rejection(error.position or "query", error.message, "a query that can be run")
     finally:
         shutil.rmtree(folder / "work", ignore_errors=True)
 
@@ -114,19 +114,19 @@ def _grade(request: dict[str, Any], work: Path, memory_bytes: int) -> dict[str, 
     raw = plan_transform(context, request["transform"], inputs)
     result = in_slice_types(raw, vocabulary)
     check_columns(result.schema(), vocabulary)
-    schema = with_event_times(output_schema(Result(result, vocabulary, work).schema, vocabulary), vocabulary)
+    schema = with_event_times(output_schema(QueryOutput(result, vocabulary, work).schema, vocabulary), vocabulary)
     operations = {each.vocabulary.op for each in request["inputs"]}
     findings = [
         {"expression": each.expression, "reason": each.reason, "rewrite": each.rewrite}
         for each in find_limits(raw, operations=operations, op=vocabulary.op)
     ]
-    level = GradeLevel.PINNED if findings else GradeLevel.REPLAYABLE
+    level = GradeLevel.PINNED if findings else GradeLevel.REPRODUCIBLE
     return {"level": level.value, "findings": findings, "schema": schema_text(schema), "obstacle": None}
 
 
-def _refusal(expression: str, reason: str, rewrite: str) -> dict[str, object]:
+def _rejection(expression: str, reason: str, rewrite: str) -> dict[str, object]:
     finding = {"expression": expression, "reason": reason, "rewrite": rewrite}
-    return {"level": GradeLevel.REFUSED.value, "findings": [finding], "schema": None, "obstacle": None}
+    return {"level": GradeLevel.REJECTED.value, "findings": [finding], "schema": None, "obstacle": None}
 
 
 def plan_transform(
@@ -135,7 +135,7 @@ def plan_transform(
     """Return the rows of the last step, not computed yet.
 
     Raises:
-        InvalidQueryError, NotReplayableError: The gate's refusal.
+        InvalidQueryError, NotReproducibleError: The gate's rejection.
     """
     if transform.temporal_tables:
         raise InvalidQueryError("temporal tables need stream processing, which this engine does not have")

@@ -101,8 +101,8 @@ def _read(query: str, engine: str, where: str) -> Expression:
         found = _parse(query, engine)
     except ParseError as error:
         first = error.errors[0]
-        told = f"{first['highlight']!r} in line {first['line']}, column {first['col']} ({first['description']})"
-        raise MalformedError("query", where=where, expected=f"SQL of {engine}", found=told) from error
+        reported = f"{first['highlight']!r} in line {first['line']}, column {first['col']} ({first['description']})"
+        raise MalformedError("query", where=where, expected=f"SQL of {engine}", found=reported) from error
     except (SqlglotError, RecursionError) as error:
         raise MalformedError("query", where=where, expected=f"SQL of {engine}", found=type(error).__name__) from error
     if len(found) != 1 or found[0] is None:
@@ -147,7 +147,7 @@ def without_emission(tokens: list[Any]) -> list[Any]:
 
 
 def _check_laterals(tree: Expression, where: str) -> None:
-    """Refuse the join as of a time as Flink writes it."""
+    """Reject the join as of a time as Flink writes it."""
     for lateral in tree.find_all(exp.Lateral):
         call = lateral.this
         while not isinstance(call, exp.Func) and isinstance(call.this, exp.Expression):
@@ -193,14 +193,14 @@ def put_window_tables(tree: "Expression", where: str) -> None:
 def _put(select: exp.Select, call: exp.Anonymous, alias: str, where: str) -> None:
     kind = call.name.upper()
     if kind not in _SPANS:
-        _refuse(where, "TUMBLE, HOP or SESSION", kind)
+        _reject(where, "TUMBLE, HOP or SESSION", kind)
     names = ("DATA", "TIMECOL", *_SPANS[kind])
     given: dict[str, Any] = {}
     for name, each in zip(names, call.expressions, strict=False):
         is_named = isinstance(each, exp.Kwarg)
         given[each.name.upper() if is_named else name] = each.expression if is_named else each
     if set(given) != set(names) or len(call.expressions) != len(names):
-        _refuse(where, f"{kind}({', '.join(names)})", call.sql())
+        _reject(where, f"{kind}({', '.join(names)})", call.sql())
     time = given["TIMECOL"]
     if isinstance(time, exp.Anonymous) and time.name.upper() == "DESCRIPTOR" and len(time.expressions) == 1:
         time = time.expressions[0]
@@ -208,20 +208,20 @@ def _put(select: exp.Select, call: exp.Anonymous, alias: str, where: str) -> Non
     alias = alias or data.alias
     data = data.this if isinstance(data, exp.Alias) else data
     if not isinstance(data, exp.Column) or not isinstance(time, exp.Column):
-        _refuse(where, f"the name of a table and of its time column in {kind}", call.sql())
+        _reject(where, f"the name of a table and of its time column in {kind}", call.sql())
     group = select.args.get("group")
     keys = [] if group is None else group.expressions
     others = [key for key in keys if not _is_window_column(key)]
     if len(others) == len(keys):
-        _refuse(where, f"{kind} in GROUP BY, or GROUP BY window_start, window_end", call.sql())
+        _reject(where, f"{kind} in GROUP BY, or GROUP BY window_start, window_end", call.sql())
     if kind == "SESSION" and others:
-        _refuse(where, "SESSION over all that GROUP BY has, as in GROUP BY SESSION(t, INTERVAL ...), key", call.sql())
+        _reject(where, "SESSION over all that GROUP BY has, as in GROUP BY SESSION(t, INTERVAL ...), key", call.sql())
     window = exp.Anonymous(this=kind, expressions=[time, *(given[name] for name in _SPANS[kind])])
     group.set("expressions", [window, *others])
     for column in [*_own_columns(select)]:
         name = column.name.lower()
         if name == "window_time":
-            _refuse(where, "window_start or window_end", "window_time")
+            _reject(where, "window_start or window_end", "window_time")
         if _is_window_column(column):
             end = exp.Anonymous(this=f"{kind}_{_COLUMNS[name].upper()}", expressions=[])
             is_shown = column.parent is select
@@ -241,5 +241,5 @@ def _is_window_column(node: "Expression") -> bool:
     return isinstance(node, exp.Column) and node.name.lower() in _COLUMNS
 
 
-def _refuse(where: str, expected: str, found: str) -> NoReturn:
+def _reject(where: str, expected: str, found: str) -> NoReturn:
     raise MalformedError("query", where=where, expected=expected, found=found)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from odf_engines.contract import EngineError, EngineMissingError, Limits
 from odf_engines.engine import Engine
-from odf_engines.grpc.desk import SessionDesk
 from odf_engines.grpc.folders import SharedFolders
+from odf_engines.grpc.pool import SessionPool
 from odf_engines.grpc.service import EngineService, make_server
 from odf_engines.registry import get_engine
 from odf_engines.spark.engine import SparkEngine
@@ -89,22 +89,22 @@ def _serve(engine: Engine, arguments: argparse.Namespace) -> int:
         signal.signal(number, lambda *_: stopped.set())
     workspace = Path(tempfile.mkdtemp(prefix="odf-engine-", dir=arguments.workspace))
     limits = Limits(memory_bytes=arguments.memory_mib * _MIB, wall_s=arguments.wall_s)
-    desk = SessionDesk(engine, workspace, limits)
+    pool = SessionPool(engine, workspace, limits)
     try:
         folders = SharedFolders(arguments.read or [_INPUTS], arguments.write or [_OUTPUTS])
         # Before anybody can connect: an engine that cannot be isolated is no engine.
-        desk.open().add_done_callback(partial(_report, stopped))
-        server, port = make_server(EngineService(desk, folders), arguments.address, arguments.port)
+        pool.open().add_done_callback(partial(_report, stopped))
+        server, port = make_server(EngineService(pool, folders), arguments.address, arguments.port)
         server.start()
         print(f"engine {engine.name} answers at {arguments.address}:{port}", file=sys.stderr, flush=True)
         if arguments.ready_file is not None:
             arguments.ready_file.write_text(str(port))
         stopped.wait()
         finished = server.stop(0)
-        desk.close()
+        pool.close()
         finished.wait()
     finally:
-        desk.close()
+        pool.close()
         shutil.rmtree(workspace, ignore_errors=True)
     return 0
 

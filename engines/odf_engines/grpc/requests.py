@@ -34,7 +34,7 @@ _MAX_OFFSET = 2**62  # guess: no dataset has as many rows; sums with row counts 
 
 
 def transform_request_of(
-    message: engine_messages.TransformRequest, folders: SharedFolders, limits: Limits
+    message: engine_messages.WireTransformRequest, folders: SharedFolders, limits: Limits
 ) -> TransformRequest:
     """Translate one step.
 
@@ -80,7 +80,7 @@ def _input_of(message: engine_messages.TransformRequestInput, folders: SharedFol
         raise ForbiddenPathError(message.schema_file, f"more than {_MAX_SCHEMA_FILE_BYTES} bytes for a schema")
     interval = _checked_interval(message.offset_interval)
     if interval is not None and not message.data_paths:
-        # Known of version 0.265 of the reference implementation, when it replays any step but the first.
+        # Known of version 0.265 of the reference implementation, when it re-executes any step but the first.
         expected = f"files with offsets {interval.start} to {interval.end}"
         raise MalformedError("TransformRequestInput.data_paths", expected=expected, found="none")
     return TransformInput(

@@ -15,11 +15,11 @@ import grpc
 import pyarrow.parquet as pq
 
 from odf_engines import contract
-from odf_engines.contract import EngineError, InvalidQueryError, NotReplayableError, TransformResponse
+from odf_engines.contract import EngineError, InvalidQueryError, NotReproducibleError, TransformResponse
 from odf_engines.engine import EngineSession
 from odf_engines.grpc.carrier import unwrap, wrap
-from odf_engines.grpc.desk import OnEnd, SessionDesk
 from odf_engines.grpc.folders import ForbiddenPathError, SharedFolders, hand_over
+from odf_engines.grpc.pool import OnEnd, SessionPool
 from odf_engines.grpc.requests import query_request_of, transform_request_of
 from odf_protocol.engine_messages import (
     MAX_REQUEST_SIZE_BYTES,
@@ -28,11 +28,11 @@ from odf_protocol.engine_messages import (
     RawQueryResponseInvalidQuery,
     RawQueryResponseRoot,
     RawQueryResponseSuccess,
-    TransformRequest,
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
     TransformResponseRoot,
     TransformResponseSuccess,
+    WireTransformRequest,
     decode_request,
 )
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -42,19 +42,19 @@ from odf_protocol.wire.encoder import encode_root
 SERVICE = "engine.Engine"
 
 _CARRIER_BYTES = 16  # tag and length around a request
-_MOST_WAITING = 16  # guess: callers that wait while one is answered; more are told to come again
+_MAX_WAITING = 16  # guess: callers that wait while one is answered; more are told to come again
 
 
 class EngineService:
     """Answers requests; every method may be called from any thread.
 
     Args:
-        desk: Has the session.
+        pool: Has the session.
         folders: Files that requests may name.
     """
 
-    def __init__(self, desk: SessionDesk, folders: SharedFolders) -> None:
-        self._desk = desk
+    def __init__(self, pool: SessionPool, folders: SharedFolders) -> None:
+        self._pool = pool
         self._folders = folders
 
     def transform(self, raw: bytes, when_gone: OnEnd) -> TransformResponseRoot:
@@ -63,12 +63,12 @@ class EngineService:
         Raises:
             MalformedError, UnsupportedError, ForbiddenPathError: What a sound caller does not ask.
         """
-        message = decode_request(TransformRequest, raw)
+        message = decode_request(WireTransformRequest, raw)
         target = self._folders.get_output(message.new_data_path)
         try:
             self._check_engine(message.transform)
-            request = transform_request_of(message, self._folders, self._desk.limits)
-            response = self._desk.ask(
+            request = transform_request_of(message, self._folders, self._pool.limits)
+            response = self._pool.ask(
                 request.dataset_id, when_gone, lambda session: _transform(session, request, target)
             )
             # State of maps is none, so the checkpoint's path stays untouched.
@@ -77,7 +77,7 @@ class EngineService:
                     new_offset_interval=response.offset_interval, new_watermark=response.watermark
                 )
             )
-        except (InvalidQueryError, NotReplayableError) as error:
+        except (InvalidQueryError, NotReproducibleError) as error:
             return TransformResponseRoot(value=TransformResponseInvalidQuery(message=str(error)))
         except (EngineError, OSError) as error:
             return TransformResponseRoot(
@@ -94,11 +94,11 @@ class EngineService:
         target = self._folders.get_output(message.output_data_path)
         try:
             self._check_engine(message.transform)
-            request = query_request_of(message, self._folders, self._desk.limits)
+            request = query_request_of(message, self._folders, self._pool.limits)
             # Nothing says whose data this is, so nobody's session is used again for it.
-            rows = self._desk.ask(object(), when_gone, lambda session: _query(session, request, target))
+            rows = self._pool.ask(object(), when_gone, lambda session: _query(session, request, target))
             return RawQueryResponseRoot(value=RawQueryResponseSuccess(num_records=rows))
-        except (InvalidQueryError, NotReplayableError) as error:
+        except (InvalidQueryError, NotReproducibleError) as error:
             return RawQueryResponseRoot(value=RawQueryResponseInvalidQuery(message=str(error)))
         except (EngineError, OSError) as error:
             return RawQueryResponseRoot(
@@ -106,7 +106,7 @@ class EngineService:
             )
 
     def _check_engine(self, transform: TransformSql) -> None:
-        name = self._desk.engine.name
+        name = self._pool.engine.name
         if transform.engine.lower() != name:
             raise InvalidQueryError(f"the query is for engine {transform.engine}, and this one is {name}")
 
@@ -121,8 +121,8 @@ def make_server(service: EngineService, address: str, port: int) -> tuple[grpc.S
         OSError: The address is taken or not ours.
     """
     server = grpc.server(
-        ThreadPoolExecutor(max_workers=_MOST_WAITING, thread_name_prefix="engine call"),
-        maximum_concurrent_rpcs=_MOST_WAITING,
+        ThreadPoolExecutor(max_workers=_MAX_WAITING, thread_name_prefix="engine call"),
+        maximum_concurrent_rpcs=_MAX_WAITING,
         options=[
             ("grpc.max_receive_message_length", MAX_REQUEST_SIZE_BYTES + _CARRIER_BYTES),
             ("grpc.so_reuseport", 0),

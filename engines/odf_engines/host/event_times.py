@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_engines.host.queries import OPAQUE, steps_of
 from odf_protocol.events import TransformSql
 
@@ -17,7 +17,7 @@ _PARTS: Final = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_MOST_INPUTS: Final = 2  # guess: each costs two more looks at the query
+_MAX_INPUTS: Final = 2  # guess: each costs two more looks at the query
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def suggest_query(
         transform: Whose result has no event time.
         inputs: The event time of each by alias.
         name: What it is to be called.
-        look_at: Takes a transform through the gate, and raises the gate's refusals.
+        look_at: Takes a transform through the gate, and raises the gate's rejections.
     """
     *before, last = steps_of(transform)
     for column in _iter_columns(inputs, name):
@@ -76,14 +76,14 @@ def suggest_query(
             return None
         try:
             look_at(replace(transform, query=None, queries=(*before, replace(last, query=query))))
-        except (InvalidQueryError, NotReplayableError):
+        except (InvalidQueryError, NotReproducibleError):
             continue
         return " ".join(query.split())
     return None
 
 
 def _iter_columns(inputs: Mapping[str, str], name: str) -> Iterator[str]:
-    for alias, time in [*inputs.items()][:_MOST_INPUTS]:
+    for alias, time in [*inputs.items()][:_MAX_INPUTS]:
         if not (_PLAIN.fullmatch(alias) and _PLAIN.fullmatch(time) and _PLAIN.fullmatch(name)):
             continue
         for column in (time, f"{alias}.{time}") if len(inputs) > 1 else (time,):

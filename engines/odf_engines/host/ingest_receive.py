@@ -15,18 +15,18 @@ import pyarrow as pa
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryResponse, Statistics
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.output_checks import RowsFound, SizeCheck
-from odf_engines.host.outputs import Answer, OutputFolder
+from odf_engines.host.outputs import OperationOutput, OutputFolder
 from odf_engines.host.receive import find_instant, receive_result, slice_check
 from odf_engines.host.tables import table_of
 from odf_engines.ingest_parts import MAX_CODES, MAX_IGNORED, MAX_REASONS, QuarantineReason
-from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageFigures, read_stage_figures
+from odf_engines.stage_metrics import MAX_SAMPLE_ROWS, SampledStage, StageMetrics, read_stage_metrics
 from odf_engines.stage_names import names_of
 from odf_engines.validation.running_name import CONVERTER, READER, VALIDATOR, find_running
 from odf_protocol.errors import shown
 from odf_protocol.events import OffsetInterval
 
 
-def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder) -> IngestResponse:
+def receive_ingest(request: IngestRequest, answer: OperationOutput, outputs: OutputFolder) -> IngestResponse:
     """Take over the files of an answer and check what can be checked.
 
     Raises:
@@ -53,10 +53,10 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         watermark = found
     state_path, quarantine_path = outputs.find(answer, "state"), outputs.find(answer, "quarantine")
     if state_path is not None:
-        outputs.check(state_path, SizeCheck(most_decoded_bytes=request.limits.decoded_bytes))
+        outputs.check(state_path, SizeCheck(max_decoded_bytes=request.limits.decoded_bytes))
     if quarantine_path is not None:
         # Shown to people, who read it whole.
-        outputs.check(quarantine_path, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
+        outputs.check(quarantine_path, SizeCheck(max_decoded_bytes=request.limits.output_bytes))
     rows_out = 0 if interval is None else interval.row_count
     return IngestResponse(
         schema=schema,
@@ -87,7 +87,7 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
     )
 
 
-def find_samples(request: IngestRequest, answer: Answer, outputs: OutputFolder) -> dict[str, pa.Table]:
+def find_samples(request: IngestRequest, answer: OperationOutput, outputs: OutputFolder) -> dict[str, pa.Table]:
     """Take over the first rows behind stages, where they were asked for.
 
     Raises:
@@ -97,31 +97,31 @@ def find_samples(request: IngestRequest, answer: Answer, outputs: OutputFolder) 
     for stage in SampledStage if request.has_samples else ():
         path = outputs.find(answer, f"sample_{stage.value}")
         if path is not None:
-            outputs.check(path, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
+            outputs.check(path, SizeCheck(max_decoded_bytes=request.limits.output_bytes))
             sink = io.BytesIO()
-            outputs.copy(path, sink, MOST_SAMPLE_ROWS)
+            outputs.copy(path, sink, MAX_SAMPLE_ROWS)
             found[stage] = table_of(sink.getvalue())
     return found
 
 
-def find_stages(request: IngestRequest, answer: Answer) -> tuple[StageFigures, ...]:
+def find_stages(request: IngestRequest, answer: OperationOutput) -> tuple[StageMetrics, ...]:
     """Read what an answer says of stages and plug-ins, of which only those of the request can be meant (STAGE-2).
 
     Raises:
         EngineFailureError: It says something else.
     """
     try:
-        return read_stage_figures(answer.find("stages"), names_of(request))
+        return read_stage_metrics(answer.find("stages"), names_of(request))
     except ValueError as error:
         raise EngineFailureError(f"answer.stages: {error}") from error
 
 
 def blame_plug_in(request: IngestRequest, folder: Path, error: EngineError) -> EngineError:
     """Name the plug-in that was at work when a process ended, if one was (VALID-4, CONV-4)."""
-    told = [] if request.reader is None else [f"{READER} {request.reader.name}"]
-    told += [f"{VALIDATOR} {call.name}" for call in request.validators]
-    told += [f"{CONVERTER} {call.name}" for call in request.converters]
-    name = find_running(folder, frozenset(told))
+    reported = [] if request.reader is None else [f"{READER} {request.reader.name}"]
+    reported += [f"{VALIDATOR} {call.name}" for call in request.validators]
+    reported += [f"{CONVERTER} {call.name}" for call in request.converters]
+    name = find_running(folder, frozenset(reported))
     match error:
         case LimitExceededError() if name is not None:
             return LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=name)
@@ -139,7 +139,7 @@ def _counted(found: object, what: str) -> tuple[str, int]:
 
 def _reason(found: object) -> QuarantineReason:
     """Read one reason; its texts are shown to people, who see it cut."""
-    answer = Answer(found, 0.0)
+    answer = OperationOutput(found, 0.0)
     column, value = answer.find_text("column"), answer.find_text("value")
     return QuarantineReason(
         rows=answer.get_count("rows"),
@@ -151,7 +151,7 @@ def _reason(found: object) -> QuarantineReason:
     )
 
 
-def receive_converted(request: IngestRequest, answer: Answer, outputs: OutputFolder) -> PreparedRows:
+def receive_converted(request: IngestRequest, answer: OperationOutput, outputs: OutputFolder) -> PreparedRows:
     """Take over the rows that an engine converted, and those that it could not.
 
     Raises:
@@ -161,11 +161,11 @@ def receive_converted(request: IngestRequest, answer: Answer, outputs: OutputFol
     rows = outputs.find(answer, "rows")
     if rows is None:
         raise EngineFailureError("answer.rows: expected a file")
-    outputs.check(rows, SizeCheck(most_decoded_bytes=request.limits.decoded_bytes))
+    outputs.check(rows, SizeCheck(max_decoded_bytes=request.limits.decoded_bytes))
     quarantine = outputs.find(answer, "quarantine")
     if quarantine is not None:
         # Shown to people, who read it whole.
-        outputs.check(quarantine, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
+        outputs.check(quarantine, SizeCheck(max_decoded_bytes=request.limits.output_bytes))
     stages = find_stages(request, answer)
     records, left_out = answer.get_count("records"), answer.get_count("left_out")
     samples = find_samples(request, answer, outputs)
@@ -174,6 +174,8 @@ def receive_converted(request: IngestRequest, answer: Answer, outputs: OutputFol
     )
 
 
-def receive_preprocessed(_request: Any, answer: Answer, outputs: OutputFolder, *, limits: Limits) -> QueryResponse:
+def receive_preprocessed(
+    _request: Any, answer: OperationOutput, outputs: OutputFolder, *, limits: Limits
+) -> QueryResponse:
     """Take over what a query made of them; errors as ``receive_query``."""
-    return receive_result(answer, outputs, limits, most_decoded_bytes=limits.decoded_bytes)
+    return receive_result(answer, outputs, limits, max_decoded_bytes=limits.decoded_bytes)

@@ -51,8 +51,8 @@ def error_to_fields(error: EngineError) -> dict[str, Any]:
     match error:
         case odf_engines.errors.InvalidQueryError():
             error = odf_engines.errors.InvalidQueryError(error.message, position=error.position)
-        case odf_engines.errors.NotReplayableError():
-            error = odf_engines.errors.NotReplayableError(error.expression, error.reason, error.rewrite)
+        case odf_engines.errors.NotReproducibleError():
+            error = odf_engines.errors.NotReproducibleError(error.expression, error.reason, error.rewrite)
     return {"kind": type(error).__name__, **{name: _cut(value) for name, value in vars(error).items()}}
 
 
@@ -64,8 +64,8 @@ def error_from_fields(fields: object) -> EngineError:
             return odf_engines.errors.InvalidQueryError(
                 _cut(message), position=_cut(position) if isinstance(position, str) else None
             )
-        case {"kind": "NotReplayableError", "expression": str(a), "reason": str(b), "rewrite": str(c)}:
-            return odf_engines.errors.NotReplayableError(_cut(a), _cut(b), _cut(c))
+        case {"kind": "NotReproducibleError", "expression": str(a), "reason": str(b), "rewrite": str(c)}:
+            return odf_engines.errors.NotReproducibleError(_cut(a), _cut(b), _cut(c))
         case {"kind": "InvalidSourceError", "source_name": str(name), "message": str(message)}:
             return odf_engines.errors.InvalidSourceError(_cut(name), _cut(message))
         case {"kind": "LimitExceededError", "limit": str(limit), "allowed": int() | float() as allowed, **rest}:

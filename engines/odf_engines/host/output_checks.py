@@ -30,12 +30,12 @@ class SizeCheck:
     """A file of rows that can be read at bounded cost.
 
     Attributes:
-        most_decoded_bytes: Of all its values as Arrow holds them.
+        max_decoded_bytes: Of all its values as Arrow holds them.
         schema: Of its columns; None: any.
         rows: How many it has; None: any.
     """
 
-    most_decoded_bytes: int
+    max_decoded_bytes: int
     schema: "pa.Schema | None" = None
     rows: int | None = None
 
@@ -49,13 +49,13 @@ class RowsCheck:
         vocabulary: Names of the system columns.
         interval: Offsets of its rows.
         system_time_ms: What every row must carry.
-        most_rows: Bounds its rows.
-        most_decoded_bytes: Bounds all its values as Arrow holds them.
+        max_rows: Bounds its rows.
+        max_decoded_bytes: Bounds all its values as Arrow holds them.
     """
 
     schema: "pa.Schema"
     vocabulary: Vocabulary
     interval: OffsetInterval
     system_time_ms: int
-    most_rows: int
-    most_decoded_bytes: int
+    max_rows: int
+    max_decoded_bytes: int

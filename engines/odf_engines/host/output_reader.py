@@ -104,7 +104,7 @@ def _nothing_in(answer: Any, _body: bytes) -> None:
 def _fields_of(check: RowsCheck | SizeCheck) -> dict[str, Any]:
     if isinstance(check, SizeCheck):
         schema = None if check.schema is None else _text_of(check.schema)
-        bounds = {"most_decoded_bytes": check.most_decoded_bytes, "rows": check.rows}
+        bounds = {"max_decoded_bytes": check.max_decoded_bytes, "rows": check.rows}
         return {"kind": "size", "schema": schema, **bounds}
     return {
         "kind": "rows",
@@ -112,8 +112,8 @@ def _fields_of(check: RowsCheck | SizeCheck) -> dict[str, Any]:
         "vocabulary": check.vocabulary.columns,
         "interval": [check.interval.start, check.interval.end],
         "system_time_ms": check.system_time_ms,
-        "most_rows": check.most_rows,
-        "most_decoded_bytes": check.most_decoded_bytes,
+        "max_rows": check.max_rows,
+        "max_decoded_bytes": check.max_decoded_bytes,
     }
 
 

@@ -28,7 +28,7 @@ from odf_protocol.hashing.arrow0 import Arrow0Hasher
 from odf_protocol.hashing.reader_schema import reader_schema
 
 _TAIL_BYTES = 8  # length of the footer and "PAR1"
-_MOST_FOOTER_BYTES = 64 * 1024 * 1024  # guess: a thousand columns in a thousand row groups are 50 MiB
+_MAX_FOOTER_BYTES = 64 * 1024 * 1024  # guess: a thousand columns in a thousand row groups are 50 MiB
 
 # At most about twenty bytes from one; others turn a small file into one that no disk holds.
 _CODECS = ("SNAPPY", "UNCOMPRESSED")
@@ -49,7 +49,7 @@ def check_file(source: Path | pa.Buffer, check: RowsCheck | SizeCheck) -> RowsFo
     with _opened(source) as file:
         if check.schema is not None and not file.schema_arrow.remove_metadata().equals(check.schema):
             raise EngineFailureError("output has other columns than the answer says")
-        found = sum(batch.num_rows for batch in _batches(file, check.most_decoded_bytes))
+        found = sum(batch.num_rows for batch in _batches(file, check.max_decoded_bytes))
     if check.rows not in {None, found}:
         raise EngineFailureError(f"output: expected {check.rows} rows, found {found}")
     return RowsFound()
@@ -67,8 +67,8 @@ def copy_first(source: Path | pa.Buffer, target: Any, most: int | None) -> None:
 
 def _check_rows(source: Path | pa.Buffer, check: RowsCheck) -> RowsFound:
     rows = check.interval.row_count
-    if rows > check.most_rows:
-        raise LimitExceededError("output_rows", allowed=check.most_rows, found=rows)
+    if rows > check.max_rows:
+        raise LimitExceededError("output_rows", allowed=check.max_rows, found=rows)
     with _opened(source) as file, ThreadPoolExecutor(_HASHING_THREADS) as threads:
         _check_layout(file.metadata, rows)
         if not file.schema_arrow.remove_metadata().equals(check.schema):
@@ -78,7 +78,7 @@ def _check_rows(source: Path | pa.Buffer, check: RowsCheck) -> RowsFound:
         hasher = _find_hasher(file, threads)
         next_offset = check.interval.start
         operations = np.zeros(OPERATIONS, np.int64)
-        for batch in _batches(file, check.most_decoded_bytes):
+        for batch in _batches(file, check.max_decoded_bytes):
             operations += _check_batch(check, batch, next_offset)
             next_offset += batch.num_rows
             if hasher is not None:
@@ -126,7 +126,7 @@ def _bytes_of(source: Path | pa.Buffer) -> pa.NativeFile:
     return pa.BufferReader(source) if isinstance(source, pa.Buffer) else pa.OSFile(str(source))
 
 
-def _batches(file: pq.ParquetFile, most_decoded_bytes: int) -> Iterator[pa.RecordBatch]:
+def _batches(file: pq.ParquetFile, max_decoded_bytes: int) -> Iterator[pa.RecordBatch]:
     """Give all rows, reading one batch ahead; more values than allowed end it."""
     decoded_bytes = 0
     batches = file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False)
@@ -134,8 +134,8 @@ def _batches(file: pq.ParquetFile, most_decoded_bytes: int) -> Iterator[pa.Recor
         running = ahead.submit(next, batches, None)
         while (batch := running.result()) is not None:
             decoded_bytes += batch.nbytes
-            if decoded_bytes > most_decoded_bytes:
-                raise LimitExceededError("decoded_bytes", allowed=most_decoded_bytes, found=decoded_bytes)
+            if decoded_bytes > max_decoded_bytes:
+                raise LimitExceededError("decoded_bytes", allowed=max_decoded_bytes, found=decoded_bytes)
             running = ahead.submit(next, batches, None)
             yield batch
 
@@ -155,15 +155,15 @@ def _find_hasher(file: pq.ParquetFile, threads: ThreadPoolExecutor) -> Arrow0Has
 
 
 def _check_footer_length(content: pa.NativeFile) -> None:
-    """Refuse a footer that costs gigabytes to parse, before anything parses it (Parquet format, "File layout")."""
+    """Reject a footer that costs gigabytes to parse, before anything parses it (Parquet format, "File layout")."""
     content.seek(max(0, content.size() - _TAIL_BYTES))
     length = int.from_bytes(content.read(4), "little")
-    if length > _MOST_FOOTER_BYTES:
-        raise EngineFailureError(f"output has a footer of {length} bytes, more than {_MOST_FOOTER_BYTES}")
+    if length > _MAX_FOOTER_BYTES:
+        raise EngineFailureError(f"output has a footer of {length} bytes, more than {_MAX_FOOTER_BYTES}")
 
 
 def _check_layout(metadata: pq.FileMetaData, rows: int) -> None:
-    """Refuse what an honest engine does not write: compression that can swell a thousandfold, floods of row groups."""
+    """Reject what an honest engine does not write: compression that can swell a thousandfold, floods of row groups."""
     groups = metadata.num_row_groups
     if groups > max(rows, 1):
         raise EngineFailureError(f"output has {groups} row groups for {rows} rows")

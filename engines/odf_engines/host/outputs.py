@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}(\.[a-z0-9]{1,10})?")
 _COPY_BYTES = 64 * 1024 * 1024
 
 
-class Answer:
+class OperationOutput:
     """What an operation answered: plain values that nobody has checked yet, read through typed questions."""
 
     def __init__(self, values: object, seconds: float) -> None:
@@ -129,7 +129,7 @@ class OutputFolder:
             os.close(descriptor)
         return target
 
-    def find(self, answer: Answer, name: str) -> Path | None:
+    def find(self, answer: OperationOutput, name: str) -> Path | None:
         """Take the file that the answer names in the field ``name``, None if it names none."""
         file = answer.find_text(name)
         return None if file is None else self.take(file)

@@ -43,7 +43,7 @@ def quote_dotted_names(sql: str, names: Iterable[str]) -> str:
     return token.sub(lambda found: f"`{spelled[found['name'].lower()]}`" if found["name"] else found[0], sql)
 
 
-def tell_apart(names: Sequence[str]) -> list[str]:
+def distinguish(names: Sequence[str]) -> list[str]:
     """Give a repeated name a number (QUERY-5)."""
     found: list[str] = []
     for name in names:

@@ -97,8 +97,8 @@ def _end_of_comment(sql: str, place: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Statements:
-    """Statements in their order, without their semicolons.
+class QueryStatements:
+    """QueryStatements in their order, without their semicolons.
 
     Attributes:
         ended: Those that end with a semicolon.
@@ -109,7 +109,7 @@ class Statements:
     rest: str
 
 
-def split_statements(text: str, engine: str) -> Statements:
+def split_statements(text: str, engine: str) -> QueryStatements:
     """Split a text at its semicolons: those inside of quotes and comments end nothing.
 
     Raises:
@@ -123,4 +123,4 @@ def split_statements(text: str, engine: str) -> Statements:
         if not is_empty:
             ended.append(text[start : token.start].strip())
         start, is_empty = token.end, True
-    return Statements(tuple(ended), "" if is_empty else text[start:].strip())
+    return QueryStatements(tuple(ended), "" if is_empty else text[start:].strip())

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-MOST_FILES: Final = 200  # of one request; Source: unix(7), SCM_RIGHTS: at most 253 with one message
+MAX_FILES: Final = 200  # of one request; Source: unix(7), SCM_RIGHTS: at most 253 with one message
 
 
 @dataclass(frozen=True, slots=True)

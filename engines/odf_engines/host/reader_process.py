@@ -120,7 +120,7 @@ class ReaderProcess:
         files: Sequence[Path],
         read: Callable[[Any, bytes], _Found],
         *,
-        most_bytes: int = 0,
+        max_bytes: int = 0,
         target: BinaryIO | None = None,
         sequence_number: int | None = None,
     ) -> _Found:
@@ -132,7 +132,7 @@ class ReaderProcess:
             files: What is handed over, open, in the order that the operation asks for.
             read: Makes sense of the answer and of the bytes that follow it; fails with any error of Python's where
                 there is none, as the program may be in the hands of a file that it read.
-            most_bytes: How many bytes may follow.
+            max_bytes: How many bytes may follow.
             target: Gets what comes in parts before the answer.
             sequence_number: Of a block, for errors.
 
@@ -147,7 +147,7 @@ class ReaderProcess:
         wall_s = 60.0 + 10 * cpu_s  # of a machine that does much else
         try:
             return self.exchange(
-                operation, arguments, files, read, cpu_s=cpu_s, wall_s=wall_s, most_bytes=most_bytes, target=target
+                operation, arguments, files, read, cpu_s=cpu_s, wall_s=wall_s, max_bytes=max_bytes, target=target
             )
         except ReaderError as error:
             if error.kind == "memory":
@@ -169,7 +169,7 @@ class ReaderProcess:
         *,
         cpu_s: int,
         wall_s: float,
-        most_bytes: int = 0,
+        max_bytes: int = 0,
         target: BinaryIO | None = None,
     ) -> _Found:
         """Ask for one thing, as ``ask`` does, for at most ``cpu_s`` of processor time and ``wall_s`` altogether.
@@ -194,9 +194,9 @@ class ReaderProcess:
                     {"cpu_s": cpu_s, **arguments},
                     wall_s=wall_s,
                     files=descriptors,
-                    most_bytes=most_bytes,
+                    max_bytes=max_bytes,
                     target=target,
-                    most_target_bytes=self.limits.written_bytes,
+                    max_target_bytes=self.limits.written_bytes,
                 )
                 return read(answer.header["result"], answer.body)
             except ReportedError as reported:

@@ -26,7 +26,7 @@ from odf_engines.contract import (
 )
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.output_checks import RowsCheck, RowsFound, SizeCheck
-from odf_engines.host.outputs import Answer, OutputFolder
+from odf_engines.host.outputs import OperationOutput, OutputFolder
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import OffsetInterval
 from odf_protocol.timestamp import Timestamp
@@ -40,13 +40,13 @@ def slice_check(request: TransformRequest | IngestRequest, schema: "pa.Schema", 
         vocabulary=request.vocabulary,
         interval=interval,
         system_time_ms=request.system_time.unix_ms,
-        most_rows=request.limits.output_rows,
-        most_decoded_bytes=request.limits.decoded_bytes,
+        max_rows=request.limits.output_rows,
+        max_decoded_bytes=request.limits.decoded_bytes,
     )
 
 
 def receive_transform(
-    request: TransformRequest, answer: Answer, outputs: OutputFolder, *, counts_rows: bool = True
+    request: TransformRequest, answer: OperationOutput, outputs: OutputFolder, *, counts_rows: bool = True
 ) -> TransformResponse:
     """Check the answer to a transform.
 
@@ -93,7 +93,7 @@ def receive_transform(
     )
 
 
-def _check_rows_read(request: TransformRequest, answer: Answer, *, is_counted: bool) -> tuple[int | None, ...]:
+def _check_rows_read(request: TransformRequest, answer: OperationOutput, *, is_counted: bool) -> tuple[int | None, ...]:
     """Check that the engine read each input whole, as it counted itself; say how many rows of each (ENGINE-27).
 
     Of an engine whose contract has no word for it, nobody knows.
@@ -139,7 +139,7 @@ def _describe(read: Any) -> str:
     return "what it does not say"
 
 
-def receive_grade(_request: Any, answer: Answer, _outputs: OutputFolder) -> Grade:
+def receive_grade(_request: Any, answer: OperationOutput, _outputs: OutputFolder) -> Grade:
     """Check the answer to a check.
 
     Raises:
@@ -218,7 +218,7 @@ def _finding(item: Any) -> Finding:
     raise EngineFailureError("answer: expected expression, reason and rewrite")
 
 
-def find_instant(answer: Answer, name: str) -> Timestamp | None:
+def find_instant(answer: OperationOutput, name: str) -> Timestamp | None:
     """Read milliseconds since 1970 as a time."""
     unix_ms = answer.find_number(name)
     if unix_ms is None:
@@ -246,7 +246,7 @@ def check_system_columns(schema: "pa.Schema", vocabulary: Vocabulary) -> None:
         raise EngineFailureError(f"answer.schema: event time is {schema.types[3]}")
 
 
-def receive_query(request: QueryRequest, answer: Answer, outputs: OutputFolder) -> QueryResponse:
+def receive_query(request: QueryRequest, answer: OperationOutput, outputs: OutputFolder) -> QueryResponse:
     """Take over the file of an answer and check that it is what the answer says.
 
     Raises:
@@ -254,7 +254,7 @@ def receive_query(request: QueryRequest, answer: Answer, outputs: OutputFolder) 
         LimitExceededError: It is too large.
     """
     # Whoever asked reads the answer whole.
-    response = receive_result(answer, outputs, request.limits, most_decoded_bytes=request.limits.output_bytes)
+    response = receive_result(answer, outputs, request.limits, max_decoded_bytes=request.limits.output_bytes)
     if request.max_rows is not None and response.rows > request.max_rows:
         raise EngineFailureError(f"a query answered {response.rows} rows where {request.max_rows} were asked for")
     rows_path = response.result_path.with_suffix(".arrows")
@@ -263,7 +263,9 @@ def receive_query(request: QueryRequest, answer: Answer, outputs: OutputFolder) 
     return replace(response, rows_path=rows_path)
 
 
-def receive_result(answer: Answer, outputs: OutputFolder, limits: Limits, *, most_decoded_bytes: int) -> QueryResponse:
+def receive_result(
+    answer: OperationOutput, outputs: OutputFolder, limits: Limits, *, max_decoded_bytes: int
+) -> QueryResponse:
     """Take over what a query gave; errors as ``receive_query``."""
     schema, rows = answer.get_schema(), answer.get_count("rows")
     path = outputs.find(answer, "result")
@@ -271,5 +273,5 @@ def receive_result(answer: Answer, outputs: OutputFolder, limits: Limits, *, mos
         raise EngineFailureError("a query answered no file")
     if rows > limits.output_rows:
         raise LimitExceededError("output_rows", allowed=limits.output_rows, found=rows)
-    outputs.check(path, SizeCheck(most_decoded_bytes=most_decoded_bytes, schema=schema, rows=rows))
+    outputs.check(path, SizeCheck(max_decoded_bytes=max_decoded_bytes, schema=schema, rows=rows))
     return QueryResponse(result_path=path, schema=schema, rows=rows)

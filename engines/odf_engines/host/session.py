@@ -22,8 +22,8 @@ from typing import Any, Self, TypeVar
 
 from odf_engines.confined.caller import CallerConfinedProcess
 from odf_engines.confined.process import SandboxedProcess
-from odf_engines.confined.program import Answer as FoundAnswer
 from odf_engines.confined.program import ConfinedProgram, ReportedError
+from odf_engines.confined.program import ProgramOutput as FoundAnswer
 from odf_engines.contract import (
     Grade,
     IngestRequest,
@@ -40,7 +40,7 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.host.ingest_receive import blame_plug_in, receive_converted, receive_ingest, receive_preprocessed
 from odf_engines.host.messages import encode_message, error_from_fields
 from odf_engines.host.output_reader import OutputReader
-from odf_engines.host.outputs import Answer, OutputFolder
+from odf_engines.host.outputs import OperationOutput, OutputFolder
 from odf_engines.host.query_bounds import (
     blame_analysis,
     check_query_bounds,
@@ -111,7 +111,7 @@ class HostSession:
             self._reader = OutputReader(limits)
 
     def check_confinement(self, guest: Guest, process: type[SandboxedProcess], *, has_filter: bool) -> None:
-        """Refuse a session that is confined by less than its guest asks for; ours take what the operator allows.
+        """Reject a session that is confined by less than its guest asks for; ours take what the operator allows.
 
         Raises:
             EngineError: It is.
@@ -199,7 +199,7 @@ class HostSession:
         operation: str,
         request: Any,
         limits: Limits,
-        receive: Callable[[Any, Answer, OutputFolder], _Response],
+        receive: Callable[[Any, OperationOutput, OutputFolder], _Response],
         blame: Callable[[Path, EngineError], EngineError] = lambda _folder, error: error,
     ) -> _Response:
         """Send a request and give its answer to ``receive``, which trusts nothing in it.
@@ -248,10 +248,10 @@ class HostSession:
             error.log = process.log
         return error
 
-    def _answer_of(self, found: FoundAnswer, process: SandboxedProcess) -> Answer:
+    def _answer_of(self, found: FoundAnswer, process: SandboxedProcess) -> OperationOutput:
         match found.header:
             case {"seconds": float() as seconds, "result": result}:
-                return Answer(result, seconds)
+                return OperationOutput(result, seconds)
         raise EngineFailureError("an answer has neither result nor error", log=process.log)
 
     def show_input(self, path: Path) -> str:

@@ -103,7 +103,7 @@ def write_slice(
 
 
 def _check_values(schema: pa.Schema, columns: Sequence[pa.Array]) -> None:
-    """Refuse what is no value of its column's type: text made of bytes that are none (ROWS-8)."""
+    """Reject what is no value of its column's type: text made of bytes that are none (ROWS-8)."""
     for name, column in zip(schema.names, columns, strict=True):
         try:
             column.validate(full=True)

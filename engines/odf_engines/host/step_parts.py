@@ -26,27 +26,29 @@ PARTS: Final = {
 }
 """Parts of a step, and what people call them."""
 
-_MOST_QUERIES: Final = 8  # guess: more are no help
-_TOLD: Final = re.compile(r"([a-z]+)((?: \d{1,6})*)")
+_MAX_QUERIES: Final = 8  # guess: more are no help
+_REPORTED: Final = re.compile(r"([a-z]+)((?: \d{1,6})*)")
 
 
-def told_part(part: str, queries: Sequence[int]) -> str:
+def reported_part(part: str, queries: Sequence[int]) -> str:
     """Write a part of a step for ``name_part``.
 
     Args:
         part: One of ``PARTS``.
         queries: Numbers of those that have such a part, where there are several queries.
     """
-    return " ".join([part, *map(str, queries[:_MOST_QUERIES])])
+    return " ".join([part, *map(str, queries[:_MAX_QUERIES])])
 
 
 def name_part(request: TransformRequest, folder: Path, error: EngineError) -> EngineError:
     """Say of a limit at which part of the step it was reached, as far as the engine told it."""
-    told = _TOLD.fullmatch(read_running(folder) or "")
-    if not isinstance(error, LimitExceededError) or told is None or told[1] not in PARTS:
+    reported = _REPORTED.fullmatch(read_running(folder) or "")
+    if not isinstance(error, LimitExceededError) or reported is None or reported[1] not in PARTS:
         return error
     names = [each.alias for each in steps_of(request.transform)]
-    queries = [shown(names[number] or "the last query") for number in map(int, told[2].split()) if number < len(names)]
-    where = PARTS[told[1]] + (f" (as in {', '.join(queries)})" if queries else "")
+    queries = [
+        shown(names[number] or "the last query") for number in map(int, reported[2].split()) if number < len(names)
+    ]
+    where = PARTS[reported[1]] + (f" (as in {', '.join(queries)})" if queries else "")
     where = f"{error.where}: {where}" if error.where else where
     return LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=where)

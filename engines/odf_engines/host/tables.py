@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 _BATCH_BYTES: Final = 4 * 1024 * 1024  # guess: large beside the work for a batch, small beside what a reader may use
 _FEWEST_ROWS: Final = 512
-_MOST_ROWS: Final = 8_192
+_MAX_ROWS: Final = 8_192
 
 
 class NoRowsError(ValueError):
@@ -44,7 +44,7 @@ def _rows_at_once(metadata: pq.FileMetaData) -> int:
     """Say how many rows to read at once, by what a footer says of their size, which may be wrong."""
     size_bytes = sum(max(0, metadata.row_group(index).total_byte_size) for index in range(metadata.num_row_groups))
     rows: int = _BATCH_BYTES * max(1, metadata.num_rows) // max(1, size_bytes)
-    return min(_MOST_ROWS, max(_FEWEST_ROWS, rows))
+    return min(_MAX_ROWS, max(_FEWEST_ROWS, rows))
 
 
 def table_of(body: bytes) -> pa.Table:

@@ -19,7 +19,7 @@ from odf_engines.ingest.result import Folders, Ingested, slice_schema
 from odf_engines.ingest.unread_keys import find_unread_keys
 from odf_engines.ingest.validated import validate_rows
 from odf_engines.records.source_records import RECORD
-from odf_engines.stage_figures import IngestStage
+from odf_engines.stage_metrics import IngestStage
 from odf_engines.stage_names import name_strategy
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.schema_arrow import rows_schema_of

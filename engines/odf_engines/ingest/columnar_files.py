@@ -20,7 +20,7 @@ from odf_engines.records.carriers import TIMESTAMP
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 _END_BYTES: Final = 8
 """The continuation mark, and a length of 0."""
-_MOST_ROWS: Final = 100_000_000
+_MAX_ROWS: Final = 100_000_000
 """As an output has at most (ENGINE-16): columns without buffers cost a stream nothing."""
 
 
@@ -65,8 +65,8 @@ class ArrowStream:
         place = self._file.tell()
         try:
             batch = stream.read_next_batch()
-            if batch.num_rows > _MOST_ROWS - number:
-                raise InvalidSourceError(self._name, f"an Arrow stream of more than {_MOST_ROWS} rows")
+            if batch.num_rows > _MAX_ROWS - number:
+                raise InvalidSourceError(self._name, f"an Arrow stream of more than {_MAX_ROWS} rows")
             batch.validate(full=True)
         except StopIteration:
             if self._file.tell() != place + _END_BYTES or self._file.tell() != self._file.size():

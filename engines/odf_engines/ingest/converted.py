@@ -22,7 +22,7 @@ from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.result import Folders, write_sample_of_file
 from odf_engines.records.carriers import from_carrier, to_carrier
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
-from odf_engines.stage_figures import IngestStage, SampledStage
+from odf_engines.stage_metrics import IngestStage, SampledStage
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError
 from odf_engines.validation.running_name import CONVERTER, RunningName

@@ -64,7 +64,7 @@ def check_source(
 
 
 def check_hashed(field: pa.Field, at: At) -> None:
-    """Refuse a column that no slice can have, as ODF's logical hash has no rule for it."""
+    """Reject a column that no slice can have, as ODF's logical hash has no rule for it."""
     try:
         for leaf in iter_leaves(pa.schema([field])):
             type_bytes(leaf.type, leaf.name)
@@ -91,7 +91,7 @@ _COLUMN_LISTS = {"primary_key": "primaryKey", "compare_columns": "compareColumns
 
 
 def check_merge_columns(columns: pa.Schema, merge: MergeStrategy, vocabulary: Vocabulary, at: At) -> None:
-    """Refuse a source whose rows lack a column that its merge strategy names, or cannot be rows of a dataset.
+    """Reject a source whose rows lack a column that its merge strategy names, or cannot be rows of a dataset.
 
     Raises:
         SnapshotError: What is wrong first, with its place.

@@ -19,7 +19,7 @@ from odf_engines.ingest.result import Folders, Ingested
 from odf_engines.ingest.slice_writer import WrittenSlice, write_slice
 from odf_engines.ingest.state import write_state
 from odf_engines.ingest.validated import Validated
-from odf_engines.stage_figures import IngestStage, StageSums
+from odf_engines.stage_metrics import IngestStage, StageSums
 
 
 @dataclass(frozen=True, slots=True)

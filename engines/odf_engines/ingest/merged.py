@@ -24,7 +24,7 @@ from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
 from odf_protocol.timestamp import Timestamp
 
-_MOST_BYTES = 256 * 1024 * 1024  # guess: of rows in memory, which ordering holds twice
+_MAX_BYTES = 256 * 1024 * 1024  # guess: of rows in memory, which ordering holds twice
 
 Order = Callable[[Path, tuple[str, ...], Mapping[str, pa.Scalar]], Iterator[pa.RecordBatch]]
 """Gives the rows of a file by columns, ascending, with values that stand for nulls of some; no two rows are alike."""
@@ -46,7 +46,7 @@ def iter_appended(
     time = value_name(columns.event_time)
     with pq.ParquetFile(records) as file:
         groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
-        fits = sum(group.total_byte_size for group in groups) <= _MOST_BYTES
+        fits = sum(group.total_byte_size for group in groups) <= _MAX_BYTES
     if fits or order is None:
         return iter_appends(_order_in_memory(records, time, fallback), columns)
     return iter_appends(order(records, (time, RECORD), {time: find_stand_in(records, time, fallback)}), columns)
@@ -113,7 +113,7 @@ class Merged:
 
     Attributes:
         changes: Batches of the operation and the values, in the order of offsets.
-        refused: Rows that were left out, each by number.
+        rejected: Rows that were left out, each by number.
         state: Batches of the values of the new state, sorted by key; None where the strategy keeps none.
         count_kept: Counts the current rows that are not retracted although the batch lacks them (ING-48), once the
             changes were read.

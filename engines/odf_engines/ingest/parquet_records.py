@@ -20,7 +20,7 @@ from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest.columnar_files import ArrowStream, open_columns
 from odf_engines.ingest.json_records import split_object
 from odf_engines.ingest.source_schema import check_columns, check_distinct
-from odf_engines.progress import tell_count
+from odf_engines.progress import report_count
 from odf_engines.records.carriers import TIMESTAMP, carrier_of, slice_field_of, to_carrier
 from odf_engines.records.plain_layouts import plain_layout
 from odf_engines.records.source_records import (
@@ -105,7 +105,7 @@ def _copy_rows(file: pq.ParquetFile | ArrowStream, target: pa.Schema, records_pa
                 rows = rows.filter(pc.invert(pc.is_in(records, pa.array(bad, pa.int64()))))
             writer.write_batch(rows, ROW_GROUP_ROWS)
             number += batch.num_rows
-            tell_count(number)
+            report_count(number)
     return number
 
 

@@ -22,7 +22,7 @@ from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, rea
 NEEDED_STEP = "the read step has to be NdJson with a schema, which names the columns and their types"
 """What stands beside a reader."""
 
-MOST_RECORD_BYTES = 16 * 1024 * 1024  # as a record of CSV (ING-2)
+MAX_RECORD_BYTES = 16 * 1024 * 1024  # as a record of CSV (ING-2)
 
 
 def make_reader(call: ReaderCall, names: tuple[str, ...]) -> Reader:
@@ -92,8 +92,8 @@ def _iter_texts(reader: Reader, source: Path, names: tuple[str, ...]) -> Iterato
 
 def _take_apart(reader: Reader, raw: bytes, names: tuple[str, ...]) -> list[str | None] | str:
     """Give the texts of a record, or what is wrong with it."""
-    if len(raw) > MOST_RECORD_BYTES:
-        return f"the record is longer than {MOST_RECORD_BYTES} bytes"
+    if len(raw) > MAX_RECORD_BYTES:
+        return f"the record is longer than {MAX_RECORD_BYTES} bytes"
     try:
         texts = reader.take_apart(raw)
         return [None if (text := texts.get(name)) is None else str(text) for name in names]

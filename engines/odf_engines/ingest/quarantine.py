@@ -41,7 +41,7 @@ _VALUE_CHARACTERS = 200  # of a value at fault (ING-6)
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantine:
+class QuarantineWriter:
     """What was written.
 
     Attributes:
@@ -57,7 +57,7 @@ class Quarantine:
 
 def write_quarantine(
     target: Path, request: IngestRequest, records: SourceRecords, rows: Sequence[BadRows]
-) -> Quarantine:
+) -> QuarantineWriter:
     """Write rows to the Parquet file `target`, those of the source by record number; no file if there are none.
 
     Args:
@@ -86,14 +86,14 @@ def write_quarantine(
             yield written
 
     try:
-        for batch in _iter_portions(iter_lines()):
+        for batch in _iter_subsets(iter_lines()):
             writer = writer or pq.ParquetWriter(target, SCHEMA, version="2.6", compression="zstd")
             writer.write_batch(batch)
             count += batch.num_rows
     finally:
         if writer is not None:
             writer.close()
-    return Quarantine(count, reasons.list_commonest(), dict(reasons.codes))
+    return QuarantineWriter(count, reasons.list_commonest(), dict(reasons.codes))
 
 
 def _iter_batches(path: Path) -> Iterator[pa.RecordBatch]:
@@ -101,7 +101,7 @@ def _iter_batches(path: Path) -> Iterator[pa.RecordBatch]:
         yield from file.iter_batches(batch_size=BATCH_ROWS)
 
 
-def _iter_portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _iter_subsets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Give batches anew, all but the last of them of `BATCH_ROWS`."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
@@ -161,17 +161,17 @@ class _Lines:
         lists = rows.column("errors")
         errors = lists.flatten()
         row = np.repeat(np.arange(len(lists)), lengths_of(lists))
-        said = {name: errors.field(name) for name in ("plug_in", "code", "column", "value", "expected", "message")}
+        stated = {name: errors.field(name) for name in ("plug_in", "code", "column", "value", "expected", "message")}
         stages = pc.dictionary_encode(rows.column("stage"))
         plug_ins = pa.array([self._plug_ins.get(stage, stage) for stage in stages.dictionary.to_pylist()], pa.string())
-        said["plug_in"] = pc.coalesce(said["plug_in"], plug_ins.take(stages.indices).take(pa.array(row)))
+        stated["plug_in"] = pc.coalesce(stated["plug_in"], plug_ins.take(stages.indices).take(pa.array(row)))
         if not self._has_converters:
             # As it was received, where it is a column of the source and not one of a query.
-            said["value"] = pc.coalesce(_without_empty(_find_sent(columns, row, said["column"])), said["value"])
-        said["value"] = _without_empty(pc.utf8_slice_codeunits(said["value"], 0, _VALUE_CHARACTERS))
-        said["severity"] = pc.if_else(errors.field("is_warning"), _WARNING, "error")
+            stated["value"] = pc.coalesce(_without_empty(_find_sent(columns, row, stated["column"])), stated["value"])
+        stated["value"] = _without_empty(pc.utf8_slice_codeunits(stated["value"], 0, _VALUE_CHARACTERS))
+        stated["severity"] = pc.if_else(errors.field("is_warning"), _WARNING, "error")
         kind = _ERRORS_TYPE.value_type
-        faults = pa.StructArray.from_arrays([said[field.name] for field in kind], fields=list(kind))
+        faults = pa.StructArray.from_arrays([stated[field.name] for field in kind], fields=list(kind))
         return as_lists(lengths_of(lists), faults)
 
 

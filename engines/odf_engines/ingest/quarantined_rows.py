@@ -79,11 +79,11 @@ def rows_of_errors(batches: Iterable[pa.RecordBatch]) -> BadRows:
             rows = batch.slice(start, BATCH_ROWS)
             lists = rows.column(ERRORS)
             errors = lists.flatten()
-            said = {field.name: errors.field(field.name) for field in ERRORS_TYPE.value_type}
-            said["plug_in"] = pa.nulls(len(errors), pa.string())
-            said["is_warning"] = pa.repeat(False, len(errors))
+            stated = {field.name: errors.field(field.name) for field in ERRORS_TYPE.value_type}
+            stated["plug_in"] = pa.nulls(len(errors), pa.string())
+            stated["is_warning"] = pa.repeat(False, len(errors))
             kind = _FAULTS_TYPE.value_type
-            faults = pa.StructArray.from_arrays([said[field.name] for field in kind], fields=list(kind))
+            faults = pa.StructArray.from_arrays([stated[field.name] for field in kind], fields=list(kind))
             columns = [
                 rows.column(RECORD),
                 pa.repeat("convert", rows.num_rows),

@@ -35,7 +35,7 @@ from odf_engines.ingest.source_text import InvalidTextError
 from odf_engines.ingest_parts import ReaderCall
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import SourceRecords
-from odf_engines.stage_figures import IngestStage, SampledStage
+from odf_engines.stage_metrics import IngestStage, SampledStage
 from odf_engines.stage_names import name_format
 from odf_engines.validation.running_name import READER, RunningName
 from odf_protocol.errors import UnsupportedError

@@ -26,7 +26,7 @@ class UnsupportedOptionError(UnsupportedError):
 
 
 def check_encoding(step: ReadStep) -> None:
-    """Refuse a text that is not in UTF-8.
+    """Reject a text that is not in UTF-8.
 
     Raises:
         UnsupportedOptionError: It is declared so.

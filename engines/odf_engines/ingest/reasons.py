@@ -17,7 +17,7 @@ from odf_engines.ingest_parts import MAX_CODES, MAX_REASONS, QuarantineReason
 
 _SHOWN_CHARACTERS = 100  # of a value in a report; the row itself stands in the file  # guess
 _ELEMENT = re.compile(r"\[[0-9]+\]")
-_MOST_KINDS = 1000  # guess: a table of some hundred columns with a few kinds of errors each
+_MAX_KINDS = 1000  # guess: a table of some hundred columns with a few kinds of errors each
 
 
 @dataclass(slots=True)
@@ -38,9 +38,9 @@ class Reasons:
             is_warning: Of each error.
         """
         errors = lists.flatten()
-        said = {name: errors.field(name) for name in ("message", "column", "value", "code")}
-        said["row"] = pa.array(np.repeat(np.arange(len(lists)), lengths_of(lists)))
-        table = pa.table(said).filter(pc.invert(is_warning))
+        stated = {name: errors.field(name) for name in ("message", "column", "value", "code")}
+        stated["row"] = pa.array(np.repeat(np.arange(len(lists)), lengths_of(lists)))
+        table = pa.table(stated).filter(pc.invert(is_warning))
         if not table.num_rows:
             return
         self._add_codes(table)
@@ -53,7 +53,7 @@ class Reasons:
         for kind in kinds.sort_by("place_min").to_pylist():
             key = kind["kind"], kind["message"]
             if key not in self._first:
-                if len(self._first) >= _MOST_KINDS:
+                if len(self._first) >= _MAX_KINDS:
                     continue
                 self._first[key] = _reason_at(table, kind["place_min"], records, lines)
             self._rows[key] += kind["row_count_distinct"]

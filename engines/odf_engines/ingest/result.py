@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from odf_engines.contract import IngestRequest, QuarantineReason
 from odf_engines.host.arrow_texts import schema_text
 from odf_engines.ingest.columns import Columns
-from odf_engines.ingest.quarantine import Quarantine
+from odf_engines.ingest.quarantine import QuarantineWriter
 from odf_engines.ingest.slice_writer import WrittenSlice, check_compatible, slice_schema_of
 from odf_engines.records.carriers import from_carrier, to_carrier
 from odf_engines.records.source_records import value_name
-from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageClock, sample_name
+from odf_engines.stage_metrics import MAX_SAMPLE_ROWS, SampledStage, StageClock, sample_name
 from odf_engines.strategies.registry import strategy_of
 
 
@@ -60,7 +60,7 @@ class Ingested:
     data_path: Path
     state_path: Path | None
     quarantine_path: Path
-    quarantine: Quarantine
+    quarantine: QuarantineWriter
     record_count: int
     warnings: tuple[QuarantineReason, ...] = ()
     batch_faults: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ def write_sample_of_file(
         return
     with pq.ParquetFile(path) as file:
         names = [value_name(index) for index in range(len(schema))]
-        first = next(file.iter_batches(batch_size=MOST_SAMPLE_ROWS, columns=names), None)
+        first = next(file.iter_batches(batch_size=MAX_SAMPLE_ROWS, columns=names), None)
     write_sample(request, folders, stage, first, schema)
 
 
@@ -149,7 +149,7 @@ def write_sample(
         return
     table = schema.empty_table()
     if rows is not None and rows.num_rows:
-        first = rows.slice(0, MOST_SAMPLE_ROWS)
+        first = rows.slice(0, MAX_SAMPLE_ROWS)
         whole = pa.Table.from_batches([first]) if isinstance(first, pa.RecordBatch) else first
         columns = [whole.column(value_name(index)).combine_chunks() for index in range(len(schema))]
         kinds = [field.type for field in schema]

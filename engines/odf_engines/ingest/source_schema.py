@@ -2,7 +2,7 @@
 
 Where nothing is declared, types are guessed as ODF's reference implementation does: of texts by patterns; of JSON a
 string is text, whatever it looks like, numbers are whole or not, arrays and objects are lists and structs. What has
-several types is text, which for anything but a string is its JSON: the reference implementation refuses it.
+several types is text, which for anything but a string is its JSON: the reference implementation rejects it.
 
 Source: ODF ReadStep `schema` and `ddlSchema`; spec/ingest.md ING-2, ING-3.
 """
@@ -37,7 +37,7 @@ def find_declared(step: ReadStep) -> pa.Schema | None:
 
 
 def check_columns(found: Sequence[str], declared: pa.Schema, source_name: str) -> None:
-    """Refuse a source whose columns are not exactly the declared ones, in any order.
+    """Reject a source whose columns are not exactly the declared ones, in any order.
 
     Raises:
         InvalidSourceError: A column is missing, unknown or there twice.
@@ -58,7 +58,7 @@ def check_columns(found: Sequence[str], declared: pa.Schema, source_name: str) -
 
 
 def check_distinct(found: Sequence[str], source_name: str) -> None:
-    """Refuse a source that gives two columns one name.
+    """Reject a source that gives two columns one name.
 
     Raises:
         InvalidSourceError: It does.

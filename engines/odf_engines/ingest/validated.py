@@ -20,7 +20,7 @@ from odf_engines.ingest.reasons import list_reasons
 from odf_engines.ingest.result import Folders
 from odf_engines.records.carriers import carrier_of, from_carrier
 from odf_engines.records.source_records import ROW_GROUP_ROWS, FieldError, value_name
-from odf_engines.stage_figures import IngestStage
+from odf_engines.stage_metrics import IngestStage
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError
 from odf_engines.validation.running_name import VALIDATOR, RunningName

@@ -20,8 +20,8 @@ from openpyxl.utils.exceptions import InvalidFileException
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
 from odf_engines.readers.row_order import check_row_order
 
-_MOST_ROWS: Final = 1_048_576  # Source: Excel "specifications and limits"
-_MOST_COLUMNS: Final = 16_384  # Source: the same
+_MAX_ROWS: Final = 1_048_576  # Source: Excel "specifications and limits"
+_MAX_COLUMNS: Final = 16_384  # Source: the same
 _SAFE_WHOLE: Final = 2**53
 
 
@@ -43,7 +43,7 @@ class Excel(Reader):
 
     def __init__(self, parameters: Any, names: tuple[str, ...]) -> None:
         super().__init__(parameters, names)
-        if not 1 <= parameters.header < _MOST_ROWS:
+        if not 1 <= parameters.header < _MAX_ROWS:
             raise ParameterError("header", expected="the number of a row, from 1", found=str(parameters.header))
         for name in parameters.columns:
             if name not in names:
@@ -56,13 +56,13 @@ class Excel(Reader):
         # With the results of formulas, and with the formulas: a result that is not there is no empty cell.
         values, formulas = (self._open_sheet(file, has_results=each) for each in (True, False))
         first = self.parameters.header
-        header = next(values.iter_rows(min_row=first, max_row=first, max_col=_MOST_COLUMNS), ())
+        header = next(values.iter_rows(min_row=first, max_row=first, max_col=_MAX_COLUMNS), ())
         places = self._find_places([None if each.value is None else _text_of(each.value).strip() for each in header])
         span = {"min_row": first + 1, "max_col": max(places.values()) + 1}
         rows = zip(values.iter_rows(**span), formulas.iter_rows(**span), strict=True)
         for number, (row, as_written) in enumerate(rows, start=first + 1):
-            if number > _MOST_ROWS:
-                raise BrokenFileError(f"it has more than {_MOST_ROWS:,} rows")
+            if number > _MAX_ROWS:
+                raise BrokenFileError(f"it has more than {_MAX_ROWS:,} rows")
             cells = {}
             for name, place in places.items():
                 if place < len(row):

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
 
 _PLACE: Final = re.compile(r"([1-9][0-9]{0,6})-([1-9][0-9]{0,6})", re.ASCII)
-_MOST_LINE_BYTES: Final = 16 * 1024 * 1024  # as a record of CSV (ING-2)
+_MAX_LINE_BYTES: Final = 16 * 1024 * 1024  # as a record of CSV (ING-2)
 
 
 class FixedWidth(Reader):
@@ -43,10 +43,10 @@ class FixedWidth(Reader):
 
     def iter_records(self, file: BinaryIO) -> Iterator[RawRecord]:
         number = 0
-        while line := file.readline(_MOST_LINE_BYTES + 1):
+        while line := file.readline(_MAX_LINE_BYTES + 1):
             number += 1
-            if len(line) > _MOST_LINE_BYTES:
-                raise BrokenFileError(f"line {number} is longer than {_MOST_LINE_BYTES} bytes")
+            if len(line) > _MAX_LINE_BYTES:
+                raise BrokenFileError(f"line {number} is longer than {_MAX_LINE_BYTES} bytes")
             raw = line.rstrip(b"\r\n")
             if number > self.parameters.skip and raw.strip():
                 yield RawRecord(raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw, number)

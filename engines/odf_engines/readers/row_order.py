@@ -17,7 +17,7 @@ _SHEET: Final = "worksheet"
 
 
 def check_row_order(file: BinaryIO) -> None:
-    """Refuse a workbook in which the library would leave out rows.
+    """Reject a workbook in which the library would leave out rows.
 
     Raises:
         BrokenFileError: It is no zip, or the numbers of a sheet's rows do not grow.
@@ -54,4 +54,4 @@ def _check_part(part: IO[bytes], name: str) -> None:
         while root in ([], [_SHEET]) and (chunk := part.read(_CHUNK_BYTES)):
             parser.Parse(chunk, False)
     except expat.ExpatError:
-        return  # pictures and the like; what has to be XML, the library refuses
+        return  # pictures and the like; what has to be XML, the library rejects

@@ -1,6 +1,6 @@
 """Elements of an XML document as rows.
 
-Expat tells where each begins and ends; entities and document types are refused, as they can stand for anything.
+Expat tells where each begins and ends; entities and document types are rejected, as they can stand for anything.
 
 Source: clause READ-4 in ``spec/readers.md``.
 """
@@ -14,7 +14,7 @@ from xml.parsers import expat
 
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
 
-_MOST_DEPTH: Final = 100  # guess: deeper than documents of rows are
+_MAX_DEPTH: Final = 100  # guess: deeper than documents of rows are
 _TAG: Final = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""")
 _CHUNK_BYTES: Final = 64 * 1024
 
@@ -60,8 +60,8 @@ class XmlRows(Reader):
 
         def begin(name: str, _attributes: dict[str, str]) -> None:
             open_elements.append(name)
-            if len(open_elements) > _MOST_DEPTH:
-                raise _ForbiddenError(f"elements are nested deeper than {_MOST_DEPTH}")
+            if len(open_elements) > _MAX_DEPTH:
+                raise _ForbiddenError(f"elements are nested deeper than {_MAX_DEPTH}")
             if tuple(open_elements) == self._row:
                 begun.append((parser.CurrentByteIndex, parser.CurrentLineNumber))
 
@@ -126,10 +126,10 @@ def _parser() -> expat.XMLParserType:
     # Read as UTF-8 whatever it says: the node has converted it where the read step names another encoding (ING-21).
     parser = expat.ParserCreate("utf-8")
 
-    def refuse(*_arguments: object) -> None:
+    def reject(*_arguments: object) -> None:
         raise _ForbiddenError("it has a document type, which could define entities; remove it")
 
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = reject
     return parser
 
 

@@ -66,15 +66,15 @@ def read_times_beside(path: Source, column: str, beside: Sequence[str]) -> pa.Ta
         kinds = {each.name: each.type for each in file.schema_arrow}
         if column not in kinds:
             return None
-        told = [name for name in beside if name in kinds and _is_told_by_text(kinds[name])]
+        reported = [name for name in beside if name in kinds and _is_reported_by_text(kinds[name])]
         times: list[pa.Array] = []
-        texts: dict[str, list[pa.Array]] = {name: [] for name in told}
-        for batch in file.iter_batches(_BATCH_ROWS, columns=list(dict.fromkeys((column, *told)))):
+        texts: dict[str, list[pa.Array]] = {name: [] for name in reported}
+        for batch in file.iter_batches(_BATCH_ROWS, columns=list(dict.fromkeys((column, *reported)))):
             micros = _micros(batch.column(column))
             if micros is None or micros.null_count:
                 return None
             times.append(micros)
-            for name in told:
+            for name in reported:
                 values = batch.column(name)
                 if pa.types.is_timestamp(values.type) and (values := _micros(values)) is None:
                     return None
@@ -136,13 +136,13 @@ def _micros(times: pa.Array) -> pa.Array | None:
         return None
 
 
-def _is_told_by_text(kind: pa.DataType) -> bool:
+def _is_reported_by_text(kind: pa.DataType) -> bool:
     test = pa.types
-    told = (
+    reported = (
         test.is_integer, test.is_boolean, test.is_string, test.is_large_string, test.is_date32, test.is_timestamp,
         test.is_decimal, test.is_float32, test.is_float64,
     )  # fmt: skip
-    return any(each(kind) for each in told)
+    return any(each(kind) for each in reported)
 
 
 def _floor_us(value: int, kind: pa.DataType) -> int:

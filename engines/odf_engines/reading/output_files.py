@@ -34,13 +34,13 @@ def _check_of(fields: dict[str, Any]) -> RowsCheck | SizeCheck:
     text = fields["schema"]
     schema = None if text is None else pa.ipc.read_schema(pa.BufferReader(base64.b64decode(text)))
     if fields["kind"] == "size":
-        return SizeCheck(most_decoded_bytes=fields["most_decoded_bytes"], schema=schema, rows=fields["rows"])
+        return SizeCheck(max_decoded_bytes=fields["max_decoded_bytes"], schema=schema, rows=fields["rows"])
     start, end = fields["interval"]
     return RowsCheck(
         schema=schema,
         vocabulary=Vocabulary(*fields["vocabulary"]),
         interval=OffsetInterval(start=start, end=end),
         system_time_ms=fields["system_time_ms"],
-        most_rows=fields["most_rows"],
-        most_decoded_bytes=fields["most_decoded_bytes"],
+        max_rows=fields["max_rows"],
+        max_decoded_bytes=fields["max_decoded_bytes"],
     )

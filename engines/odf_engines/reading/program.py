@@ -143,27 +143,27 @@ def _claims_of(request: Request) -> dict[str, Any]:
     }
 
 
-def _compare(request: Request, published: pa.Buffer, recomputed: pa.Buffer) -> Result:
+def _compare(request: Request, published: pa.Buffer, reexecuted: pa.Buffer) -> Result:
     with contextlib.suppress(UnsupportedError):  # values that it does not know are compared one by one
-        if hash_values_of(published) == hash_values_of(recomputed):
+        if hash_values_of(published) == hash_values_of(reexecuted):
             return None, b""
     mark = request.arguments["prev_watermark_ms"]
     found = compare_slices(
         read_slice(published),
-        read_slice(recomputed),
+        read_slice(reexecuted),
         Vocabulary(*request.arguments["vocabulary"]),
         None if mark is None else Timestamp.from_unix_ms(mark),
     )
     return None if found is None else found.to_json(), b""
 
 
-def _compare_bags(request: Request, published: pa.Buffer, recomputed: pa.Buffer) -> Result:
+def _compare_bags(request: Request, published: pa.Buffer, reexecuted: pa.Buffer) -> Result:
     """Count the rows of the first file that the second lacks, equal rows one by one, to the bit (PLAN-19)."""
     known = Vocabulary(*request.arguments["vocabulary"])
     # Nobody knows the key, so no rows can be chosen that meet under it.
     fingerprints = RowFingerprints(os.urandom(_KEY_BYTES), tells_bits=True)
     bags = []
-    for file in (published, recomputed):
+    for file in (published, reexecuted):
         parts = [fingerprints.of(batch, (known.offset, known.system_time)) for batch in iter_rows(file)]
         bags.append(np.unique(np.concatenate([np.empty(0, FINGERPRINT), *parts]), return_counts=True))
     (rows, counts), (others, other_counts) = bags
@@ -174,8 +174,8 @@ def _compare_bags(request: Request, published: pa.Buffer, recomputed: pa.Buffer)
 
 def _summarise(request: Request, file: pa.Buffer) -> Result:
     os.nice(_YIELDING)  # strangers ask for it, and nobody here waits
-    summary = summarise(file, most_leaves=request.arguments["most_leaves"])
-    if len(summary.schema) > request.arguments["most_schema_bytes"]:
+    summary = summarise(file, max_leaves=request.arguments["max_leaves"])
+    if len(summary.schema) > request.arguments["max_schema_bytes"]:
         raise UnsupportedError("size of a schema", found=f"{len(summary.schema)} bytes")
     header = {"row_count": summary.row_count, "schema": base64.b64encode(summary.schema).decode()}
     return header, b"".join(levels[0].raw for levels in summary.levels)

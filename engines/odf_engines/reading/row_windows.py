@@ -20,10 +20,10 @@ from odf_protocol.cell_values import cell_value
 from odf_protocol.errors import MalformedError
 
 _BATCH_BYTES: Final = 8 * 1024 * 1024  # guess: small beside what the process may use, large beside the work for a batch
-_MOST_BATCH_ROWS: Final = 65_536
+_MAX_BATCH_ROWS: Final = 65_536
 
 
-def read_window(path: Source, *, first: int, count: int, columns: list[str], most_characters: int) -> list[list[Any]]:
+def read_window(path: Source, *, first: int, count: int, columns: list[str], max_characters: int) -> list[list[Any]]:
     """Read rows as texts.
 
     Args:
@@ -31,7 +31,7 @@ def read_window(path: Source, *, first: int, count: int, columns: list[str], mos
         first: The first row, from 0.
         count: How many; fewer are given where it has no more.
         columns: Their names, in the order to give; one that the slice lacks has no values.
-        most_characters: Longer cells are cut there.
+        max_characters: Longer cells are cut there.
 
     Returns:
         A list a row; a cell is None where there is no value, else its text and how many characters it has whole.
@@ -41,7 +41,7 @@ def read_window(path: Source, *, first: int, count: int, columns: list[str], mos
         for start, batch in _iter_batches(file, columns, first, first + count):
             part = batch.slice(max(0, first - start), first + count - max(first, start))
             found = [_column_of(part, name) for name in columns]
-            rows += ([shorten_cell(column[row], most_characters) for column in found] for row in range(part.num_rows))
+            rows += ([shorten_cell(column[row], max_characters) for column in found] for row in range(part.num_rows))
     return rows
 
 
@@ -88,7 +88,7 @@ def _iter_batches(
         if group_start <= first or start >= end:
             continue
         row_bytes = max(1, about.total_byte_size // max(1, about.num_rows))
-        batch_rows = max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES // row_bytes, end - start))
+        batch_rows = max(1, min(_MAX_BATCH_ROWS, _BATCH_BYTES // row_bytes, end - start))
         for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], columns=present, use_threads=False):
             if start + batch.num_rows > first:
                 yield start, batch
@@ -115,10 +115,10 @@ def _all_equal(batch: pa.RecordBatch, keys: list[str], wanted: list[pa.Scalar]) 
     return same
 
 
-def shorten_cell(cell: pa.Scalar, most_characters: int) -> tuple[str, int] | None:
+def shorten_cell(cell: pa.Scalar, max_characters: int) -> tuple[str, int] | None:
     """Give the beginning of a cell's text, and how many characters it has whole; None: it has no value."""
     value = cell_value(cell)
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text[:most_characters], len(text)
+    return text[:max_characters], len(text)

@@ -168,12 +168,12 @@ def hash_values_of(path: Source) -> Multihash:
     return summarise(path).root
 
 
-def summarise(path: Source, *, most_leaves: int = sys.maxsize) -> TableSummary:
+def summarise(path: Source, *, max_leaves: int = sys.maxsize) -> TableSummary:
     """Compute all hashes of a slice's v1 tree.
 
     Args:
         path: The slice.
-        most_leaves: Of all columns together; few bytes can stand for very many rows.
+        max_leaves: Of all columns together; few bytes can stand for very many rows.
 
     Raises:
         MalformedError, UnsupportedError: As ``hash_values_of``; or it has more leaves.
@@ -182,10 +182,10 @@ def summarise(path: Source, *, most_leaves: int = sys.maxsize) -> TableSummary:
         hasher = LogicalHasher(file.schema_arrow, executor=threads)
         for batch in _iter_batches(file):
             hasher.update(batch)
-            if hasher.leaf_count > most_leaves:
+            if hasher.leaf_count > max_leaves:
                 break
-        if hasher.leaf_count > most_leaves:
-            raise UnsupportedError("size of a hash tree", found="more leaves", supported=f"{most_leaves} leaves")
+        if hasher.leaf_count > max_leaves:
+            raise UnsupportedError("size of a hash tree", found="more leaves", supported=f"{max_leaves} leaves")
         return hasher.summary()
 
 

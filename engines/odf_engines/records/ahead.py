@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeVar
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
-_MOST_THREADS: Final = 4  # guess: each holds a batch, and one thread writes what all of them make
+_MAX_THREADS: Final = 4  # guess: each holds a batch, and one thread writes what all of them make
 
 
 def cores() -> int:
@@ -33,7 +33,7 @@ class Ahead(Generic[_In, _Out]):
 
     def __init__(self, work: Callable[[_In], _Out], take: Callable[[_Out], None]) -> None:
         self._work, self._take = work, take
-        self._threads = min(cores(), _MOST_THREADS)
+        self._threads = min(cores(), _MAX_THREADS)
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: deque[Future[_Out]] = deque()
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odf_engines.records.carriers import carrier_of
-from odf_engines.records.exact_texts import Form, find_value, form_of
+from odf_engines.records.exact_texts import ExactForm, find_value, form_of
 from odf_engines.records.json_texts import split_array, split_members
 from odf_engines.records.plain_texts import convert_plain
 from odf_engines.records.source_records import ERRORS_TYPE, FORM, MISFIT, NULL
@@ -26,7 +26,7 @@ NOTHING: Final = "null in a required column"
 SHOWN_CHARACTERS: Final = 200  # a value is quoted to be recognised; the whole record stands beside it  # guess
 RFC_3339: Final = TimePatterns()
 
-_MOST_FAULTS: Final = 100  # guess: of one value; who mends that many looks at the record
+_MAX_FAULTS: Final = 100  # guess: of one value; who fixes that many looks at the record
 _FAULT: Final = ERRORS_TYPE.value_type
 
 
@@ -45,7 +45,7 @@ class ConvertedTexts:
     faults: pa.Array
 
 
-def describe_form(kind: pa.DataType, times: TimePatterns = RFC_3339) -> Form:
+def describe_form(kind: pa.DataType, times: TimePatterns = RFC_3339) -> ExactForm:
     """Return the form that texts of a slice type have; the pattern of nested types is empty.
 
     Raises:
@@ -54,17 +54,17 @@ def describe_form(kind: pa.DataType, times: TimePatterns = RFC_3339) -> Form:
     types = pa.types
     if types.is_list(kind) or types.is_fixed_size_list(kind):
         item = describe_form(kind.value_type, times)
-        return Form("", f"a JSON array of: {item.expected}", "an item does not fit")
+        return ExactForm("", f"a JSON array of: {item.expected}", "an item does not fit")
     if types.is_struct(kind):
         members = [f"{member.name}: {describe_form(member.type, times).expected}" for member in kind]
-        return Form("", f"a JSON object with {'; '.join(members)}", "a member does not fit")
+        return ExactForm("", f"a JSON object with {'; '.join(members)}", "a member does not fit")
     form, pattern = form_of(kind), times.of(kind)
     if form is None:
         raise UnsupportedError("column type in a source of text", found=kind)
     if pattern is None:
         return form
     what = "a day" if types.is_date(kind) else "a time"
-    return Form("", f"{what} written as {pattern.text}", form.misfit)
+    return ExactForm("", f"{what} written as {pattern.text}", form.misfit)
 
 
 def convert_texts(texts: pa.Array, field: pa.Field, times: TimePatterns = RFC_3339) -> ConvertedTexts:
@@ -211,7 +211,7 @@ def _limited(owners: np.ndarray, faults: pa.Array) -> tuple[np.ndarray, pa.Array
     """Leave out the faults of a value beyond so many; those of one value stand together."""
     _, firsts, counts = np.unique(owners, return_index=True, return_counts=True)
     rank = np.arange(len(owners)) - np.repeat(firsts, counts)
-    chosen = rank < _MOST_FAULTS
+    chosen = rank < _MAX_FAULTS
     return owners[chosen], faults.filter(pa.array(chosen))
 
 

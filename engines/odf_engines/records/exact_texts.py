@@ -1,7 +1,7 @@
 r"""Texts that are not plain, one by one: the value that each denotes, or what is wrong with it.
 
 A form is checked in full before a value is computed, so a text either denotes exactly one value of the type or is
-refused.
+rejected.
 
 Source: clauses ING-4 and ING-6 in ``spec/ingest.md``.
 """
@@ -27,17 +27,17 @@ _TIME_OF_DAY: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _UNITS_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 LARGEST_UNSIGNED: Final = {pa.uint8(): 2**8 - 1, pa.uint16(): 2**16 - 1, pa.uint32(): 2**32 - 1, pa.uint64(): 2**64 - 1}
-_MOST_DIGITS: Final = 20  # of the largest whole number
+_MAX_DIGITS: Final = 20  # of the largest whole number
 
 _DAY_MS: Final = 24 * 3600 * 1000
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _FIRST_MS: Final = (date(1, 1, 1).toordinal() - _EPOCH) * _DAY_MS
 _END_MS: Final = (date(9999, 12, 31).toordinal() + 1 - _EPOCH) * _DAY_MS
-_MOST_OFFSET: Final = 18 * 60  # minutes; Source: java.time.ZoneOffset
+_MAX_OFFSET: Final = 18 * 60  # minutes; Source: java.time.ZoneOffset
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ExactForm:
     """The form that texts of a type have.
 
     Attributes:
@@ -51,29 +51,29 @@ class Form:
     misfit: str = "out of range"
 
 
-def form_of(target: pa.DataType) -> Form | None:
+def form_of(target: pa.DataType) -> ExactForm | None:
     """Say which form texts of a slice type have; None: another one than those that are judged here."""
     types = pa.types
     if types.is_string(target):
-        return Form(r"(?s:.*)", "text")
+        return ExactForm(r"(?s:.*)", "text")
     if types.is_boolean(target):
-        return Form(r"(?i:true|false)", "true or false")
+        return ExactForm(r"(?i:true|false)", "true or false")
     if types.is_integer(target):
-        return Form(r"[+-]?[0-9]+", "a whole number")
+        return ExactForm(r"[+-]?[0-9]+", "a whole number")
     if types.is_float32(target) or types.is_float64(target):
         number = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-        return Form(rf"[+-]?(?:{number}|(?i:nan|inf|infinity))", "a number, NaN or Infinity")
+        return ExactForm(rf"[+-]?(?:{number}|(?i:nan|inf|infinity))", "a number, NaN or Infinity")
     if types.is_decimal(target):
         expected = f"a decimal number of up to {target.precision} digits, {target.scale} after the point"
-        return Form(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)", expected, "more digits than the type holds")
+        return ExactForm(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)", expected, "more digits than the type holds")
     if types.is_date32(target):
-        return Form(_DAY, "a day such as 2020-12-31", "no such day")
+        return ExactForm(_DAY, "a day such as 2020-12-31", "no such day")
     if target == TIMESTAMP:
-        return Form(rf"{_DAY}(?:[Tt ]{_CLOCK})?", "an RFC 3339 time such as 2020-12-31T23:59:59Z", "no such time")
+        return ExactForm(rf"{_DAY}(?:[Tt ]{_CLOCK})?", "an RFC 3339 time such as 2020-12-31T23:59:59Z", "no such time")
     if types.is_time(target):
         digits = _fraction_digits(target)
         fraction = rf"(?:\.[0-9]{{1,{digits}}})?" if digits else ""
-        return Form(_TIME_OF_DAY + fraction, f"a time of day such as 23:59:59, up to {digits} fraction digits")
+        return ExactForm(_TIME_OF_DAY + fraction, f"a time of day such as 23:59:59, up to {digits} fraction digits")
     return None
 
 
@@ -119,7 +119,7 @@ def _boolean(text: str) -> bool:
 
 def _integer(text: str, least: int, most: int) -> int | None:
     digits = text.lstrip("+-").lstrip("0") or "0"
-    if len(digits) > _MOST_DIGITS:
+    if len(digits) > _MAX_DIGITS:
         return None
     value = -int(digits) if text[0] == "-" else int(digits)
     return value if least <= value <= most else None
@@ -188,7 +188,7 @@ def _milliseconds(text: str) -> int | None:
     found = days * _DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + int((parts[4] or "")[:3].ljust(3, "0"))
     if parts[5] is not None:
         hours, minutes = int(parts[6]), int(parts[7])
-        if minutes > 59 or hours * 60 + minutes > _MOST_OFFSET:
+        if minutes > 59 or hours * 60 + minutes > _MAX_OFFSET:
             return None
         found -= (hours * 60 + minutes) * 60_000 * (-1 if parts[5] == "-" else 1)
     # An offset leads out of the years that can be written.

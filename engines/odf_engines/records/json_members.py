@@ -46,7 +46,7 @@ def has_key_twice(raw: bytes, members: Mapping[str, bytes]) -> bool:
 
 
 def check_nested(raw: bytes, value: Any) -> None:
-    """Refuse a value with objects that have a key twice, with different values.
+    """Reject a value with objects that have a key twice, with different values.
 
     Args:
         raw: The value as it is written.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odf_engines.progress import tell_count
+from odf_engines.progress import report_count
 from odf_engines.records.ahead import Ahead
 from odf_engines.records.converted_texts import RFC_3339, ConvertedTexts, convert_texts, describe_form
 from odf_engines.records.source_records import (
@@ -81,7 +81,7 @@ class RecordWriter:
         for first in range(0, rows.num_rows, ROW_GROUP_ROWS):
             self._converting.put(rows.slice(first, ROW_GROUP_ROWS))
         if len(records):
-            tell_count(records[-1].as_py())
+            report_count(records[-1].as_py())
 
     def flush(self) -> None:
         """Write the rows held so far."""

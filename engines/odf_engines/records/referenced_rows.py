@@ -1,4 +1,4 @@
-"""Rows of another dataset that a plug-in looks into: its files; ``rows_in_force`` reads them.
+"""Rows of another dataset that a plug-in looks into: its files; ``current_rows`` reads them.
 
 Source: clauses CONV-8 in ``spec/conversion.md`` and VALID-9 in ``spec/validation.md``; QUERY-3 in ``spec/query.md``.
 """

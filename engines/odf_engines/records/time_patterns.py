@@ -61,17 +61,17 @@ class TimePattern:
             return pc.ascii_lpad(found.field(self.groups.index(name)), digits, "0")
 
         year = part("year", 4) if "year" in self.groups else _of_two_digits(part("short year", 2))
-        pieces: list[Any] = [year, "-", part("month", 2), "-", part("day", 2)]
+        chunks: list[Any] = [year, "-", part("month", 2), "-", part("day", 2)]
         if "hour" in self.groups:
-            pieces += ["T", part("hour", 2)]
+            chunks += ["T", part("hour", 2)]
             for name in ("minute", "second"):
-                pieces += [":", part(name, 2) if name in self.groups else "00"]
+                chunks += [":", part(name, 2) if name in self.groups else "00"]
             if _FRACTION in self.groups:
-                pieces += [".", part(_FRACTION, 1)]
+                chunks += [".", part(_FRACTION, 1)]
             if _ZONE in self.groups:
                 zone = part(_ZONE, 1)
-                pieces.append(pc.replace_substring_regex(zone, r"([0-9]{2})([0-9]{2})$", r"\1:\2"))
-        written = pc.binary_join_element_wise(*pieces, "")
+                chunks.append(pc.replace_substring_regex(zone, r"([0-9]{2})([0-9]{2})$", r"\1:\2"))
+        written = pc.binary_join_element_wise(*chunks, "")
         return pc.if_else(found.is_valid(), written, pa.scalar(None, pa.string()))
 
 
@@ -102,15 +102,15 @@ def parse_pattern(text: str | None, *, has_time: bool) -> TimePattern | None:
     if text is None or text.lower() == RFC_3339:
         return None
     what = "timestamp format" if has_time else "date format"
-    found_pieces = re.findall(r"%.?|[^%]+", text, re.DOTALL)
+    found_chunks = re.findall(r"%.?|[^%]+", text, re.DOTALL)
     form, groups = "", []
-    for position, piece in enumerate(found_pieces):
-        letter = piece[1:]
-        if not piece.startswith("%") or piece == "%%":
-            form += re.escape("%" if piece == "%%" else piece)
+    for position, chunk in enumerate(found_chunks):
+        letter = chunk[1:]
+        if not chunk.startswith("%") or chunk == "%%":
+            form += re.escape("%" if chunk == "%%" else chunk)
             continue
-        follows = found_pieces[position + 1] if position + 1 < len(found_pieces) else ""
-        before = found_pieces[position - 1] if position else ""
+        follows = found_chunks[position + 1] if position + 1 < len(found_chunks) else ""
+        before = found_chunks[position - 1] if position else ""
         stands_alone = not (_is_number(before) or _is_number(follows) or before[-1:].isdigit() or follows[:1].isdigit())
         if letter in _NUMBERS:
             name, digits = _NUMBERS[letter]
@@ -149,8 +149,8 @@ def _require_parts(groups: list[str], text: str, what: str, *, has_time: bool) -
         )
 
 
-def _is_number(piece: str) -> bool:
-    return piece.startswith("%") and piece[1:] in {*_NUMBERS, "y", _FRACTION}
+def _is_number(chunk: str) -> bool:
+    return chunk.startswith("%") and chunk[1:] in {*_NUMBERS, "y", _FRACTION}
 
 
 def _of_two_digits(years: pa.Array) -> pa.Array:

@@ -15,9 +15,9 @@ from odf_engines.readers.contract import BrokenFileError
 from odf_engines.readers.xml_rows import XmlRows
 from odf_engines.sampling.plans import ReadPlan, texts_of
 
-_MOST_DEPTH: Final = 100  # as the reader has it
-_MOST_PLACES: Final = 10_000  # guess: a document of rows has some dozens
-_MOST_PLACE_CHARACTERS: Final = 1_000_000  # of all of them; guess
+_MAX_DEPTH: Final = 100  # as the reader has it
+_MAX_PLACES: Final = 10_000  # guess: a document of rows has some dozens
+_MAX_PLACE_CHARACTERS: Final = 1_000_000  # of all of them; guess
 _CHUNK_BYTES: Final = 64 * 1024
 
 Path = tuple[str, ...]
@@ -31,7 +31,7 @@ class _Seen:
     is_parent: bool = False
     has_text: bool = False
     attributes: set[str] = field(default_factory=set)
-    most_in_parent: int = 0
+    max_in_parent: int = 0
 
 
 def plan_elements(file: BinaryIO) -> ReadPlan:
@@ -60,7 +60,7 @@ def plan_elements(file: BinaryIO) -> ReadPlan:
         if path[: len(row)] != row:
             continue
         below = path[len(row) :]
-        if any(seen[path[:depth]].most_in_parent > 1 for depth in range(len(row) + 1, len(path) + 1)):
+        if any(seen[path[:depth]].max_in_parent > 1 for depth in range(len(row) + 1, len(path) + 1)):
             lost.append("/".join(below))
             continue
         if below and (found.has_text or not (found.is_parent or found.attributes)):
@@ -88,7 +88,7 @@ def _look(file: BinaryIO) -> dict[Path, _Seen]:
     size = 0
     parser = expat.ParserCreate("utf-8")
 
-    def refuse(*_arguments: object) -> None:
+    def reject(*_arguments: object) -> None:
         raise BrokenFileError("it has a document type, which could define entities; remove it")
 
     def begin(name: str, attributes: dict[str, str]) -> None:
@@ -105,9 +105,9 @@ def _look(file: BinaryIO) -> dict[Path, _Seen]:
         size += sum(map(len, attributes.keys() - found.attributes))
         found.attributes.update(attributes)
         children[-1][name] += 1
-        found.most_in_parent = max(found.most_in_parent, children[-1][name])
+        found.max_in_parent = max(found.max_in_parent, children[-1][name])
         children.append(Counter())
-        if len(path) > _MOST_DEPTH or len(seen) > _MOST_PLACES or size > _MOST_PLACE_CHARACTERS:
+        if len(path) > _MAX_DEPTH or len(seen) > _MAX_PLACES or size > _MAX_PLACE_CHARACTERS:
             raise BrokenFileError("it has elements of too many kinds, or nested too deeply, to be rows")
 
     def end(_name: str) -> None:
@@ -118,7 +118,7 @@ def _look(file: BinaryIO) -> dict[Path, _Seen]:
         if not text.isspace():
             seen[tuple(path)].has_text = True
 
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = reject
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = begin, end, add
     try:
         while chunk := file.read(_CHUNK_BYTES):

@@ -45,12 +45,12 @@ def _look(asked: Request) -> Result:
         size, broken, reason, is_whole = 0, 0, "", request["is_whole"]
         found = plan.iter_texts(file)
         try:
-            for record in islice(found, request["most_records"] + 1):
+            for record in islice(found, request["max_records"] + 1):
                 if isinstance(record, BrokenRecordError):
                     broken, reason = broken + 1, reason or str(record)[:_LONGEST_REASON]
                     continue
                 size += len(json.dumps(record))
-                if size > request["most_bytes"] or len(records) == request["most_records"]:
+                if size > request["max_bytes"] or len(records) == request["max_records"]:
                     is_whole = False
                     break
                 records.append(record)

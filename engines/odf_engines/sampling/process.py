@@ -23,8 +23,8 @@ from odf_engines.sandbox.profile import Mount
 
 _PACKAGES: Final = ("msgspec", "numpy", "pyarrow", *READERS_LIBRARIES)
 _LIMITS: Final = Limits(memory_bytes=1024**3, wall_s=60.0, cpu_s=60, output_bytes=0, processes=64)  # guess
-_MOST_RECORDS: Final = 100_000  # as of texts
-_MOST_ANSWER_BYTES: Final = 3 * 1024**2  # of records; the header of an answer has 4 MiB at most
+_MAX_RECORDS: Final = 100_000  # as of texts
+_MAX_ANSWER_BYTES: Final = 3 * 1024**2  # of records; the header of an answer has 4 MiB at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def look_at_table(kind: str, path: Path, *, shown_as: str, is_whole: bool) -> Fo
     has_filter = Layer.FILTER not in missing_layers(accepted_layers(os.environ))
     given = (Mount(path, "/sample/file"), *shapefile_mounts("/runtime/site"))
     profile = profile_of_reader(_PACKAGES, *given, has_filter=has_filter)
-    request = {"kind": kind, "is_whole": is_whole, "most_records": _MOST_RECORDS, "most_bytes": _MOST_ANSWER_BYTES}
+    request = {"kind": kind, "is_whole": is_whole, "max_records": _MAX_RECORDS, "max_bytes": _MAX_ANSWER_BYTES}
     process = SandboxedProcess(profile, command_of_reader("odf_engines.sampling.looking", _LIMITS), _LIMITS)
     try:
         answer = ConfinedProgram(process).ask("look", request, wall_s=_LIMITS.wall_s)

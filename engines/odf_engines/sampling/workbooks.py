@@ -16,9 +16,9 @@ from odf_engines.readers.excel import Excel
 from odf_engines.readers.row_order import check_row_order
 from odf_engines.sampling.plans import ReadPlan, texts_of
 
-_MOST_SHEETS: Final = 50  # guess: whoever has more knows which
+_MAX_SHEETS: Final = 50  # guess: whoever has more knows which
 _TRIED_ROWS: Final = 200
-_MOST_COLUMNS: Final = 2_000  # as drafts have them
+_MAX_COLUMNS: Final = 2_000  # as drafts have them
 _HEADER_SHARE: Final = 0.7  # guess: of the columns most are named, a title over them fills a cell or two
 
 
@@ -34,7 +34,7 @@ def plan_workbook(file: BinaryIO) -> ReadPlan:
     except (InvalidFileException, KeyError) as error:
         raise BrokenFileError(f"it is no workbook: {error}") from error
     sheets = [sheet.title for sheet in book.worksheets]
-    for sheet in book.worksheets[:_MOST_SHEETS]:
+    for sheet in book.worksheets[:_MAX_SHEETS]:
         rows = _first_rows(sheet)
         if (header := _find_header(rows)) is not None:
             return _plan(sheet.title, sheets, header, rows[header - 1], rows[header:])
@@ -43,7 +43,7 @@ def plan_workbook(file: BinaryIO) -> ReadPlan:
 
 def _first_rows(sheet: Any) -> list[list[str]]:
     sheet.reset_dimensions()  # they are a claim
-    found = sheet.iter_rows(max_row=_TRIED_ROWS, max_col=_MOST_COLUMNS, values_only=True)
+    found = sheet.iter_rows(max_row=_TRIED_ROWS, max_col=_MAX_COLUMNS, values_only=True)
     return [["" if value is None else _title_of(value) for value in row] for row in found]
 
 

@@ -20,8 +20,8 @@ from typing import Any, Final
 from odf_engines.user_cache import user_cache
 
 _FILE: Final = "sandbox-probes.json"
-_MOST_BYTES: Final = 1024 * 1024  # guess: filters have some kilobytes each
-_MOST_RESULTS: Final = 32  # guess: of some containers, and of some versions of bubblewrap
+_MAX_BYTES: Final = 1024 * 1024  # guess: filters have some kilobytes each
+_MAX_RESULTS: Final = 32  # guess: of some containers, and of some versions of bubblewrap
 
 
 def find_result(probe: str, *files: Path) -> str | None:
@@ -43,7 +43,7 @@ def keep_result(probe: str, found: str, *files: Path) -> None:
         kept = _read()
         kept.pop(key, None)
         kept[key] = found
-        _write(dict(list(kept.items())[-_MOST_RESULTS:]))
+        _write(dict(list(kept.items())[-_MAX_RESULTS:]))
 
 
 def forget_results() -> None:
@@ -76,9 +76,9 @@ def _read() -> dict[str, str]:
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
-        if not is_ours or status.st_size > _MOST_BYTES:
+        if not is_ours or status.st_size > _MAX_BYTES:
             return {}
-        raw = file.read(_MOST_BYTES)
+        raw = file.read(_MAX_BYTES)
     try:
         found: Any = json.loads(raw)
     except (ValueError, RecursionError):

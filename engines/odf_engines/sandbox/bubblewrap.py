@@ -95,8 +95,8 @@ def _candidates() -> list[tuple[str, Path]]:
 def _probe(origin: str, path: Path) -> Bubblewrap | str:
     """Make a sandbox with every namespace and name that the real one has; return why it does not work, if so."""
     try:
-        told = _run([str(path), "--version"])
-        version = tuple(int(part) for part in told.stdout.split()[-1].split("."))
+        reported = _run([str(path), "--version"])
+        version = tuple(int(part) for part in reported.stdout.split()[-1].split("."))
         if version < _OLDEST_VERSION:
             return f"version {'.'.join(map(str, version))} is older than {'.'.join(map(str, _OLDEST_VERSION))}"
         tried = _try(path, [*NAMESPACES, CGROUP_NAMESPACE])

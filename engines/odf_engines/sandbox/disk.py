@@ -19,7 +19,7 @@ from pathlib import Path
 
 from odf_engines.sandbox.resources import read_process_file
 
-_MOST_ENTRIES = 20_000  # guess: a session has a few hundred files; more is an attack on inodes
+_MAX_ENTRIES = 20_000  # guess: a session has a few hundred files; more is an attack on inodes
 _DEEPEST = 32  # guess: Spark's own folders are five deep
 _BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own are: stat(2)
 
@@ -68,7 +68,7 @@ def _look_into(folder: Path) -> tuple[dict[_File, int], int, bool]:
         with contextlib.closing(_walk(top, 0)) as walked:
             for found in walked:
                 entries += found is not None
-                if found is None or entries > _MOST_ENTRIES:
+                if found is None or entries > _MAX_ENTRIES:
                     return sizes, entries, True
                 sizes[found.st_dev, found.st_ino] = found.st_blocks * _BLOCK_BYTES
     finally:

@@ -77,7 +77,7 @@ def missing_layers(accepted: Collection[Layer]) -> frozenset[Layer]:
         reasons = "; ".join(f"{finding.layer}: {finding.found}" for finding in refused)
         names = ",".join(finding.layer for finding in missing)
         raise SandboxUnavailableError(
-            f"{reasons}; mend it, or say with {WITHOUT_VARIABLE}={names} that this machine needs no better sandbox"
+            f"{reasons}; fix it, or say with {WITHOUT_VARIABLE}={names} that this machine needs no better sandbox"
         )
     return frozenset(finding.layer for finding in missing)
 
@@ -122,7 +122,7 @@ def try_filter(program: Path | None) -> str:
         size_bytes = os.fstat(descriptor).st_size
         if program is None:
             return f"{size_bytes} bytes, not tried"
-        told = subprocess.run(
+        reported = subprocess.run(
             [
                 str(program), "--unshare-user", "--unshare-pid", "--cap-drop", "ALL",
                 "--ro-bind", "/", "/", "--proc", "/proc", "--seccomp", str(descriptor),
@@ -136,11 +136,11 @@ def try_filter(program: Path | None) -> str:
     finally:
         os.close(descriptor)
     # 2 is SECCOMP_MODE_FILTER: proc_pid_status(5)
-    if re.search(r"^Seccomp:\s+2$", told.stdout, re.MULTILINE):
+    if re.search(r"^Seccomp:\s+2$", reported.stdout, re.MULTILINE):
         found = f"{size_bytes} bytes, in force when tried"
         keep_result(_PROBE, found, program, RULES)
         return found
-    raise SandboxUnavailableError(told.stderr.strip()[:300] or "this machine's kernel takes no filter")
+    raise SandboxUnavailableError(reported.stderr.strip()[:300] or "this machine's kernel takes no filter")
 
 
 def _watch() -> LayerFinding:

@@ -21,11 +21,11 @@ _RESERVED_BYTES = 6 * 1024**3
 
 _OPEN_FILES = 4096  # guess: Spark opens its 280 archives and a few files per task
 
-MOST_DESCRIPTORS = 2 * _OPEN_FILES  # guess: of all processes together; Java and Python have 400
+MAX_DESCRIPTORS = 2 * _OPEN_FILES  # guess: of all processes together; Java and Python have 400
 
 _FORK_S = 1.0  # guess: on a busy machine a fork waits that long until it is another program
 _FORK_LOOKS = 3  # guess: who looks can itself have been stopped for longer than that between two looks
-_MOST_ENDED = 4_096  # guess: of processes that began and ended since the last looks; what is forgotten still counts
+_MAX_ENDED = 4_096  # guess: of processes that began and ended since the last looks; what is forgotten still counts
 
 # Swapped-out memory counts too, else a process could push its pages out and fill the next ones.
 _MEMORY = re.compile(r"^Vm(?:RSS|Swap):\s+(\d+) kB$", re.MULTILINE)
@@ -190,7 +190,7 @@ class CpuMeter:
         for process, spent_s in usage.own_cpu_s.items():
             self._seen_s.pop(process, None)
             self._seen_s[process] = spent_s
-        while len(self._seen_s) > len(usage.own_cpu_s) + _MOST_ENDED:
+        while len(self._seen_s) > len(usage.own_cpu_s) + _MAX_ENDED:
             self._forgotten_s += self._seen_s.pop(next(iter(self._seen_s)))
 
 

@@ -41,7 +41,7 @@ DENIED = (
 )  # fmt: skip
 
 # Denied too where a program holds open files of the host: these change a file, or who may, through a descriptor that
-# is open for reading, if the user is its owner. What needs one open for writing the kernel refuses by itself.
+# is open for reading, if the user is its owner. What needs one open for writing the kernel rejects by itself.
 DENIED_WITH_FILES = (
     "fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat", "utimensat", "futimesat", "fsetxattr", "fremovexattr",
     "flock", "linkat", "sendmsg", "sendmmsg",
@@ -116,11 +116,11 @@ def _compile(mark: int | None, *, shares_network: bool, holds_files: bool) -> by
     for request in (_TIOCSTI, _TIOCLINUX, *(_CHANGES_ATTRIBUTES if holds_files else ())):
         rules.add_rule(denied, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, request))
     rules.add_rule(denied, "mmap", pyseccomp.Arg(3, pyseccomp.MASKED_EQ, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS))
-    refused_family = pyseccomp.ERRNO(mark or errno.EAFNOSUPPORT)
+    rejected_family = pyseccomp.ERRNO(mark or errno.EAFNOSUPPORT)
     for family in range(_FAMILY_LIMIT):
         if family not in (_ALLOWED_ON_NETWORK if shares_network else _ALLOWED_FAMILIES):
-            rules.add_rule(refused_family, "socket", pyseccomp.Arg(0, pyseccomp.EQ, family))
-    rules.add_rule(refused_family, "socket", pyseccomp.Arg(0, pyseccomp.GE, _FAMILY_LIMIT))
+            rules.add_rule(rejected_family, "socket", pyseccomp.Arg(0, pyseccomp.EQ, family))
+    rules.add_rule(rejected_family, "socket", pyseccomp.Arg(0, pyseccomp.GE, _FAMILY_LIMIT))
     with tempfile.TemporaryFile() as file:
         rules.export_bpf(file)
         file.seek(0)

@@ -108,14 +108,14 @@ def _explain(error: Exception, memory_bytes: int) -> EngineError:
     """Say whose fault a failure is; Spark reports its own shortage of memory as a failure of the query."""
     try:
         cause = _cause_of_failed_job(error)
-        told = str(error) if cause is None else cause
-        if isinstance(error, MemoryError) or any(mark in told for mark in _SHORTAGES):
+        reported = str(error) if cause is None else cause
+        if isinstance(error, MemoryError) or any(mark in reported for mark in _SHORTAGES):
             return LimitExceededError("memory_bytes", allowed=memory_bytes)
         if isinstance(error, EngineError):
             return error
         if cause is not None:
             return InvalidQueryError(cause)
-        text = f"{type(error).__name__}: {told}".split("\nJVM stacktrace")[0]
+        text = f"{type(error).__name__}: {reported}".split("\nJVM stacktrace")[0]
         if isinstance(error, RecursionError) or "java.lang.StackOverflowError" in text:
             return InvalidQueryError(TOO_DEEP)
         return EngineFailureError(text[:2000])
@@ -127,14 +127,14 @@ def _cause_of_failed_job(error: Exception) -> str | None:
     """Return what first went wrong where a query failed on its rows, None if something else did (ENGINE-8)."""
     if not isinstance(error, Py4JJavaError):
         return None
-    each, is_job, told = error.java_exception, False, ""
+    each, is_job, reported = error.java_exception, False, ""
     for _ in range(_DEEPEST_CAUSE):
-        told = str(each.toString())[:2000]
-        is_job = is_job or "Job aborted due to stage failure" in told or _OF_THE_QUERY.search(told) is not None
+        reported = str(each.toString())[:2000]
+        is_job = is_job or "Job aborted due to stage failure" in reported or _OF_THE_QUERY.search(reported) is not None
         if (cause := each.getCause()) is None:
             break
         each = cause
-    return told.split("\nDriver stacktrace")[0] if is_job else None
+    return reported.split("\nDriver stacktrace")[0] if is_job else None
 
 
 def _has_ended(java: "subprocess.Popen[bytes]") -> bool:

@@ -18,7 +18,7 @@ from odf_engines.contract import TransformInput, Watermark
 from odf_engines.spark.small_inputs import RowsRead, Work
 from odf_protocol.timestamp import Timestamp
 
-LEAST_US = -(2**62)
+MIN_US = -(2**62)
 """Before any time that a timestamp can hold, in microseconds since 1970."""
 
 _BATCH_ROWS = 1_000_000  # guess: some tens of megabytes at a time
@@ -27,7 +27,7 @@ _Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class StepArrivals:
     """Rows that are not after the watermark known before their blocks: offset, event time, and this watermark.
 
     Most rows are after it, and nothing is asked of them.
@@ -43,7 +43,7 @@ class Arrivals:
         return self.offsets[self.times_us < self.known_us]
 
 
-def new_arrivals(source: TransformInput, work: Work) -> Arrivals:
+def new_arrivals(source: TransformInput, work: Work) -> StepArrivals:
     """Read when the rows of a step came; they are read once in a request.
 
     Args:
@@ -59,7 +59,7 @@ def new_arrivals(source: TransformInput, work: Work) -> Arrivals:
     return _arrivals(source, source.slices, (interval.start, interval.end), (*before, *source.watermarks), work)
 
 
-def all_arrivals(source: TransformInput, work: Work) -> Arrivals:
+def all_arrivals(source: TransformInput, work: Work) -> StepArrivals:
     """Read when the rows of an input came, from the first one to the last of a step; see ``new_arrivals``."""
     last = source.last_offset
     slices = tuple(dict.fromkeys((*source.earlier_slices, *source.slices)))
@@ -93,22 +93,22 @@ def unix_us(time: Timestamp) -> int:
 
 def _arrivals(
     source: TransformInput, slices: Sequence[Path], interval: tuple[int, int], marks: Sequence[Watermark], work: Work
-) -> Arrivals:
+) -> StepArrivals:
     """Read the rows of an interval of offsets from slices that have them, batch by batch."""
     key = (source.alias, slices, interval, tuple(marks))
     if key not in work.arrivals:
         work.arrivals[key] = _read_arrivals(source, slices, interval, marks, work)
-    found: Arrivals = work.arrivals[key]
+    found: StepArrivals = work.arrivals[key]
     return found
 
 
 def _read_arrivals(
     source: TransformInput, slices: Sequence[Path], interval: tuple[int, int], marks: Sequence[Watermark], work: Work
-) -> Arrivals:
+) -> StepArrivals:
     first, last = interval
     names = (source.vocabulary.offset, source.vocabulary.event_time)
     ends = np.array([-1 if mark.last_offset is None else mark.last_offset for mark in marks], dtype=np.int64)
-    highest = np.array([LEAST_US, *(unix_us(mark.event_time) for mark in marks)], dtype=np.int64)
+    highest = np.array([MIN_US, *(unix_us(mark.event_time) for mark in marks)], dtype=np.int64)
     highest = np.maximum.accumulate(highest)
     nothing = np.zeros(0, dtype=np.int64)
     found, read, extremes = [(nothing, nothing, nothing)], 0, []
@@ -129,7 +129,7 @@ def _read_arrivals(
     if extremes and not first and {*slices} == {*source.earlier_slices, *source.slices}:
         rows_read: RowsRead = {"rows": read, "first": min(extremes), "last": max(extremes)}
         work.read.setdefault((source.alias, last), rows_read)
-    return Arrivals(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return StepArrivals(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 def _micros(column: pa.Array) -> _Int64s:

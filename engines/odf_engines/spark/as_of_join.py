@@ -1,12 +1,12 @@
 """One step of a query that joins rows of one input, its probes, with others as of their event time.
 
 A probe is answered when every temporal table has stated a watermark at or after its time. What counts of such a table
-are the rows in force at the first block that did: the answer for a time never changes, and follows from the chains
+are the current rows at the first block that did: the answer for a time never changes, and follows from the chains
 alone, whichever of them came first. So the answers for all probes that can be answered are a function of their rows,
 and a step gives the difference between those after it and those before it: what is retracted or corrected among the
 probes, however late, is retracted or corrected in the output.
 
-These answers are a function of the chains of the inputs, as rows in force are. So groups, further joins and anything
+These answers are a function of the chains of the inputs, as current rows are. So groups, further joins and anything
 else above or below such a join make a view like any other, whose results after and before the step are compared.
 
 Source: clauses ASOF-2 to ASOF-9 in ``spec/extensions/as-of-joins.md``.
@@ -24,8 +24,8 @@ from pyspark.sql.functions import sum as total
 
 from odf_engines.contract import Lookback, TransformInput, TransformRequest
 from odf_engines.spark.arrivals import (
-    LEAST_US,
-    Arrivals,
+    MIN_US,
+    StepArrivals,
     all_arrivals,
     highest_watermark,
     new_arrivals,
@@ -43,7 +43,7 @@ from odf_protocol.timestamp import Timestamp
 
 
 def iter_answer_changes(
-    spark: SparkSession, request: TransformRequest, known: KnownAsOfView, work: Work, piece_rows: int
+    spark: SparkSession, request: TransformRequest, known: KnownAsOfView, work: Work, chunk_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of one step, in their order, and the operation of each.
 
@@ -62,7 +62,7 @@ def iter_answer_changes(
             parsed[times] = reach_steps(spark, request.transform, known.view.steps, rows, reached)
         return compute_steps(spark, parsed[times], rows)
 
-    yield from iter_differences(spark, request, known.view, work, piece_rows, compute)
+    yield from iter_differences(spark, request, known.view, work, chunk_rows, compute)
 
 
 def _rows(
@@ -77,7 +77,7 @@ def _rows(
     if each.alias not in known.tables:
         return folded_rows(spark, each, end, in_content_order=in_order, work=work)
     last_us = reached[each.alias]
-    times = LEAST_US, LEAST_US if last_us is None else last_us
+    times = MIN_US, MIN_US if last_us is None else last_us
     return versions_at(spark, each, known.tables[each.alias], times, work, in_content_order=in_order)
 
 
@@ -107,7 +107,7 @@ class _Probes:
 
 
 def iter_answers(
-    spark: SparkSession, request: TransformRequest, known: KnownAsOf, work: Work, piece_rows: int
+    spark: SparkSession, request: TransformRequest, known: KnownAsOf, work: Work, chunk_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the answers that a step gives and takes, in their order, and the operation of each.
 
@@ -126,7 +126,7 @@ def iter_answers(
         sign: compute_steps(spark, known.steps, {known.query.probe: rows, **versions}) for sign, rows in asked.items()
     }
     changes = changes_between(answers[">"], answers.get("<"), key=None)
-    yield from iter_operations(changes, known.result.names, request, work, piece_rows)
+    yield from iter_operations(changes, known.result.names, request, work, chunk_rows)
 
 
 def list_lookbacks(known: KnownAsOf) -> dict[str, Lookback]:
@@ -174,7 +174,7 @@ def _find_probes(
 
 
 def _answered(spark: SparkSession, source: TransformInput, upto: int, until_us: int, work: Work) -> DataFrame:
-    return folded_rows(spark, source, upto, in_content_order=False, event_times_us=(LEAST_US, until_us + 1), work=work)
+    return folded_rows(spark, source, upto, in_content_order=False, event_times_us=(MIN_US, until_us + 1), work=work)
 
 
 def _lowest(marks: Sequence[Timestamp | None]) -> int | None:
@@ -187,14 +187,14 @@ def _ranges(times_us: tuple[int, int], table: TransformInput, work: Work) -> Ite
     first_us, last_us = times_us
     cuts = np.unique(all_arrivals(table, work).known_us)
     # What was in force before is asked by nobody, and what took it may not have been given (ASOF-11).
-    after_us = max(first_us - 1, LEAST_US)
+    after_us = max(first_us - 1, MIN_US)
     for cut in (int(each) for each in cuts if first_us <= each < last_us):
         yield after_us, cut
         after_us = cut
     yield after_us, last_us
 
 
-def late_versions(arrivals: Arrivals) -> npt.NDArray[np.int64]:
+def late_versions(arrivals: StepArrivals) -> npt.NDArray[np.int64]:
     """Return the offsets of rows that are not after the watermark known before their blocks (ASOF-6)."""
     return arrivals.offsets
 
@@ -208,7 +208,7 @@ def versions_at(
     *,
     in_content_order: bool = False,
 ) -> DataFrame:
-    """Return the versions that count for times: of rows in force at the first watermark not before each (ASOF-4).
+    """Return the versions that count for times: of current rows at the first watermark not before each (ASOF-4).
 
     Args:
         spark: A session.

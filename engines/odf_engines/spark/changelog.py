@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["APPEND", "CORRECT_FROM", "CORRECT_TO", "RETRACT", "mend_operations", "mend_tables"]
+__all__ = ["APPEND", "CORRECT_FROM", "CORRECT_TO", "RETRACT", "fix_operations", "fix_tables"]
 
 APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
 
@@ -33,8 +33,8 @@ _Int64s = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 
 
-def mend_tables(tables: Iterable[pa.Table]) -> Iterator[tuple[pa.Table, _Int64s]]:
-    """Mend a changelog that comes in pieces, holding back at most one row.
+def fix_tables(tables: Iterable[pa.Table]) -> Iterator[tuple[pa.Table, _Int64s]]:
+    """Fix a changelog that comes in pieces, holding back at most one row.
 
     Args:
         tables: Rows in input order; the last two columns are source offset and source operation (null: append).
@@ -59,12 +59,12 @@ def mend_tables(tables: Iterable[pa.Table]) -> Iterator[tuple[pa.Table, _Int64s]
         held = whole.slice(whole.num_rows - 1) if ends_open else None
         ready = whole.slice(0, whole.num_rows - 1) if ends_open else whole
         if ready.num_rows:
-            yield from _mended(ready)
+            yield from _fixed(ready)
     if held is not None:
-        yield from _mended(held)
+        yield from _fixed(held)
 
 
-def mend_operations(offsets: _Int64s, operations: _Int64s) -> tuple[_Int64s, _Int64s]:
+def fix_operations(offsets: _Int64s, operations: _Int64s) -> tuple[_Int64s, _Int64s]:
     """Give surviving rows their operations.
 
     Args:
@@ -81,26 +81,26 @@ def mend_operations(offsets: _Int64s, operations: _Int64s) -> tuple[_Int64s, _In
         raise ValueError("an operation is not 0 to 3")
     is_pair = (operations[:-1] == CORRECT_FROM) & (operations[1:] == CORRECT_TO) & (offsets[1:] - offsets[:-1] == 1)
     first = np.flatnonzero(is_pair)
-    mended = operations.copy()
-    mended[operations == CORRECT_FROM] = RETRACT
-    mended[operations == CORRECT_TO] = APPEND
-    mended[first] = CORRECT_FROM
-    mended[first + 1] = CORRECT_TO
-    return mended, first
+    fixed = operations.copy()
+    fixed[operations == CORRECT_FROM] = RETRACT
+    fixed[operations == CORRECT_TO] = APPEND
+    fixed[first] = CORRECT_FROM
+    fixed[first + 1] = CORRECT_TO
+    return fixed, first
 
 
-def _mended(table: pa.Table) -> Iterator[tuple[pa.Table, _Int64s]]:
+def _fixed(table: pa.Table) -> Iterator[tuple[pa.Table, _Int64s]]:
     width = table.num_columns
     offsets, operations = (_numbers(table.column(position)) for position in (width - 2, width - 1))
     rows = table.select(range(width - 2))
-    mended, pairs = mend_operations(offsets, operations)
+    fixed, pairs = fix_operations(offsets, operations)
     idle = pairs[_are_equal(rows.take(pairs), rows.take(pairs + 1))] if pairs.size else pairs
     if idle.size:
         stays = np.ones(rows.num_rows, dtype=np.bool_)
         stays[idle] = stays[idle + 1] = False
-        rows, mended = rows.filter(pa.array(stays)), mended[stays]
+        rows, fixed = rows.filter(pa.array(stays)), fixed[stays]
     if rows.num_rows:
-        yield rows, mended
+        yield rows, fixed
 
 
 def _are_equal(left: pa.Table, right: pa.Table) -> _Bools:

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from odf_engines.contract import GradeLevel, Lookback, TransformClass
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.event_times import NoEventTimeError, suggest_query
 from odf_engines.spark import as_of_join, closed_sessions, closed_windows
@@ -39,8 +39,8 @@ def run(spark: SparkSession, request: dict[str, Any], _folder: Path) -> dict[str
     """Grade the transform of a request; see ``worker`` for what goes in and out."""
     try:
         found = find_examination(spark, request["transform"], request["inputs"], request["vocabulary"])
-    except NotReplayableError as error:
-        return _refusal(error.expression, error.reason, error.rewrite)
+    except NotReproducibleError as error:
+        return _rejection(error.expression, error.reason, error.rewrite)
     except NoEventTimeError as error:
         inputs, vocabulary, absent = request["inputs"], request["vocabulary"], error.absent
         query = suggest_query(
@@ -49,13 +49,13 @@ def run(spark: SparkSession, request: dict[str, Any], _folder: Path) -> dict[str
             absent.name,
             lambda transform: find_examination(spark, transform, inputs, vocabulary),
         )
-        refusal = _refusal("query", error.message, query or absent.ways_out)
-        return refusal | {"time_columns": list(absent.times)}
+        rejection = _rejection("query", error.message, query or absent.ways_out)
+        return rejection | {"time_columns": list(absent.times)}
     except InvalidQueryError as error:
-        return _refusal(error.position or "query", error.message, "a query that can be run")
+        return _rejection(error.position or "query", error.message, "a query that can be run")
     obstacle = found.obstacle
     return {
-        "level": (GradeLevel.PINNED if found.findings else GradeLevel.REPLAYABLE).value,
+        "level": (GradeLevel.PINNED if found.findings else GradeLevel.REPRODUCIBLE).value,
         "findings": [asdict(each) for each in found.findings],
         "class": None if found.known is None else _CLASSES[type(found.known)].value,
         "schema": None if found.known is None else schema_text(found.known.schema),
@@ -105,6 +105,6 @@ def _key_of(known: Known | None) -> list[str] | None:
     return [view.result.names[position] for position in view.query.key]
 
 
-def _refusal(expression: str, reason: str, rewrite: str) -> dict[str, object]:
+def _rejection(expression: str, reason: str, rewrite: str) -> dict[str, object]:
     finding = {"expression": expression, "reason": reason, "rewrite": rewrite}
-    return {"level": GradeLevel.REFUSED.value, "findings": [finding], "class": None, "schema": None, "obstacle": None}
+    return {"level": GradeLevel.REJECTED.value, "findings": [finding], "class": None, "schema": None, "obstacle": None}

@@ -31,17 +31,17 @@ from odf_engines.host.outputs import OutputFolder
 from odf_engines.host.runtime import python_command
 from odf_engines.host.session import HostSession
 from odf_engines.spark.launch import SHORT_LIVED
-from odf_engines.spark.runtime import Runtime, class_data_key, spark_guest
+from odf_engines.spark.runtime import SparkRuntime, class_data_key, spark_guest
 from odf_protocol.events import DataField, DataSchema, DataTypeInt64, DataTypeString, OffsetInterval, TransformSql
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary, system_fields
 
-_MOST_KEPT = 8  # guess: so many checkouts one user works in at a time; archives of them all take about a gigabyte
+_MAX_KEPT = 8  # guess: so many checkouts one user works in at a time; archives of them all take about a gigabyte
 
 
 @dataclass(frozen=True, slots=True)
-class CacheShelf:
+class CacheFolder:
     """One folder of such files.
 
     Attributes:
@@ -89,7 +89,7 @@ class CacheShelf:
             yield
 
     def _forget(self) -> None:
-        for old in sorted(self._iter_kept(), key=_used_ns, reverse=True)[_MOST_KEPT:]:
+        for old in sorted(self._iter_kept(), key=_used_ns, reverse=True)[_MAX_KEPT:]:
             old.unlink(missing_ok=True)
 
     def _iter_kept(self) -> Iterator[Path]:
@@ -117,24 +117,24 @@ FROM `rows` WHERE `key` >= 0 AND `text` IS NOT NULL AND `text` LIKE 'a%'
 """
 
 
-def find_class_data(runtime: Runtime, cache: Path) -> Path | None:
+def find_class_data(runtime: SparkRuntime, cache: Path) -> Path | None:
     """Return the archive for this engine if there is a whole one; hashes nothing that is not hashed already."""
-    return _shelf(cache).find(class_data_key(runtime, cache), is_good=_is_archive)
+    return _engine_files(cache).find(class_data_key(runtime, cache), is_good=_is_archive)
 
 
-def make_class_data(runtime: Runtime, cache: Path) -> Path:
+def make_class_data(runtime: SparkRuntime, cache: Path) -> Path:
     """Return the archive, making it if need be; processes that want it at the same time make it once.
 
     Raises:
         SandboxUnavailableError, EngineError: It cannot be made; the engine starts without one, only slower.
     """
-    return _shelf(cache).make(
+    return _engine_files(cache).make(
         class_data_key(runtime, cache), lambda folder: _make(runtime, folder), is_good=_is_archive
     )
 
 
-def _shelf(cache: Path) -> CacheShelf:
-    return CacheShelf(cache / "class-data", ".jsa")
+def _engine_files(cache: Path) -> CacheFolder:
+    return CacheFolder(cache / "class-data", ".jsa")
 
 
 def _is_archive(path: Path) -> bool:
@@ -145,7 +145,7 @@ def _is_archive(path: Path) -> bool:
         return False
 
 
-def _make(runtime: Runtime, folder: Path) -> Path:
+def _make(runtime: SparkRuntime, folder: Path) -> Path:
     done = folder / "done"
     done.mkdir()
     options = [*SHORT_LIVED, "-Xshare:off", f"-XX:DumpLoadedClassList=/exchange/out/{_CLASS_LIST}"]

@@ -17,12 +17,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.contract import Lookback, TransformInput, TransformRequest
-from odf_engines.spark.arrivals import LEAST_US, all_arrivals, highest_watermark, new_arrivals, unix_us
+from odf_engines.spark.arrivals import MIN_US, all_arrivals, highest_watermark, new_arrivals, unix_us
 from odf_engines.spark.as_of_join import late_versions, versions_at
+from odf_engines.spark.chunks import iter_appended
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.known_transforms import KnownSessions
-from odf_engines.spark.pieces import iter_appended
 from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import compute_steps
 from odf_protocol.schema_spark import quote_spark_name
@@ -47,7 +47,7 @@ def iter_closed_sessions(
     rows = {each.alias: _counting(spark, each, known, until_us, work) for each in request.inputs}
     result = compute_steps(spark, known.steps, rows)
     end = f"unix_micros({quote_spark_name(request.vocabulary.event_time)})"
-    ends_after = LEAST_US if after_us is None else after_us
+    ends_after = MIN_US if after_us is None else after_us
     closed = result.where(f"{end} >= {ends_after}L AND {end} < {until_us}L")
     closed = closed.toDF(*(f"v{position}" for position in range(len(result.columns))))
     with unspilled(spark, matters=known.depends_on_order):
@@ -101,7 +101,7 @@ def _counting(
     spark: SparkSession, source: TransformInput, known: KnownSessions, until_us: int, work: Work
 ) -> DataFrame:
     """Return the rows of an input that count for sessions which end before a watermark."""
-    since_us = LEAST_US if source.earlier_since_us is None else source.earlier_since_us
+    since_us = MIN_US if source.earlier_since_us is None else source.earlier_since_us
     below = known.sessions.inputs.get(source.alias)
     in_order = known.depends_on_order
     if below is not None and below.is_version:

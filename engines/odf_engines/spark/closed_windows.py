@@ -1,7 +1,7 @@
 """One step of a query that groups by a window in event time: the windows that the step's watermarks close.
 
 A window is closed for an input by the first watermark at or after its end, and as much later as rows of that input may
-count for it. What counts are the rows in force when the block came that stated this watermark; a row of a later block
+count for it. What counts are the current rows when the block came that stated this watermark; a row of a later block
 is too late for it. A window that is closed for all inputs is given. All of this follows from the chains of the inputs,
 each by itself, so a step needs no state, and cutting the inputs into other steps changes nothing.
 
@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.contract import Lookback, TransformInput, TransformRequest
 from odf_engines.spark.arrivals import (
-    LEAST_US,
-    Arrivals,
+    MIN_US,
+    StepArrivals,
     all_arrivals,
     highest_watermark,
     new_arrivals,
@@ -27,13 +27,13 @@ from odf_engines.spark.arrivals import (
     unix_us,
 )
 from odf_engines.spark.as_of_join import late_versions, versions_at
+from odf_engines.spark.chunks import iter_appended
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.event_windows import EventWindow
 from odf_engines.spark.gate.window_inputs import InputBelow
 from odf_engines.spark.known_transforms import KnownWindows
 from odf_engines.spark.maintained_view import make_ready
-from odf_engines.spark.pieces import iter_appended
 from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import compute_steps
 from odf_protocol.schema_spark import quote_spark_name
@@ -162,7 +162,7 @@ def _closings(request: TransformRequest, window: EventWindow, work: Work) -> Ite
     """Cut the windows that close in a step into those for which the same rows count."""
     before = _closed_until(request, window, [each.prev_watermark for each in request.inputs])
     until = _closed_until(request, window, [highest_watermark(each) for each in request.inputs])
-    after = LEAST_US if before is None else before
+    after = MIN_US if before is None else before
     if until is None or until <= after:
         return
     sources = [
@@ -204,7 +204,7 @@ def _iter_ranges(
         yield end, mark.last_offset
 
 
-def _are_late(rows: Arrivals, window: EventWindow, alias: str) -> npt.NDArray[np.bool_]:
+def _are_late(rows: StepArrivals, window: EventWindow, alias: str) -> npt.NDArray[np.bool_]:
     is_behind: npt.NDArray[np.bool_] = rows.times_us < rows.known_us
     if not window.inputs[alias].is_cut:
         # Rows that are joined may count for any later window, so for all that are not closed yet.

@@ -70,7 +70,7 @@ def connect_cluster(java: "subprocess.Popen[bytes]", arguments: dict[str, Any], 
 def _ask_masters(master: str) -> None:
     """Speak to each master as an application does that is about to register, until one answers.
 
-    Spark itself asks again after 20 s and 40 s whoever refuses it, whatever the reason.
+    Spark itself asks again after 20 s and 40 s whoever rejects it, whatever the reason.
 
     Raises:
         Py4JJavaError: None answers; why the last one does not.
@@ -82,19 +82,19 @@ def _ask_masters(master: str) -> None:
     asking = scala_object("org.apache.spark.rpc.RpcEnv$").create(
         "asking", host, 0, settings, of_security(settings, *defaults), True
     )
-    refusal: Py4JJavaError | None = None
+    rejection: Py4JJavaError | None = None
     try:
         for name, port in parse_masters(master):
             try:
                 asking.setupEndpointRef(java_class("org.apache.spark.rpc.RpcAddress")(name, port), _MASTER)
             except Py4JJavaError as error:
-                refusal = error
+                rejection = error
             else:
                 return
     finally:
         asking.shutdown()
-    assert refusal is not None
-    raise refusal
+    assert rejection is not None
+    raise rejection
 
 
 def _wait_for_executors(root: "SparkSession", wanted: int) -> int:
@@ -113,7 +113,7 @@ def _check_executors(root: "SparkSession", master: str, executors: int, folder: 
     """Let each executor say what it is in a file, and read that here."""
     try:
         _java_versions(root, executors).write.parquet(str(folder))
-        said = [each for path in sorted(folder.glob("part-*.parquet")) for each in _read_facts(path)]
+        stated = [each for path in sorted(folder.glob("part-*.parquet")) for each in _read_facts(path)]
     except (PySparkException, OSError) as error:
         traceback.print_exc()  # for the log
         cause = str(error).splitlines()[0][:300]
@@ -121,23 +121,23 @@ def _check_executors(root: "SparkSession", master: str, executors: int, folder: 
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     here = root.version, str(java_class("java.lang.System").getProperty(_JAVA_VERSION))
-    check_facts(master, said, [here] * executors)
+    check_facts(master, stated, [here] * executors)
 
 
-def check_facts(master: str, said: Sequence[tuple[str, str]], expected: Sequence[tuple[str, str]]) -> None:
+def check_facts(master: str, stated: Sequence[tuple[str, str]], expected: Sequence[tuple[str, str]]) -> None:
     """Compare what was read in the shared folder with what executors should have written there.
 
     Args:
         master: Address of the cluster.
-        said: Versions of Spark and Java.
+        stated: Versions of Spark and Java.
         expected: The same of this machine, once for each executor.
 
     Raises:
         ClusterUnavailableError: They differ.
     """
-    if len(said) != len(expected):
+    if len(stated) != len(expected):
         raise ClusterUnavailableError(master, "what executors write to the shared folder is not seen here")
-    for there, here in zip(said, expected, strict=True):
+    for there, here in zip(stated, expected, strict=True):
         if there != here:
             found = "an executor has Spark {} on Java {}; expected Spark {} on Java {}".format(*there, *here)
             raise ClusterUnavailableError(master, f"{found}, as this node has")

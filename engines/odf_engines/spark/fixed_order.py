@@ -24,7 +24,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
-from odf_engines.errors import LimitExceededError, NotReplayableError
+from odf_engines.errors import LimitExceededError, NotReproducibleError
 from odf_engines.spark.gate.row_order import find_order_dependence
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, simple_name, view_name
 from odf_engines.spark.java_side import analysed_plan, java_class, rows_of_plan, scala_object, scala_sequence
@@ -37,7 +37,7 @@ def depends_on_order(result: Any, inputs: Collection[str]) -> bool:
     """Whether the result of a query over these views follows from its rows only in one fixed order of execution."""
     try:
         return bool(find_order_dependence(analysed_plan(result), inputs))
-    except NotReplayableError:
+    except NotReproducibleError:
         return False  # a person may ask at random; no order would make the answer the same
 
 
@@ -64,7 +64,7 @@ def _configure(spark: Any, settings: Mapping[str, str]) -> None:
 
 @contextmanager
 def unspilled(spark: Any, *, matters: bool) -> Iterator[None]:
-    """Refuse the result of what is executed inside if it did not fit into memory.
+    """Reject the result of what is executed inside if it did not fit into memory.
 
     Args:
         spark: Session.
@@ -140,11 +140,11 @@ def in_canonical_order(result: DataFrame, ordered: Collection[str], unordered: C
     plan = analysed_plan(result)
     if _keeps_order(plan, ordered, unordered):
         return result
-    mended = _with_ties_ordered(plan)
-    if mended is None:
+    fixed = _with_ties_ordered(plan)
+    if fixed is None:
         order = [_ascending(column) for column in items(plan.output()) if _is_orderable(column)]
-        mended = _sorted(order, plan)
-    return rows_of_plan(result.sparkSession, mended)
+        fixed = _sorted(order, plan)
+    return rows_of_plan(result.sparkSession, fixed)
 
 
 def _keeps_order(plan: Any, ordered: Collection[str], unordered: Collection[str]) -> bool:

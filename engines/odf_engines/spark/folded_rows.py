@@ -53,7 +53,7 @@ def folded_rows(
     with_offset: bool = False,
     is_joined_whole: bool = False,
 ) -> DataFrame:
-    """Return the rows in force after an offset, without the columns of the changelog.
+    """Return the current rows after an offset, without the columns of the changelog.
 
     Args:
         spark: Session.

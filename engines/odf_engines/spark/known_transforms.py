@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from odf_engines.contract import Finding, QueryTable, TransformRequest
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_engines.spark.folded_rows import OFFSET, data_schema, with_versions
 from odf_engines.spark.gate.event_windows import EventSessions, EventWindow, find_event_window
 from odf_engines.spark.gate.kept_times import Units, find_kept_times
@@ -31,7 +31,7 @@ from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
 _Tables = Mapping[str, tuple[str, ...]]
-_MOST_KNOWN = 16  # guess: a process serves one stranger's dataset, or the derivatives of one home
+_MAX_KNOWN = 16  # guess: a process serves one stranger's dataset, or the derivatives of one home
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ Known = KnownMap | KnownView | KnownWindows | KnownSessions | KnownAsOf | KnownA
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
+class TransformCheck:
     """What the gate found about a transform whose result could be repeated.
 
     Attributes:
@@ -176,14 +176,14 @@ class Examination:
 
 
 _Key = tuple[TransformSql, tuple[QueryTable, ...], Vocabulary]
-_known: dict[_Key, Examination] = {}
+_known: dict[_Key, TransformCheck] = {}
 
 
 def find_out_transform(spark: SparkSession, request: TransformRequest) -> Known:
     """Return what it takes to execute the transform of a request.
 
     Raises:
-        InvalidQueryError, NotReplayableError: The gate's refusal, or why it cannot be executed.
+        InvalidQueryError, NotReproducibleError: The gate's rejection, or why it cannot be executed.
     """
     inputs = tuple(
         QueryTable(name=each.alias, vocabulary=each.vocabulary, schema=each.schema) for each in request.inputs
@@ -197,15 +197,15 @@ def find_out_transform(spark: SparkSession, request: TransformRequest) -> Known:
 
 def find_examination(
     spark: SparkSession, transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
-) -> Examination:
+) -> TransformCheck:
     """Return what the gate says; it is asked at the first request that says the same (GATE-14).
 
     Raises:
-        InvalidQueryError, NotReplayableError: The gate's refusal, which is never kept.
+        InvalidQueryError, NotReproducibleError: The gate's rejection, which is never kept.
     """
     key = (transform, tuple(inputs), vocabulary)
     found = _known.pop(key, None) or examine_transform(spark, *key)
-    while len(_known) >= _MOST_KNOWN:
+    while len(_known) >= _MAX_KNOWN:
         del _known[next(iter(_known))]
     # Last in the dictionary is what was used last.
     _known[key] = found
@@ -214,11 +214,11 @@ def find_examination(
 
 def examine_transform(
     spark: SparkSession, transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
-) -> Examination:
+) -> TransformCheck:
     """Take a transform through the gate, over inputs without rows: as a map, else as a maintained view.
 
     Raises:
-        InvalidQueryError, NotReplayableError: The gate's refusal.
+        InvalidQueryError, NotReproducibleError: The gate's rejection.
     """
     if transform.temporal_tables:
         return _examine_as_of(spark, transform, inputs, vocabulary)
@@ -226,7 +226,7 @@ def examine_transform(
     if is_no_map(steps[-1].query.plan):
         try:
             return _examine_view(spark, transform, inputs, vocabulary, steps)
-        except (InvalidQueryError, NotReplayableError):
+        except (InvalidQueryError, NotReproducibleError):
             pass  # said below as of any query, over all columns that its inputs have
     structs = {each.name: struct_of(each.schema, alias=each.name) for each in inputs}
     columns = {each.name: stated_columns(each.schema, structs[each.name]) for each in inputs}
@@ -243,10 +243,10 @@ def examine_transform(
     result = plan.over(spark, stored[alias]).schema
     own = type(result)(result.fields[:-2])
     known = KnownMap(query, structs[alias], plan, result, output_schema(own.json(), vocabulary))
-    return Examination(analysis.findings, known, stages=list_stages(analysis.plan, structs))
+    return TransformCheck(analysis.findings, known, stages=list_stages(analysis.plan, structs))
 
 
-def _rows_in_force(spark: SparkSession, inputs: Sequence[QueryTable]) -> tuple[dict[str, Any], dict[str, DataFrame]]:
+def _current_rows(spark: SparkSession, inputs: Sequence[QueryTable]) -> tuple[dict[str, Any], dict[str, DataFrame]]:
     """Return the columns of the data of each input, and no rows that have them."""
     schemas = {each.name: data_schema(each.schema, each.vocabulary) for each in inputs}
     structs = {name: struct_of(schema, alias=name) for name, schema in schemas.items()}
@@ -259,7 +259,7 @@ def _rows_in_force(spark: SparkSession, inputs: Sequence[QueryTable]) -> tuple[d
 
 def _examine_as_of(
     spark: SparkSession, transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
-) -> Examination:
+) -> TransformCheck:
     tables = {each.name: each.primary_key for each in transform.temporal_tables or ()}
     vocabularies = {each.name: each.vocabulary for each in inputs}
     for name, key in tables.items():
@@ -269,7 +269,7 @@ def _examine_as_of(
         absent = [each for each in key if each not in {field.name for field in known.fields}]
         if absent or not key:
             raise InvalidQueryError(f"temporal table {name}: {absent[0] if absent else 'its key'} is no column of it")
-    structs, rows = _rows_in_force(spark, inputs)
+    structs, rows = _current_rows(spark, inputs)
     for name, key in tables.items():
         numbered = rows[name].selectExpr("*", f"0L AS `{OFFSET}`")
         rows[name] = with_versions(numbered, vocabularies[name].event_time, key)
@@ -278,10 +278,10 @@ def _examine_as_of(
     query = find_as_of(analysis.plan, vocabularies, tables, vocabulary)
     if query is None:
         known_view = _find_known(analysis, view, vocabularies, vocabulary, tables)
-        return Examination(analysis.findings, known_view, stages=list_stages(analysis.plan, structs))
+        return TransformCheck(analysis.findings, known_view, stages=list_stages(analysis.plan, structs))
     result = analysis.rows.schema
     examined = KnownAsOf(analysis.steps, query, tables, result, output_schema(result.json(), vocabulary))
-    return Examination(analysis.findings, examined, stages=list_stages(analysis.plan, structs))
+    return TransformCheck(analysis.findings, examined, stages=list_stages(analysis.plan, structs))
 
 
 def _examine_view(
@@ -290,17 +290,17 @@ def _examine_view(
     inputs: Sequence[QueryTable],
     vocabulary: Vocabulary,
     steps: Sequence[ParsedStep],
-) -> Examination:
-    structs, rows = _rows_in_force(spark, inputs)
+) -> TransformCheck:
+    structs, rows = _current_rows(spark, inputs)
     analysis = _analyse_over_data(spark, transform, rows, steps)
     stages = list_stages(analysis.plan, structs)
     try:
         query = check_view(analysis.plan, structs, vocabulary)
     except NoViewError as error:
-        return Examination(analysis.findings, None, error, stages)
+        return TransformCheck(analysis.findings, None, error, stages)
     vocabularies = {each.name: each.vocabulary for each in inputs}
     known = _find_known(analysis, query, vocabularies, vocabulary, {})
-    return Examination(analysis.findings, known, stages=stages)
+    return TransformCheck(analysis.findings, known, stages=stages)
 
 
 def _find_known(
@@ -333,5 +333,5 @@ def _analyse_over_data(
     except InvalidQueryError as error:
         if "UNRESOLVED_COLUMN" not in error.message:
             raise
-        hint = "; a query over whole inputs sees the rows in force, without offset, operation and system time"
+        hint = "; a query over whole inputs sees the current rows, without offset, operation and system time"
         raise InvalidQueryError(error.message + hint, position=error.position) from error

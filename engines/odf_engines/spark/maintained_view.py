@@ -23,13 +23,13 @@ from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.arrivals import highest_watermark
 from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odf_engines.spark.chunks import CHUNK_BYTES, bound_rows, collect_chunks, cut_even, fit_in_memory, store_chunks
 from odf_engines.spark.fixed_order import allow_any_order, unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.kept_times import Units
 from odf_engines.spark.gate.trees import iter_plan, simple_name
 from odf_engines.spark.java_side import analysed_plan
 from odf_engines.spark.known_transforms import KnownView
-from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, cut_even, fit_in_memory, store_pieces
 from odf_engines.spark.small_differences import find_changes
 from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.sorted_runs import find_runs, has_plain_columns
@@ -37,19 +37,19 @@ from odf_engines.spark.steps import analyse_transform, compute_steps
 from odf_engines.spark.touched_rows import keep_touched
 from odf_protocol.timestamp import Timestamp
 
-_COUNT, _LEAST, _MOST = "count", "least", "most"  # columns of the query are v0, v1, ... meanwhile
+_COUNT, _MIN, _MAX = "count", "least", "most"  # columns of the query are v0, v1, ... meanwhile
 OP = "op"
 """The column of operations of what ``changes_between`` gives, behind v0, v1, ..."""
 _PARTITION_BYTES = 32 * 1024 * 1024  # guess: of files, for one task
-_MOST_PARTITIONS = 64  # guess: a task of its own for each of more would cost more than it does
-_MOST_FILES = 256  # guess: a task of its own, or several, for each
+_MAX_PARTITIONS = 64  # guess: a task of its own for each of more would cost more than it does
+_MAX_FILES = 256  # guess: a task of its own, or several, for each
 _LITTLE_BYTES = 256 * 1024  # guess: of input files; their results are computed in one task
-_MOST_COMPARED = 1_000  # guess: rows of two results, of which each may have some 100 kB
+_MAX_COMPARED = 1_000  # guess: rows of two results, of which each may have some 100 kB
 _COLLECTED_BYTES = 64 * 1024 * 1024  # guess: of input files whose result may be held in memory
 
 
 def iter_changes(
-    spark: SparkSession, request: TransformRequest, known: KnownView, work: Work, piece_rows: int
+    spark: SparkSession, request: TransformRequest, known: KnownView, work: Work, chunk_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of one step, in their order, and the operation of each.
 
@@ -58,7 +58,7 @@ def iter_changes(
         request: With the earlier slices of all inputs.
         known: The view.
         work: Of this request.
-        piece_rows: Rows of a table at most.
+        chunk_rows: Rows of a table at most.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
@@ -80,7 +80,7 @@ def iter_changes(
                 break
         return result
 
-    yield from iter_differences(spark, request, known, work, piece_rows, compute)
+    yield from iter_differences(spark, request, known, work, chunk_rows, compute)
 
 
 def iter_differences(
@@ -88,7 +88,7 @@ def iter_differences(
     request: TransformRequest,
     known: KnownView,
     work: Work,
-    piece_rows: int,
+    chunk_rows: int,
     compute: Callable[[Sequence[TransformInput], Sequence[int | None]], DataFrame],
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield what a step changed between two results.
@@ -98,7 +98,7 @@ def iter_differences(
         request: Its inputs are given to ``compute`` as they were at the time.
         known: The view.
         work: Of this request.
-        piece_rows: Rows of a table at most.
+        chunk_rows: Rows of a table at most.
         compute: Gives the result over inputs up to the offsets beside them.
 
     Raises:
@@ -112,19 +112,19 @@ def iter_differences(
         before = compute([_as_before(each) for each in request.inputs], ends)
     runs = None
     if before is None and not known.depends_on_order:
-        runs = _find_runs(after, request, known, work, piece_rows)
+        runs = _find_runs(after, request, known, work, chunk_rows)
     if runs is not None:
-        for piece in runs:
-            yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
+        for chunk in runs:
+            yield chunk.rename_columns(known.result.names), np.full(chunk.num_rows, APPEND, dtype=np.int64)
         return
     with unspilled(spark, matters=known.depends_on_order):
         found = _find_few_changes(after, before, request, known.query.key)
         if found is not None:
             rows, operations = found
-            yield from _iter_bound(rows.rename_columns(known.result.names), operations, request, piece_rows)
+            yield from _iter_bound(rows.rename_columns(known.result.names), operations, request, chunk_rows)
             return
         changes = changes_between(after, before, known.query.key)
-        yield from iter_operations(changes, known.result.names, request, work, piece_rows)
+        yield from iter_operations(changes, known.result.names, request, work, chunk_rows)
 
 
 def promised_watermark(spark: SparkSession, request: TransformRequest, known: KnownView) -> Timestamp | None:
@@ -164,12 +164,12 @@ def make_ready(spark: SparkSession, request: TransformRequest, *, in_one_order: 
     if not in_one_order:
         allow_any_order(spark)
         partitions = 1 + _read_bytes(request) // _PARTITION_BYTES
-        spark.conf.set("spark.sql.files.maxPartitionBytes", max(PIECE_BYTES, _PARTITION_BYTES))
-        spark.conf.set("spark.sql.shuffle.partitions", min(_MOST_PARTITIONS, partitions))
+        spark.conf.set("spark.sql.files.maxPartitionBytes", max(CHUNK_BYTES, _PARTITION_BYTES))
+        spark.conf.set("spark.sql.shuffle.partitions", min(_MAX_PARTITIONS, partitions))
 
 
 def iter_operations(
-    changes: DataFrame, names: Sequence[str], request: TransformRequest, work: Work, piece_rows: int
+    changes: DataFrame, names: Sequence[str], request: TransformRequest, work: Work, chunk_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Compute what ``changes_between`` gave: yield the rows under their names, and the operation of each.
 
@@ -178,16 +178,16 @@ def iter_operations(
         names: Of the others.
         request: Whose limits count.
         work: Of this request.
-        piece_rows: Rows of a table at most.
+        chunk_rows: Rows of a table at most.
     """
     is_held = _read_bytes(request) <= _COLLECTED_BYTES
-    pieces = (
-        collect_pieces(changes, changes.schema) if is_held else store_pieces(changes, work.folder / "rows", piece_rows)
+    chunks = (
+        collect_chunks(changes, changes.schema) if is_held else store_chunks(changes, work.folder / "rows", chunk_rows)
     )
-    for piece in bound_rows(pieces, request.limits.output_rows):
-        if piece.num_rows:
-            rows = piece.drop_columns([OP]).rename_columns(names)
-            yield rows, np.asarray(piece.column(OP)).astype(np.int64)
+    for chunk in bound_rows(chunks, request.limits.output_rows):
+        if chunk.num_rows:
+            rows = chunk.drop_columns([OP]).rename_columns(names)
+            yield rows, np.asarray(chunk.column(OP)).astype(np.int64)
 
 
 def _find_few_changes(
@@ -202,23 +202,23 @@ def _find_few_changes(
         _check_same_columns(after, before)
         rows = rows.unionAll(before.toDF(*columns).withColumn(_COUNT, lit(-1)))
     # Many rows may come of a few; one more than are compared here tells.
-    rows = rows.coalesce(1).limit(_MOST_COMPARED + 1)
-    pieces = [*collect_pieces(rows, rows.schema)]
-    if not pieces:  # a plan that is known to give no rows, as one over inputs without any, has no partition
+    rows = rows.coalesce(1).limit(_MAX_COMPARED + 1)
+    chunks = [*collect_chunks(rows, rows.schema)]
+    if not chunks:  # a plan that is known to give no rows, as one over inputs without any, has no partition
         return pa.table({name: pa.nulls(0) for name in columns}), np.zeros(0, dtype=np.int64)
-    found = pa.concat_tables(pieces)
-    if found.num_rows > _MOST_COMPARED:
+    found = pa.concat_tables(chunks)
+    if found.num_rows > _MAX_COMPARED:
         return None
     return find_changes(found.select(columns), found.column(_COUNT), key)
 
 
 def _iter_bound(
-    rows: pa.Table, operations: npt.NDArray[np.int64], request: TransformRequest, piece_rows: int
+    rows: pa.Table, operations: npt.NDArray[np.int64], request: TransformRequest, chunk_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     start = 0
-    for piece in bound_rows(cut_even([rows], piece_rows), request.limits.output_rows):
-        yield piece, operations[start : start + piece.num_rows]
-        start += piece.num_rows
+    for chunk in bound_rows(cut_even([rows], chunk_rows), request.limits.output_rows):
+        yield chunk, operations[start : start + chunk.num_rows]
+        start += chunk.num_rows
 
 
 def _is_large(request: TransformRequest) -> bool:
@@ -226,18 +226,18 @@ def _is_large(request: TransformRequest) -> bool:
 
 
 def _find_runs(
-    after: DataFrame, request: TransformRequest, known: KnownView, work: Work, piece_rows: int
+    after: DataFrame, request: TransformRequest, known: KnownView, work: Work, chunk_rows: int
 ) -> Iterator[pa.Table] | None:
     """Find the rows of a large first step in their order without an exchange; None where that is not possible."""
     slices = [path for each in request.inputs for path in each.slices]
     columns = [f"v{position}" for position in range(len(after.columns))]
     order = columns if known.query.key is None else [columns[position] for position in known.query.key]
-    if not (order and _is_large(request) and len(slices) <= _MOST_FILES):
+    if not (order and _is_large(request) and len(slices) <= _MAX_FILES):
         return None
     if not (has_plain_columns(after) and fit_in_memory(slices)):
         return None
-    most_rows = request.limits.output_rows
-    return find_runs(after.toDF(*columns), order, work.folder / "runs", most_rows=most_rows, piece_rows=piece_rows)
+    max_rows = request.limits.output_rows
+    return find_runs(after.toDF(*columns), order, work.folder / "runs", max_rows=max_rows, chunk_rows=chunk_rows)
 
 
 def _multiplies_rows(result: DataFrame) -> bool:
@@ -288,9 +288,9 @@ def changes_between(after: DataFrame, before: DataFrame | None, key: Sequence[in
     operation = f"CASE WHEN `{_COUNT}` > 0 THEN {APPEND} ELSE {RETRACT} END"
     if key is not None:
         same_key = Window.partitionBy(*(order or [lit(0)]))
-        counted = counted.withColumns({_LEAST: least(_COUNT).over(same_key), _MOST: most(_COUNT).over(same_key)})
+        counted = counted.withColumns({_MIN: least(_COUNT).over(same_key), _MAX: most(_COUNT).over(same_key)})
         operation = (
-            f"CASE WHEN `{_LEAST}` > 0 THEN {APPEND} WHEN `{_MOST}` < 0 THEN {RETRACT} "
+            f"CASE WHEN `{_MIN}` > 0 THEN {APPEND} WHEN `{_MAX}` < 0 THEN {RETRACT} "
             f"WHEN `{_COUNT}` < 0 THEN {CORRECT_FROM} ELSE {CORRECT_TO} END"
         )
     changed = counted.select(

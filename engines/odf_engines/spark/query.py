@@ -1,7 +1,7 @@
 """The operation `query` of the worker: one read-only question over datasets.
 
 Each dataset is a table under its name, dots and all: the whole changelog, system columns included. Beside it stands
-`<name>__state`, the rows in force: every row added (append, correct-to) and not taken away again (retract,
+`<name>__state`, the current rows: every row added (append, correct-to) and not taken away again (retract,
 correct-from), without the columns that belong to the log.
 
 Source: spec/query.md QUERY-1 to QUERY-6.
@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.arrow_texts import schema_text
-from odf_engines.host.queries import quote_dotted_names, tell_apart
+from odf_engines.host.queries import distinguish, quote_dotted_names
 from odf_engines.ingest.slice_writer import iter_groups
 from odf_engines.records.carriers import TIMESTAMP, carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
 from odf_engines.spark.fixed_order import (
@@ -41,7 +41,7 @@ from odf_protocol.timestamp import Timestamp
 
 STATE_SUFFIX = "__state"
 
-_MOST_ROWS_COLLECTED = 10_000  # guess: of a hundred columns still fits a heap of a few hundred MiB
+_MAX_ROWS_COLLECTED = 10_000  # guess: of a hundred columns still fits a heap of a few hundred MiB
 
 # What Spark itself reads such columns of a file as.
 _PLAIN = frozenset(
@@ -66,7 +66,7 @@ def run(spark: Any, request: QueryRequest, folder: Path) -> dict[str, object]:
         if table.name.lower() in request.sql.lower():
             names += _register(spark, table, request.as_of, taken, work / str(number))
     # Small tables can have a large join, so only a bounded answer is collected.
-    is_small = request.max_rows is not None and request.max_rows <= _MOST_ROWS_COLLECTED
+    is_small = request.max_rows is not None and request.max_rows <= _MAX_ROWS_COLLECTED
     try:
         with in_one_order(spark):
             sql = quote_dotted_names(request.sql, names)
@@ -152,7 +152,7 @@ def _is_foreign_to_spark(kind: pa.DataType) -> bool:
 
 
 def _state_of(rows: Any, table: QueryTable, schema: pa.Schema) -> Any:
-    """Give the rows in force.
+    """Give the current rows.
 
     A retraction or a correct-from carries the values of the row it takes away, so counting equal rows given and taken
     gives the state of any changelog, whatever its key.
@@ -169,7 +169,7 @@ def _write_answer(answer: Any, handover: Handover, target: Path) -> tuple[int, p
     """Write the rows of an answer in their order, under their names; a repeated name gets a number."""
     positional = [f"v{i}" for i in range(len(answer.columns))]
     fields = []
-    for name, column in zip(tell_apart(answer.columns), answer.schema.fields, strict=True):
+    for name, column in zip(distinguish(answer.columns), answer.schema.fields, strict=True):
         fields.append(pa.field(name, to_arrow_type(column.dataType, timezone="UTC"), column.nullable))
     schema = pa.schema(fields)
     count = 0

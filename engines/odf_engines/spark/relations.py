@@ -24,7 +24,7 @@ from odf_protocol.events import DataSchema, DataTypeOption, OffsetInterval
 from odf_protocol.schema_spark import quote_spark_name, spark_columns_of
 from odf_protocol.vocabulary import Vocabulary
 
-MOST_SCANS = 64  # guess: every scan of its own makes planning slower; beyond, one scan and a sort are cheaper
+MAX_SCANS = 64  # guess: every scan of its own makes planning slower; beyond, one scan and a sort are cheaper
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 
@@ -89,12 +89,12 @@ def ordered_rows(
         slices: Parquet files, oldest first, each with its rows by offset.
         interval: Offsets to read.
         vocabulary: Names of the system columns.
-        in_one_partition: Otherwise up to ``MOST_SCANS`` slices are read in several, whose order is that of the rows.
+        in_one_partition: Otherwise up to ``MAX_SCANS`` slices are read in several, whose order is that of the rows.
     """
     reader = java_session(spark).read().schema(struct)  # pyspark would send the columns again
     offset = quote_spark_name(vocabulary.offset)
     # Spark reads the largest files first, so each file is a scan of its own, or all are sorted.
-    if len(slices) <= MOST_SCANS:
+    if len(slices) <= MAX_SCANS:
         frames = [rows_of(spark, reader.parquet(str(path))) for path in slices]
         rows = one_after_another(frames, in_one_partition=in_one_partition)
     else:

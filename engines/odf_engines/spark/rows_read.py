@@ -40,7 +40,7 @@ class Computed(Enum):
     """How the result of a step is computed."""
 
     SMALL = auto()  # collected in one piece
-    PIECES = auto()  # collected piece by piece
+    CHUNKS = auto()  # collected piece by piece
     STORED = auto()  # by Spark, in files
 
 
@@ -62,26 +62,26 @@ def observe_rows(rows: DataFrame, offset: str, computed: Computed) -> tuple[Data
         found: RowsRead = rows.agg(*counted).collect()[0].asDict()
         return found
 
-    def count_pieces(result: DataFrame) -> RowsRead:
+    def count_chunks(result: DataFrame) -> RowsRead:
         found = rows.agg(*counted)
         read: RowsRead = found.collect()[0].asDict()
         if (scanned := _scanned_rows(result)) != _scanned_rows(found):
             read["rows"] = scanned
         return read
 
-    def say(result: DataFrame) -> RowsRead:
+    def on_progress(result: DataFrame) -> RowsRead:
         if not _reads_files(result):  # as of WHERE false, whose result no row can change
             return count_rows()
         match computed:
             case Computed.SMALL:
                 return _counted_in_plan(result)
-            case Computed.PIECES:
-                return count_pieces(result)
+            case Computed.CHUNKS:
+                return count_chunks(result)
             case Computed.STORED:
                 return dict(observation.get)
 
     observed = {Computed.SMALL: _NAME, Computed.STORED: observation}.get(computed)
-    return rows if observed is None else rows.observe(observed, *counted), say
+    return rows if observed is None else rows.observe(observed, *counted), on_progress
 
 
 def count_inputs(inputs: Sequence[TransformInput], work: Work) -> list[RowsRead]:

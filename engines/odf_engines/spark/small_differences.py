@@ -31,26 +31,26 @@ def find_changes(
         key: Positions of the columns that tell rows apart, None where nothing is known.
     """
     names = rows.column_names
-    told = rows.append_column(_SUM, counts.cast(pa.int64()))
-    told = told.group_by(names, use_threads=False).aggregate([(_SUM, "sum")]).rename_columns([*names, _SUM])
-    told = told.filter(pc.not_equal(told.column(_SUM), 0))
-    counted = np.asarray(told.column(_SUM)).astype(np.int64)
+    reported = rows.append_column(_SUM, counts.cast(pa.int64()))
+    reported = reported.group_by(names, use_threads=False).aggregate([(_SUM, "sum")]).rename_columns([*names, _SUM])
+    reported = reported.filter(pc.not_equal(reported.column(_SUM), 0))
+    counted = np.asarray(reported.column(_SUM)).astype(np.int64)
     operations = np.where(counted > 0, APPEND, RETRACT)
     if key is not None:
-        both = _has_both(told, [names[position] for position in key], counted)
+        both = _has_both(reported, [names[position] for position in key], counted)
         operations = np.where(both, np.where(counted > 0, CORRECT_TO, CORRECT_FROM), operations)
-    repeated = np.repeat(np.arange(told.num_rows), np.abs(counted))
+    repeated = np.repeat(np.arange(reported.num_rows), np.abs(counted))
     order = names if key is None else [names[position] for position in key]
     # Of a pair the row that is taken comes first; other rows are equal in the order only if they are the same.
-    found = told.select(names).append_column(_OP, pa.array(operations, pa.int64())).take(pa.array(repeated))
+    found = reported.select(names).append_column(_OP, pa.array(operations, pa.int64())).take(pa.array(repeated))
     found = sort_rows(found, [*order, _OP])
     return found.select(names), np.asarray(found.column(_OP)).astype(np.int64)
 
 
-def _has_both(told: pa.Table, key: Sequence[str], counted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _has_both(reported: pa.Table, key: Sequence[str], counted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Say of each row whether rows of its key are given and taken."""
-    keyed = told.select([*key, _SUM]).append_column(_ALL, pa.repeat(0, told.num_rows))
-    keyed = keyed.append_column(_ROW, pa.array(np.arange(told.num_rows)))
+    keyed = reported.select([*key, _SUM]).append_column(_ALL, pa.repeat(0, reported.num_rows))
+    keyed = keyed.append_column(_ROW, pa.array(np.arange(reported.num_rows)))
     asked = [(_SUM, "min"), (_SUM, "max"), (_ROW, "list")]
     groups = keyed.group_by([*key, _ALL], use_threads=False).aggregate(asked)
     is_both = np.asarray(pc.and_(pc.less(groups[f"{_SUM}_min"], 0), pc.greater(groups[f"{_SUM}_max"], 0)))

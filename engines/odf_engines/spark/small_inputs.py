@@ -49,10 +49,10 @@ _COMPARED_BY_BITS: Final = (
     DataTypeBinary, DataTypeBool, DataTypeDate, DataTypeDecimal, DataTypeInt8, DataTypeInt16, DataTypeInt32,
     DataTypeInt64, DataTypeString, DataTypeTimestamp,
 )  # fmt: skip
-_MOST_FILE_BYTES: Final = 8 * 1024 * 1024  # guess: a task of Spark would read as much
-_MOST_ROWS: Final = 200_000  # guess: they are grouped in a tenth of a second
-_MOST_BYTES: Final = 64 * 1024 * 1024  # guess: of values; a file of repeated ones holds many times its size
-_MOST_KEPT: Final = 2_000  # guess: slices of one request that are kept for its second result, of all inputs
+_MAX_FILE_BYTES: Final = 8 * 1024 * 1024  # guess: a task of Spark would read as much
+_MAX_ROWS: Final = 200_000  # guess: they are grouped in a tenth of a second
+_MAX_BYTES: Final = 64 * 1024 * 1024  # guess: of values; a file of repeated ones holds many times its size
+_MAX_KEPT: Final = 2_000  # guess: slices of one request that are kept for its second result, of all inputs
 _KEPT_BYTES: Final = 128 * 1024  # guess: of each; many small ones cost, a few large ones are read again
 _BATCH_ROWS: Final = 128
 """Rows that are unpacked before their size is known: a file of some kilobytes may hold the same megabytes in each."""
@@ -84,7 +84,7 @@ class Work:
 
     def keep(self, path: Path, rows: pa.Table) -> None:
         """Keep the rows of a file of ours, with the columns that it has, unless they are many."""
-        if rows.num_rows <= _MOST_ROWS and rows.nbytes <= _MOST_BYTES:
+        if rows.num_rows <= _MAX_ROWS and rows.nbytes <= _MAX_BYTES:
             self.rows[path, rows.schema] = rows
 
 
@@ -99,7 +99,7 @@ def write_folded(
     without: npt.NDArray[np.int64] | None,
     work: Work,
 ) -> RowsRead | None:
-    """Write the rows in force after an offset to a file, with the offset at which each was given last.
+    """Write the current rows after an offset to a file, with the offset at which each was given last.
 
     Args:
         target: File that does not exist yet.
@@ -134,7 +134,7 @@ def write_folded(
 def may_be_small(slices: Sequence[Path], data: DataSchema) -> bool:
     """Say whether an input may be folded here; where it may not, nor may it with more slices."""
     is_plain = all(_is_plain(each.type) for each in data.fields)
-    return is_plain and sum(path.stat().st_size for path in slices) <= _MOST_FILE_BYTES
+    return is_plain and sum(path.stat().st_size for path in slices) <= _MAX_FILE_BYTES
 
 
 def columns_read(data: DataSchema, vocabulary: Vocabulary) -> pa.Schema:
@@ -159,23 +159,23 @@ def _read(slices: Sequence[Path], wanted: pa.Schema, known: dict[tuple[Path, pa.
     for path in slices:
         table = known.get((path, wanted))
         if table is None:
-            table = _read_slice(path, wanted, _MOST_ROWS - rows, _MOST_BYTES - size_bytes)
-        if table is None or (rows := rows + table.num_rows) > _MOST_ROWS:
+            table = _read_slice(path, wanted, _MAX_ROWS - rows, _MAX_BYTES - size_bytes)
+        if table is None or (rows := rows + table.num_rows) > _MAX_ROWS:
             return None
         size_bytes += table.nbytes
-        if (path, wanted) not in known and len(known) < _MOST_KEPT and table.nbytes <= _KEPT_BYTES:
+        if (path, wanted) not in known and len(known) < _MAX_KEPT and table.nbytes <= _KEPT_BYTES:
             known[path, wanted] = table
         tables.append(table)
     return pa.concat_tables(tables)
 
 
-def _read_slice(path: Path, wanted: pa.Schema, most_rows: int, most_bytes: int) -> pa.Table | None:
+def _read_slice(path: Path, wanted: pa.Schema, max_rows: int, max_bytes: int) -> pa.Table | None:
     batches: list[pa.RecordBatch] = []
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(_BATCH_ROWS, columns=wanted.names):
             batches.append(batch.select(wanted.names).cast(wanted))
-            most_rows, most_bytes = most_rows - batch.num_rows, most_bytes - batch.nbytes
-            if most_rows < 0 or most_bytes < 0:
+            max_rows, max_bytes = max_rows - batch.num_rows, max_bytes - batch.nbytes
+            if max_rows < 0 or max_bytes < 0:
                 return None
     return pa.Table.from_batches(batches, wanted)
 
@@ -203,12 +203,12 @@ def _fold(rows: pa.Table, operations: pa.ChunkedArray) -> pa.Table:
         return rows
     names, offsets = rows.column_names, rows.column(rows.num_columns - 1)
     keys = [f"k{position}" for position in range(rows.num_columns - 1)]
-    told = rows.drop_columns(names[-1:]).rename_columns(keys)
-    told = told.append_column("count", pc.if_else(given, 1, -1)).append_column("is taken", pc.invert(given))
-    told = told.append_column("given", pc.if_else(given, offsets, None))
-    told = told.append_column("row", pa.array(np.arange(rows.num_rows)))
+    reported = rows.drop_columns(names[-1:]).rename_columns(keys)
+    reported = reported.append_column("count", pc.if_else(given, 1, -1)).append_column("is taken", pc.invert(given))
+    reported = reported.append_column("given", pc.if_else(given, offsets, None))
+    reported = reported.append_column("row", pa.array(np.arange(rows.num_rows)))
     asked = [("count", "sum"), ("is taken", "any"), ("given", "max"), ("row", "list")]
-    groups = told.group_by(keys, use_threads=False).aggregate(asked)
+    groups = reported.group_by(keys, use_threads=False).aggregate(asked)
     # Rows like no row that was taken are in force as they stand, each with its own offset.
     untouched = groups.filter(pc.invert(groups.column("is taken_any"))).column("row_list")
     left = groups.filter(groups.column("is taken_any")).filter(pc.field("count_sum") > 0)

@@ -1,4 +1,4 @@
-"""A large result in order without an exchange of its rows: sorted portions that turn out to follow one another.
+"""A large result in order without an exchange of its rows: sorted subsets that turn out to follow one another.
 
 Rows of an input mostly come in the order of their event times, and so does what a query makes of each of its files in
 turn. What comes of each part of a file is sorted by itself, unless it is in order. Where no two of these *runs*
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces
+from odf_engines.spark.chunks import CHUNK_BYTES, bound_rows, collect_chunks
 
 _PLAIN: Final = re.compile(
     r"boolean|tinyint|smallint|int|bigint|date|timestamp|timestamp_ntz|string|binary|decimal\(\d+,\d+\)"
@@ -31,8 +31,8 @@ _PLAIN: Final = re.compile(
 _EXCHANGE: Final = re.compile(r"(?<!Broadcast)Exchange")
 # One part of a file is a task; a file is never read in one task with another one.
 _ONE_PART_A_TASK: Final = {
-    "spark.sql.files.maxPartitionBytes": str(PIECE_BYTES),
-    "spark.sql.files.openCostInBytes": str(PIECE_BYTES),
+    "spark.sql.files.maxPartitionBytes": str(CHUNK_BYTES),
+    "spark.sql.files.openCostInBytes": str(CHUNK_BYTES),
 }
 
 _Place = tuple[tuple[Any, ...], ...]
@@ -53,7 +53,7 @@ def has_plain_columns(rows: DataFrame) -> bool:
 
 
 def find_runs(
-    rows: DataFrame, order: Sequence[str], folder: Path, *, most_rows: int, piece_rows: int
+    rows: DataFrame, order: Sequence[str], folder: Path, *, max_rows: int, chunk_rows: int
 ) -> Iterator[pa.Table] | None:
     """Compute a result with plain columns; None where its runs overlap, or rows are exchanged to compute it.
 
@@ -61,8 +61,8 @@ def find_runs(
         rows: The result.
         order: Columns; rows that are equal in all of them are the same.
         folder: Is made, and gone when all rows were given.
-        most_rows: Of the result.
-        piece_rows: Of a table that is given, at most.
+        max_rows: Of the result.
+        chunk_rows: Of a table that is given, at most.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or there are more rows.
@@ -72,18 +72,18 @@ def find_runs(
     for name, value in _ONE_PART_A_TASK.items():
         spark.conf.set(name, value)
     try:
-        runs = None if _is_exchanged(rows) else _store_runs(rows, order, folder, most_rows)
+        runs = None if _is_exchanged(rows) else _store_runs(rows, order, folder, max_rows)
     finally:
         for name, old in before.items():
             spark.conf.set(name, str(old))
-    return None if runs is None else _read(runs, folder, piece_rows)
+    return None if runs is None else _read(runs, folder, chunk_rows)
 
 
 def _is_exchanged(rows: DataFrame) -> bool:
     """Say whether rows go between tasks. A column may be called so too, which costs a sort and nothing else."""
-    with redirect_stdout(io.StringIO()) as told:
+    with redirect_stdout(io.StringIO()) as reported:
         rows.explain()
-    return _EXCHANGE.search(told.getvalue()) is not None
+    return _EXCHANGE.search(reported.getvalue()) is not None
 
 
 def sort_rows(rows: pa.Table, order: Sequence[str]) -> pa.Table:
@@ -110,14 +110,14 @@ def _is_in_order(rows: pa.Table, order: Sequence[str]) -> bool:
     return True
 
 
-def _store_runs(parts: DataFrame, order: Sequence[str], folder: Path, most_rows: int) -> list[_Run] | None:
+def _store_runs(parts: DataFrame, order: Sequence[str], folder: Path, max_rows: int) -> list[_Run] | None:
     folder.mkdir()
     runs: list[_Run] = []
-    pieces = bound_rows(collect_pieces(parts, parts.schema), most_rows)
-    for number, piece in enumerate(pieces):
-        if not piece.num_rows:
+    chunks = bound_rows(collect_chunks(parts, parts.schema), max_rows)
+    for number, chunk in enumerate(chunks):
+        if not chunk.num_rows:
             continue
-        rows = sort_rows(piece, order)
+        rows = sort_rows(chunk, order)
         run = _Run(folder / f"{number}.arrow", _place(rows, 0, order), _place(rows, rows.num_rows - 1, order))
         place = bisect_right(runs, run.first, key=lambda each: each.first)
         if (place and runs[place - 1].last > run.first) or (place < len(runs) and run.last > runs[place].first):
@@ -145,14 +145,14 @@ def _place(rows: pa.Table, position: int, order: Sequence[str]) -> _Place:
     return tuple(found)
 
 
-def _read(runs: Sequence[_Run], folder: Path, piece_rows: int) -> Iterator[pa.Table]:
+def _read(runs: Sequence[_Run], folder: Path, chunk_rows: int) -> Iterator[pa.Table]:
     try:
         for run in runs:
             with pa.ipc.open_file(run.path) as file:
                 for number in range(file.num_record_batches):
                     rows = pa.Table.from_batches([file.get_batch(number)])
-                    for start in range(0, rows.num_rows, piece_rows):
-                        yield rows.slice(start, piece_rows)
+                    for start in range(0, rows.num_rows, chunk_rows):
+                        yield rows.slice(start, chunk_rows)
             run.path.unlink()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

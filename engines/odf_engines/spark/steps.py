@@ -79,7 +79,7 @@ def analyse_transform(
         steps: Of the transform, if they were parsed.
 
     Raises:
-        InvalidQueryError, NotReplayableError: The gate's refusal.
+        InvalidQueryError, NotReproducibleError: The gate's rejection.
     """
     steps = steps or parse_steps(spark, transform, inputs)
     dataset = None
@@ -140,7 +140,7 @@ def parse_steps(spark: SparkSession, transform: TransformSql, inputs: Collection
     """Parse the queries of a transform.
 
     Raises:
-        InvalidQueryError, NotReplayableError: The gate's refusal.
+        InvalidQueryError, NotReproducibleError: The gate's rejection.
     """
     names = list(inputs)
     temporal = frozenset(each.name for each in transform.temporal_tables or ())

@@ -23,19 +23,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.spark.chunks import compute_ahead, fit_in_memory
 from odf_engines.spark.folded_rows import data_schema, slices_upto, take_rows
 from odf_engines.spark.known_transforms import KnownView
-from odf_engines.spark.pieces import compute_ahead, fit_in_memory
 from odf_engines.spark.small_inputs import RowsRead, Work, columns_read, may_be_small
 from odf_protocol.errors import UnsupportedError
 
-_MOST_BROUGHT: Final = 0.25  # guess: of the bytes; where more come, most groups may be touched
-_MOST_BROUGHT_BYTES: Final = 16 * 1024 * 1024  # guess: of files, whose values are held in memory
-_MOST_TOUCHED: Final = 0.25  # guess: of the rows; beyond, Spark is as fast over all of them
+_MAX_BROUGHT: Final = 0.25  # guess: of the bytes; where more come, most groups may be touched
+_MAX_BROUGHT_BYTES: Final = 16 * 1024 * 1024  # guess: of files, whose values are held in memory
+_MAX_TOUCHED: Final = 0.25  # guess: of the rows; beyond, Spark is as fast over all of them
 _SAMPLED: Final = 8  # guess: row groups, of a hundred thousand rows each
-_MOST_UNSAMPLED: Final = 2 * _SAMPLED  # fewer are read at once
+_MAX_UNSAMPLED: Final = 2 * _SAMPLED  # fewer are read at once
 _AT_ONCE: Final = min(4, os.cpu_count() or 1)  # guess: row groups, each of some megabytes
-_MOST_NUMBERED: Final = 2**62  # combinations of values; their numbers are signed and have 64 bits
+_MAX_NUMBERED: Final = 2**62  # combinations of values; their numbers are signed and have 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class _Columns:
 
     Attributes:
         kept: All of them.
-        told: By which rows are chosen, with offset and operation.
+        reported: By which rows are chosen, with offset and operation.
         wanted: Of the others, those that are read; the rest are null.
     """
 
     kept: pa.Schema
-    told: pa.Schema
+    reported: pa.Schema
     wanted: frozenset[str]
 
 
@@ -109,7 +109,7 @@ def _is_worth_it(source: TransformInput) -> bool:
     earlier_bytes = sum(path.stat().st_size for path in source.earlier_slices)
     new_bytes = sum(path.stat().st_size for path in source.slices)
     # A row group is held in memory whole.
-    is_little = new_bytes <= min(_MOST_BROUGHT * earlier_bytes, _MOST_BROUGHT_BYTES)
+    is_little = new_bytes <= min(_MAX_BROUGHT * earlier_bytes, _MAX_BROUGHT_BYTES)
     return is_little and fit_in_memory((*source.earlier_slices, *source.slices))
 
 
@@ -131,20 +131,20 @@ def _write_touched(
     assert source.offset_interval is not None
     offset, op, last = source.vocabulary.offset, source.vocabulary.op, source.offset_interval.end
     kept = columns_read(data_schema(source.schema, source.vocabulary), source.vocabulary)
-    told = pa.schema(
+    reported = pa.schema(
         each for each in kept if each.name in {offset, op} or (each.name in names and not pa.types.is_nested(each.type))
     )
     slices = slices_upto(source, last)
     if looked_at is None or take_rows(slices, op):
         looked_at = frozenset(kept.names)
-    touched = _find_touched(source, told)
+    touched = _find_touched(source, reported)
     if touched is None:
         return None
     groups = [(path, group) for path in slices for group in range(pq.read_metadata(path).num_row_groups)]
-    if len(groups) > _MOST_UNSAMPLED and _seem_most(groups[:: len(groups) // _SAMPLED], told, touched):
+    if len(groups) > _MAX_UNSAMPLED and _seem_max(groups[:: len(groups) // _SAMPLED], reported, touched):
         return None
-    most = _MOST_TOUCHED * sum(pq.read_metadata(path).num_rows for path in slices)
-    choose = partial(_choose, columns=_Columns(kept, told, looked_at), offset=offset, last=last, touched=touched)
+    most = _MAX_TOUCHED * sum(pq.read_metadata(path).num_rows for path in slices)
+    choose = partial(_choose, columns=_Columns(kept, reported, looked_at), offset=offset, last=last, touched=touched)
     rows = written = 0
     ends: list[int] = []
     with pq.ParquetWriter(target, kept) as writer:
@@ -161,14 +161,14 @@ def _write_touched(
     return {"rows": rows, "first": min(ends, default=None), "last": max(ends, default=None)}
 
 
-def _seem_most(groups: Sequence[tuple[Path, int]], told: pa.Schema, touched: _Touched) -> bool:
+def _seem_max(groups: Sequence[tuple[Path, int]], reported: pa.Schema, touched: _Touched) -> bool:
     """Say whether too many rows of some row groups are touched, which is known after a few and true of most steps."""
     rows = found = 0
     for path, group in groups:
         with pq.ParquetFile(path) as file:
-            chosen = touched.choose(_read(file, group, told, [*touched.values]))
+            chosen = touched.choose(_read(file, group, reported, [*touched.values]))
         rows, found = rows + len(chosen), found + (pc.sum(chosen).as_py() or 0)
-    return found > _MOST_TOUCHED * rows
+    return found > _MAX_TOUCHED * rows
 
 
 def _choose(
@@ -176,32 +176,32 @@ def _choose(
 ) -> tuple[pa.ChunkedArray, pa.Table]:
     """Read a row group: return the offsets of its rows up to the last of a step, and those of them that it touches."""
     with pq.ParquetFile(path) as file:
-        found = _read(file, group, columns.told, columns.told.names)
+        found = _read(file, group, columns.reported, columns.reported.names)
         is_read = pc.less_equal(found.column(offset), last)
         chosen = pc.and_(is_read, touched.choose(found))
         offsets = found.column(offset).filter(is_read)
         if not pc.any(chosen).as_py():
             return offsets, columns.kept.empty_table()
-        others = _read(file, group, columns.kept, columns.wanted - {*columns.told.names})
+        others = _read(file, group, columns.kept, columns.wanted - {*columns.reported.names})
     whole = [
-        (found if each in columns.told.names else others).column(each).filter(chosen) for each in columns.kept.names
+        (found if each in columns.reported.names else others).column(each).filter(chosen) for each in columns.kept.names
     ]
     return offsets, pa.Table.from_arrays(whole, schema=columns.kept)
 
 
-def _find_touched(source: TransformInput, told: pa.Schema) -> _Touched | None:
+def _find_touched(source: TransformInput, reported: pa.Schema) -> _Touched | None:
     """Find the values that rows of the step have; None where no column of theirs can be compared here."""
     assert source.offset_interval is not None
     first, last = source.offset_interval.start, source.offset_interval.end
-    brought = pa.concat_tables(_read_all(path, told) for path in source.slices)
+    brought = pa.concat_tables(_read_all(path, reported) for path in source.slices)
     offsets = brought.column(source.vocabulary.offset)
     brought = brought.filter(pc.and_(pc.greater_equal(offsets, first), pc.less_equal(offsets, last)))
     values: dict[str, pa.Array] = {}
     log = {source.vocabulary.offset, source.vocabulary.op}
-    for name in (each for each in told.names if each not in log):
+    for name in (each for each in reported.names if each not in log):
         known = pc.unique(_in_one_form(brought.column(name)))
         # Rows that are alike in fewer columns are more, which does no harm.
-        if math.prod(map(len, values.values())) * len(known) <= _MOST_NUMBERED:
+        if math.prod(map(len, values.values())) * len(known) <= _MAX_NUMBERED:
             values[name] = known
     return _Touched(values, pc.unique(_number(brought, values))) if values else None
 

@@ -1,7 +1,7 @@
 """The operation ``transform``: one step of a derivative.
 
 Of a map Spark computes the rows with the offsets and operations they came with, piece by piece; meanwhile the
-operations of those before are mended and the slice is written. Only some pieces are held in memory. Any other query is
+operations of those before are fixed and the slice is written. Only some pieces are held in memory. Any other query is
 a maintained view, of which Spark computes what changed, or has windows in event time, of which it computes those that
 close.
 
@@ -26,7 +26,8 @@ from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.slices import write_slice
 from odf_engines.spark import as_of_join, closed_sessions, maintained_view
 from odf_engines.spark.as_of_join import iter_answer_changes
-from odf_engines.spark.changelog import mend_tables
+from odf_engines.spark.changelog import fix_tables
+from odf_engines.spark.chunks import CHUNK_BYTES, bound_rows, collect_chunks, cut_even, fit_in_memory, store_chunks
 from odf_engines.spark.closed_windows import count_late_rows, iter_closed, promised_watermark
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.known_transforms import (
@@ -40,8 +41,7 @@ from odf_engines.spark.known_transforms import (
     find_out_transform,
 )
 from odf_engines.spark.maintained_view import iter_changes
-from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, cut_even, fit_in_memory, store_pieces
-from odf_engines.spark.relations import MOST_SCANS, ordered_rows
+from odf_engines.spark.relations import MAX_SCANS, ordered_rows
 from odf_engines.spark.rows_read import Computed, count_inputs, observe_rows
 from odf_engines.spark.running_part import RunningPart, running_part
 from odf_engines.spark.small_inputs import NOTHING_READ, RowsRead, Work
@@ -50,9 +50,9 @@ from odf_protocol.timestamp import Timestamp
 
 __all__ = ["run"]
 
-_Piece = tuple[pa.Table, npt.NDArray[np.int64]]  # rows, and the operation of each
+_Chunk = tuple[pa.Table, npt.NDArray[np.int64]]  # rows, and the operation of each
 
-_PIECE_ROWS = 131_072  # guess: a few MB of rows in a row group of the slice
+_CHUNK_ROWS = 131_072  # guess: a few MB of rows in a row group of the slice
 
 
 def run(spark: SparkSession, request: TransformRequest, folder: Path) -> dict[str, object]:
@@ -79,27 +79,27 @@ def _run(
 ) -> dict[str, object]:
     work = Work(folder / "work")
     work.folder.mkdir()
-    say_what_was_read: Callable[[], list[RowsRead]] = partial(count_inputs, request.inputs, work)
+    report_rows_read: Callable[[], list[RowsRead]] = partial(count_inputs, request.inputs, work)
     if not isinstance(known, KnownMap):
         # What Spark concludes about the columns of both sides of a union can end in a key that it does not find; rows
         # in force are a union.
         spark.conf.set("spark.sql.constraintPropagation.enabled", "false")
     match known:
         case KnownMap():
-            pieces, say_what_was_read = _map_pieces(spark, known, request, work)
+            chunks, report_rows_read = _map_chunks(spark, known, request, work)
         case KnownView():
-            pieces = iter_changes(spark, request, known, work, _PIECE_ROWS)
+            chunks = iter_changes(spark, request, known, work, _CHUNK_ROWS)
         case KnownWindows():
-            pieces = iter_closed(spark, request, known, work)
+            chunks = iter_closed(spark, request, known, work)
         case KnownSessions():
-            pieces = closed_sessions.iter_closed_sessions(spark, request, known, work)
+            chunks = closed_sessions.iter_closed_sessions(spark, request, known, work)
         case KnownAsOf():
-            pieces = as_of_join.iter_answers(spark, request, known, work, _PIECE_ROWS)
+            chunks = as_of_join.iter_answers(spark, request, known, work, _CHUNK_ROWS)
         case KnownAsOfView():
-            pieces = iter_answer_changes(spark, request, known, work, _PIECE_ROWS)
+            chunks = iter_answer_changes(spark, request, known, work, _CHUNK_ROWS)
     try:
         rows_out = write_slice(
-            part.writing(pieces),
+            part.writing(chunks),
             known.schema,
             folder / "data.parquet",
             next_offset=request.next_offset,
@@ -113,7 +113,7 @@ def _run(
     return {
         "schema": schema_text(known.schema),
         "data": "data.parquet" if rows_out else None,
-        "inputs": say_what_was_read(),
+        "inputs": report_rows_read(),
         "rows_out": rows_out,
         "late_rows": _count_late_rows(request, known, work),
         "watermark_ms": None if watermark is None else watermark.unix_ms,
@@ -121,21 +121,21 @@ def _run(
     }
 
 
-def _map_pieces(
+def _map_chunks(
     spark: SparkSession, known: KnownMap, request: TransformRequest, work: Work
-) -> tuple[Iterator[_Piece], Callable[[], list[RowsRead]]]:
+) -> tuple[Iterator[_Chunk], Callable[[], list[RowsRead]]]:
     """Give the pieces of the result, and a function that says what was read for them once all were taken."""
     source = next(each for each in request.inputs if each.alias == known.query.input_alias)
-    pieces: Iterator[pa.Table] = iter(())
-    say_what_was_read: Callable[[], RowsRead] = dict
+    chunks: Iterator[pa.Table] = iter(())
+    report_rows_read: Callable[[], RowsRead] = dict
     if source.offset_interval is not None and source.slices:
-        pieces, say_what_was_read = _compute(spark, known, source, work)
+        chunks, report_rows_read = _compute(spark, known, source, work)
 
-    def say() -> list[RowsRead]:
+    def on_progress() -> list[RowsRead]:
         others = count_inputs([each for each in request.inputs if each is not source], work)
-        return [NOTHING_READ | say_what_was_read() if each is source else others.pop(0) for each in request.inputs]
+        return [NOTHING_READ | report_rows_read() if each is source else others.pop(0) for each in request.inputs]
 
-    return mend_tables(cut_even(bound_rows(pieces, request.limits.output_rows), _PIECE_ROWS)), say
+    return fix_tables(cut_even(bound_rows(chunks, request.limits.output_rows), _CHUNK_ROWS)), on_progress
 
 
 def _compute(
@@ -143,21 +143,21 @@ def _compute(
 ) -> tuple[Iterator[pa.Table], Callable[[], RowsRead]]:
     assert source.offset_interval is not None
     work.check(source.slices)
-    is_small = sum(path.stat().st_size for path in source.slices) <= PIECE_BYTES
+    is_small = sum(path.stat().st_size for path in source.slices) <= CHUNK_BYTES
     # How much of a file a task reads, where several may.
-    spark.conf.set("spark.sql.files.maxPartitionBytes", PIECE_BYTES)
+    spark.conf.set("spark.sql.files.maxPartitionBytes", CHUNK_BYTES)
     # Every row enters the plan, so that scans count them all (ENGINE-27).
     spark.conf.set("spark.sql.parquet.filterPushdown", "false")
     rows = ordered_rows(
         spark, known.struct, source.slices, source.offset_interval, source.vocabulary, in_one_partition=is_small
     )
     # Many slices are sorted in one partition; a little is computed in one as well.
-    fits = is_small or (len(source.slices) <= MOST_SCANS and fit_in_memory(source.slices))
-    computed = Computed.SMALL if is_small else Computed.PIECES if fits else Computed.STORED
-    rows, say_what_passed = observe_rows(rows, source.vocabulary.offset, computed)
+    fits = is_small or (len(source.slices) <= MAX_SCANS and fit_in_memory(source.slices))
+    computed = Computed.SMALL if is_small else Computed.CHUNKS if fits else Computed.STORED
+    rows, report_passed = observe_rows(rows, source.vocabulary.offset, computed)
     result = known.plan.over(spark, rows)
-    pieces = collect_pieces(result, known.result) if fits else store_pieces(result, work.folder / "rows", _PIECE_ROWS)
-    return pieces, lambda: say_what_passed(result)
+    chunks = collect_chunks(result, known.result) if fits else store_chunks(result, work.folder / "rows", _CHUNK_ROWS)
+    return chunks, lambda: report_passed(result)
 
 
 def _count_late_rows(request: TransformRequest, known: Known, work: Work) -> int:

@@ -15,7 +15,7 @@ class ChangelogStream(Strategy):
     event = MergeStrategyChangelogStream
     takes_operation = True
     needs_operation = True
-    most_operation = 3  # correct-to; Source: ODF OperationType
+    max_operation = 3  # correct-to; Source: ODF OperationType
     operation_fault = "not an operation (0 to 3)"
 
     def merge(self, parameters: Any, rows: RowsToMerge[Merged]) -> Merged:  # noqa: ARG002 - the key is known

@@ -1,7 +1,7 @@
 """The contract of merge strategies: what the rest of an ingest asks of one, and what one may ask for.
 
 A strategy is an event of the chain, declared in the protocol, and this class about it. All that is said of strategies
-elsewhere (columns, states, rows that are refused) is read from its attributes.
+elsewhere (columns, states, rows that are rejected) is read from its attributes.
 
 Source: ODF "Merge strategies"; spec/ingest.md ING-8 to ING-12.
 """
@@ -57,22 +57,22 @@ class Strategy(ABC):
         keeps: What the projected state holds.
         takes_operation: A column of operations in the source is what it does, and no data.
         needs_operation: There has to be such a column.
-        most_operation: The highest operation that a row may have.
+        max_operation: The highest operation that a row may have.
         operation_fault: What is wrong with another one.
         takes_null_operation: A row without one is appended.
         retracts_missing: What a batch lacks is taken back (ING-48).
-        refuses_timeless_keys: A null event time in the key is refused, as it would be another key each time.
+        rejects_timeless_keys: A null event time in the key is rejected, as it would be another key each time.
     """
 
     event: ClassVar[type[Any]]
     keeps: ClassVar[Keeps] = Keeps.NOTHING
     takes_operation: ClassVar[bool] = False
     needs_operation: ClassVar[bool] = False
-    most_operation: ClassVar[int] = 0
+    max_operation: ClassVar[int] = 0
     operation_fault: ClassVar[str] = ""
     takes_null_operation: ClassVar[bool] = False
     retracts_missing: ClassVar[bool] = False
-    refuses_timeless_keys: ClassVar[bool] = False
+    rejects_timeless_keys: ClassVar[bool] = False
 
     @abstractmethod
     def merge(self, parameters: Any, rows: RowsToMerge[Merged]) -> Merged:

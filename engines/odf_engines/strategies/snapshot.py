@@ -13,7 +13,7 @@ class Snapshot(Strategy):
     event = MergeStrategySnapshot
     keeps = Keeps.ROWS
     retracts_missing = True
-    refuses_timeless_keys = True
+    rejects_timeless_keys = True
 
     def merge(self, parameters: MergeStrategySnapshot, rows: RowsToMerge[Merged]) -> Merged:
         """See ``Strategy``."""

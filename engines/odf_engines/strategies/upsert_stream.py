@@ -15,10 +15,10 @@ class UpsertStream(Strategy):
     event = MergeStrategyUpsertStream
     keeps = Keeps.ROWS
     takes_operation = True
-    most_operation = 1  # to retract; Source: ODF OperationType
+    max_operation = 1  # to retract; Source: ODF OperationType
     operation_fault = "neither 0 (upsert) nor 1 (retract)"
     takes_null_operation = True
-    refuses_timeless_keys = True
+    rejects_timeless_keys = True
 
     def merge(self, parameters: Any, rows: RowsToMerge[Merged]) -> Merged:  # noqa: ARG002 - the key is known
         """See ``Strategy``."""

@@ -2,7 +2,7 @@
 
 A package of its own names its class under the entry point group ``odf_validators``. A validator sees converted rows in
 the order of the source and gives back what is wrong with them; it may keep nothing from one call to the next, as rows
-come in portions of any size. It runs in the engine's sandbox: no network, no files, the standard library, numpy,
+come in subsets of any size. It runs in the engine's sandbox: no network, no files, the standard library, numpy,
 pyarrow, msgspec and its own package.
 
 Source: clauses VALID-1 to VALID-4 in ``spec/validation.md``.

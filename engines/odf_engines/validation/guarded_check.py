@@ -44,7 +44,7 @@ class WholeBatchFailedError(Exception):
     """A validator of whole batches raised an error; there is no row to blame it on."""
 
 
-def check_portion(
+def check_subset(
     validator: Validator, call: int, rows: pa.Table, numbers: pa.Array
 ) -> Iterator[pa.RecordBatch | BatchFault]:
     """Let a validator look at some rows; those that make it raise are faults themselves."""
@@ -54,11 +54,11 @@ def check_portion(
         raise
     except Exception as error:  # noqa: BLE001 - code of others
         if rows.num_rows == 1:
-            yield as_fault_batch(numbers, call, _told(error))
+            yield as_fault_batch(numbers, call, _reported(error))
             return
         middle = rows.num_rows // 2
         for start, count in ((0, middle), (middle, rows.num_rows - middle)):
-            yield from check_portion(validator, call, rows.slice(start, count), numbers.slice(start, count))
+            yield from check_subset(validator, call, rows.slice(start, count), numbers.slice(start, count))
         return
     yield from found
 
@@ -66,7 +66,7 @@ def check_portion(
 def check_whole(
     validator: Validator, call: int, rows: pa.Table, numbers: pa.Array
 ) -> list[pa.RecordBatch | BatchFault]:
-    """Let a validator look at all rows of a batch at once; for the arguments see ``check_portion``.
+    """Let a validator look at all rows of a batch at once; for the arguments see ``check_subset``.
 
     Raises:
         WholeBatchFailedError: It raised, or answered something that is no fault.
@@ -134,7 +134,7 @@ def as_fault_batch(numbers: pa.Array, call: int, fault: Fault, rows: pa.Table | 
     return pa.record_batch(arrays, schema=FAULTS)
 
 
-def _told(error: Exception) -> Fault:
+def _reported(error: Exception) -> Fault:
     return Fault(code=FAILED, message=f"the validator failed: {type(error).__name__}: {error}", rows=pa.array([0]))
 
 

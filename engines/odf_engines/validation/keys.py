@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from odf_engines.records.current_rows import plain_schema_of, read_current
 from odf_engines.records.referenced_rows import ReferencedRows
-from odf_engines.records.rows_in_force import plain_schema_of, read_in_force
 from odf_engines.validation.columns import ColumnPath, FoundValues
 from odf_engines.validation.contract import Context, Fault, ParameterError, Validator
 
@@ -21,7 +21,7 @@ _WIDEST: Final = pa.int64()
 
 
 def check_key_columns(schema: pa.Schema, names: list[str], parameter: str) -> None:
-    """Refuse columns that are not there, are there twice, or have no plain values to compare.
+    """Reject columns that are not there, are there twice, or have no plain values to compare.
 
     Raises:
         ParameterError: One is.
@@ -57,9 +57,9 @@ def find_plain_columns(rows: ReferencedRows, dataset: str, names: dict[str, str]
 
 
 def read_keyed(rows: ReferencedRows, theirs: pa.Schema, on: list[str], take: list[str]) -> "KeyTable":
-    """Read the rows in force that have a key."""
+    """Read the current rows that have a key."""
     # By all of their columns: of rows that are alike in these few, the one in force need not be the newest given.
-    found = read_in_force(rows, theirs).select([*dict.fromkeys([*on, *take])])
+    found = read_current(rows, theirs).select([*dict.fromkeys([*on, *take])])
     for name in on:
         found = found.filter(pc.is_valid(found.column(name)))
     return KeyTable(found, on)
@@ -104,7 +104,7 @@ def _paired(codes: pa.Array, own: pa.Array, count: int) -> pa.Array:
 
 
 def check_alike(parameter: str, own: str, kind: pa.DataType, other: str, other_kind: pa.DataType) -> None:
-    """Refuse to compare values of different types, and numbers that are not exact.
+    """Reject to compare values of different types, and numbers that are not exact.
 
     Raises:
         ParameterError: They are such.
@@ -127,7 +127,7 @@ def _widened(column: pa.Array) -> pa.Array:
 
 
 class Reference(Validator):
-    """Values that stand in a row in force of another dataset, as it was known when the batch came."""
+    """Values that stand in a current row of another dataset, as it was known when the batch came."""
 
     @dataclass(frozen=True, kw_only=True)
     class Parameters:

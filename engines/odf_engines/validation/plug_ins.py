@@ -24,7 +24,7 @@ class BrokenPlugInError(EngineError):
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         self.reason = reason
-        super().__init__(f"plug-in {name} cannot be loaded: {reason}; mend or remove the package that brings it")
+        super().__init__(f"plug-in {name} cannot be loaded: {reason}; fix or remove the package that brings it")
 
 
 def load_plug_in(base: type, name: str, module: str, attribute: str) -> Any:

@@ -13,7 +13,7 @@ READER, CONVERTER, VALIDATOR = "reader", "converter", "validator"
 """What is told before the name of a plug-in."""
 
 _FILE = "at-work"
-_MOST_BYTES = 200  # guess: names of classes are shorter
+_MAX_BYTES = 200  # guess: names of classes are shorter
 
 
 @dataclass(slots=True)
@@ -42,8 +42,8 @@ class RunningName:
 
 def find_running(folder: Path, known: frozenset[str]) -> str | None:
     """Return the name that was told last, on the host: None if it is none of those that may be told."""
-    told = read_running(folder)
-    return told if told in known else None
+    reported = read_running(folder)
+    return reported if reported in known else None
 
 
 def read_running(folder: Path) -> str | None:
@@ -53,7 +53,7 @@ def read_running(folder: Path) -> str | None:
     except OSError:
         return None
     try:
-        return os.read(descriptor, _MOST_BYTES).decode("utf-8", "replace")
+        return os.read(descriptor, _MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
     finally:

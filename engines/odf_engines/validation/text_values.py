@@ -61,7 +61,7 @@ def judge_each(texts: pa.Array, kind: pa.DataType, judge: Callable[[str], Any], 
     new = pa.array([None if isinstance(each, Bad) else each for each in found], kind)
     codes = pa.array([each.code if isinstance(each, Bad) else None for each in found], pa.string())
     code = codes.take(encoded.indices)
-    return Judged(new.take(encoded.indices), [(name, said, pc.equal(code, name)) for name, said in faults.items()])
+    return Judged(new.take(encoded.indices), [(name, stated, pc.equal(code, name)) for name, stated in faults.items()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Bad:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextForm:
+class ValueForm:
     """How values of a type are written, as ``Cast`` declares it; without further words as ING-4 has it."""
 
     type: str
@@ -111,7 +111,7 @@ def find_judge(parameters: Any, kind: pa.DataType) -> tuple[Callable[[str], Any]
     """Return what makes a value of a text, or says as ``Bad`` why it has none, and messages by code.
 
     Args:
-        parameters: A ``TextForm``, or what has its attributes.
+        parameters: A ``ValueForm``, or what has its attributes.
         kind: Of the values.
 
     Raises:
@@ -130,25 +130,25 @@ def find_judge(parameters: Any, kind: pa.DataType) -> tuple[Callable[[str], Any]
     misfit = {MISFIT: f"too large or too exact for {parameters.type}"}
     if types.is_boolean(kind):
         words = _read_words(parameters)
-        told = f"not one of {', '.join(words)}"
-        return lambda text: words.get(text.casefold(), Bad(FORM)), {FORM: told}
+        reported = f"not one of {', '.join(words)}"
+        return lambda text: words.get(text.casefold(), Bad(FORM)), {FORM: reported}
     if is_time:
         has_time = types.is_timestamp(kind)
         formats = parameters.formats or [RFC_3339]
         patterns = [_read_pattern(text, has_time=has_time) for text in formats]
-        told = f"not written as {' or '.join(formats)}, or no day that there is"
-        faults = {FORM: told, MISFIT: "outside of the years 1 to 9999"}
+        reported = f"not written as {' or '.join(formats)}, or no day that there is"
+        faults = {FORM: reported, MISFIT: "outside of the years 1 to 9999"}
         local = _read_zone(parameters) if has_time else None
         make = partial(_make_time, local=local) if has_time else _make_day
         return lambda text: _first_of(patterns, text, make), faults | ({} if local is None else local.faults)
     form = _read_number_form(parameters, is_whole=types.is_integer(kind), is_float=types.is_floating(kind))
-    told = f"not a {'whole ' if types.is_integer(kind) else ''}number"
+    reported = f"not a {'whole ' if types.is_integer(kind) else ''}number"
     fits = partial(_whole if types.is_integer(kind) else _decimal if types.is_decimal(kind) else _float, kind=kind)
     if not types.is_integer(kind):
-        told += f" with '{parameters.decimal}' before its decimals"
+        reported += f" with '{parameters.decimal}' before its decimals"
     if parameters.thousands:
-        told += f" and '{parameters.thousands}' between thousands"
-    return lambda text: Bad(FORM) if (plain := form(text)) is None else fits(plain), {FORM: told, **misfit}
+        reported += f" and '{parameters.thousands}' between thousands"
+    return lambda text: Bad(FORM) if (plain := form(text)) is None else fits(plain), {FORM: reported, **misfit}
 
 
 def _read_words(parameters: Any) -> dict[str, bool]:

@@ -1,6 +1,6 @@
 """Rows of a file, parted by validators into good and bad ones: every row is among one of them.
 
-Validators that see single rows look at each portion of the file in turn; those that see whole batches get their columns
+Validators that see single rows look at each subset of the file in turn; those that see whole batches get their columns
 of all rows afterwards. What they find is kept on disk, and good rows are copied only where there are bad ones.
 
 Source: clauses VALID-2 and VALID-4 in ``spec/validation.md``.
@@ -23,13 +23,13 @@ import pyarrow.parquet as pq
 from odf_engines.ingest_parts import ValidatorCall
 from odf_engines.records.carriers import carrier_of, from_carrier, one_array
 from odf_engines.records.source_records import ROW_GROUP_ROWS, FieldError, value_name
-from odf_engines.stage_figures import IngestStage, StageClock
+from odf_engines.stage_metrics import IngestStage, StageClock
 from odf_engines.validation.contract import Context, Validator
 from odf_engines.validation.guarded_check import (
     FAULTS,
     BatchFault,
     WholeBatchFailedError,
-    check_portion,
+    check_subset,
     check_whole,
 )
 from odf_engines.validation.plug_ins import make_validator
@@ -115,7 +115,7 @@ def validate(
         validators.append(make_validator(call, Context(schema=rows.schema, now_ms=now_ms, rows=call.rows)))
     run = _Run(rows, calls, validators, scratch, watch, clock or StageClock())
     try:
-        run.check_portions()
+        run.check_subsets()
         run.check_whole_batch()
     finally:
         run.close()
@@ -149,7 +149,7 @@ class _Run:
     def close(self) -> None:
         self._writer.close()
 
-    def check_portions(self) -> None:
+    def check_subsets(self) -> None:
         """Ask the validators that see single rows, in one pass."""
         asked = [(call, each) for call, each in enumerate(self._validators) if not each.sees_whole_batch]
         if not asked:
@@ -162,7 +162,7 @@ class _Run:
                 for call, validator in asked:
                     self._watch(self._calls[call].name)
                     with self._measuring(call, len(numbers)):
-                        for fault in check_portion(validator, call, self._table(call, batch), numbers):
+                        for fault in check_subset(validator, call, self._table(call, batch), numbers):
                             self._note(call, fault, found)
                 if found:
                     faults = pa.Table.from_batches(found).sort_by([("number", "ascending"), ("call", "ascending")])

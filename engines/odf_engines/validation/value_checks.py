@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from odf_engines.validation.columns import ColumnPath
 from odf_engines.validation.contract import Context, Fault, ParameterError, Validator
-from odf_engines.validation.text_values import TextForm, find_judge, find_value_type, judge_each
+from odf_engines.validation.text_values import ValueForm, find_judge, find_value_type, judge_each
 
 __all__ = ["FORMATS", "Format", "OneOf", "Range", "Required", "Type"]
 
@@ -93,7 +93,7 @@ class Type(Validator):
         super().__init__(parameters, context)
         self._path = ColumnPath.find(context.schema, parameters.column)
         self._type = find_value_type(parameters.type)
-        self._judge, self._faults = find_judge(TextForm(type=parameters.type), self._type)
+        self._judge, self._faults = find_judge(ValueForm(type=parameters.type), self._type)
         kind, is_same = self._path.type, self._path.type == self._type
         if not is_same and (pa.types.is_nested(kind) or pa.types.is_timestamp(kind) or pa.types.is_binary(kind)):
             expected = f"a column of texts, numbers, truth values or dates, or one of {parameters.type}"

@@ -17,7 +17,7 @@ Where the user wants metadata alone, (4), (5) and (7) are left out, and the acce
 rows come later, (5) and (7) are (PART-12). A later pull does them for the blocks that are held already, and (8) adds
 what was found (PART-3, PART-13).
 
-Nothing is visible before (8). A refusal at any step raises ``RefusedError`` and leaves its evidence in the staging
+Nothing is visible before (8). A rejection at any step raises ``ProposalRejectedError``, with evidence in the staging
 area. (0) to (3) are an ``Examination``, which goes on while blocks arrive; the caller fetches the objects between it
 and ``accept`` (4 to 8).
 """
@@ -31,22 +31,22 @@ from odf_node.acceptance.attesting import Attester
 from odf_node.acceptance.checked_chain import NeededObject
 from odf_node.acceptance.checked_rows import RowsChecked, check_rows
 from odf_node.acceptance.examination import MAX_BLOCKS, Examination
-from odf_node.acceptance.offers import AcceptanceReport, Candidate, FileCount, Offer, acceptance_of, new_dataset_of
+from odf_node.acceptance.offers import AcceptanceReport, Candidate, FileCount, Proposal, acceptance_of, new_dataset_of
 from odf_node.acceptance.proofs import gather_proof, iter_steps_of, list_builds
-from odf_node.acceptance.refusing import InsufficientProofError, Refuser
-from odf_node.acceptance.statements import Statements
-from odf_node.acceptance.verification import describe_order, replay_steps
+from odf_node.acceptance.rejecting import InsufficientProofError, Rejecter
+from odf_node.acceptance.statements import RemoteStatements
+from odf_node.acceptance.verification import describe_order, reexecute_steps
 from odf_node.datasets.changelogs import Changelogs
-from odf_node.derive.replaying import Replayer
+from odf_node.derive.reexecution import Replayer
 from odf_node.engines.sessions import EngineHost
 from odf_node.home import Home
-from odf_node.ports.block_stage import BlockStage, MemoryStage, OfferedBlock
+from odf_node.ports.block_stage import BlockStage, MemoryStage, ProposedBlock
 from odf_node.ports.objects import Arrivals
-from odf_node.ports.progress import UNHEARD, Say
+from odf_node.ports.progress import NO_PROGRESS, OnProgress
 from odf_node.records.commits import Acceptance, Commit, NewBlock
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import BlockNotFoundError
-from odf_node.records.evidence import Attestation
+from odf_node.records.evidence import HeldAttestation
 from odf_node.rows.slice_process import RowReader
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.chain.stored_state import encode_state
@@ -72,34 +72,34 @@ class Acceptor:
 
     home: Home
     engines: EngineHost
-    refuser: Refuser
-    say: Say = UNHEARD
+    rejecter: Rejecter
+    on_progress: OnProgress = NO_PROGRESS
     policies: PolicySet = NO_POLICIES
 
     @property
     def now(self) -> Timestamp:
         """The time of everything that is written."""
-        return self.refuser.now
+        return self.rejecter.now
 
-    def examine(self, offer: Offer) -> Candidate:
+    def examine(self, proposal: Proposal) -> Candidate:
         """Do steps (0) to (3) for an offer whose blocks are all here; errors as those of ``Examination``."""
-        if not 0 < len(offer.blocks) <= MAX_BLOCKS:  # (0)
+        if not 0 < len(proposal.blocks) <= MAX_BLOCKS:  # (0)
             limit = f"1 to {MAX_BLOCKS}"
-            error = RejectedError("EX-LIMIT blocks-in-one-offer", expected=limit, found=len(offer.blocks))
-            raise self.refuser.refuse(offer, error) from error
-        examination = self.begin(offer, MemoryStage(), last=offer.blocks[-1])
-        examination.take(offer.blocks)
+            error = RejectedError("EX-LIMIT blocks-in-one-offer", expected=limit, found=len(proposal.blocks))
+            raise self.rejecter.reject(proposal, error) from error
+        examination = self.begin(proposal, MemoryStage(), last=proposal.blocks[-1])
+        examination.take(proposal.blocks)
         return examination.finish()
 
-    def begin(self, offer: Offer, stage: BlockStage, *, last: OfferedBlock | None = None) -> Examination:
+    def begin(self, proposal: Proposal, stage: BlockStage, *, last: ProposedBlock | None = None) -> Examination:
         """Begin steps (0) to (3), everything that can be known from the metadata alone, for blocks still to come.
 
         Args:
-            offer: What is offered; its ``blocks`` are the evidence if it is refused.
+            proposal: What is offered; its ``blocks`` are the evidence if it is rejected.
             stage: Where the blocks wait.
             last: The last block, where it is here already.
         """
-        return Examination(self.home.store, offer, stage, self.refuser, last=last)
+        return Examination(self.home.store, proposal, stage, self.rejecter, last=last)
 
     def accept(
         self,
@@ -113,61 +113,61 @@ class Acceptor:
 
         Args:
             candidate: From ``examine``.
-            arrivals: Has the needed objects; what arrived for a refused offer is dropped by the caller.
+            arrivals: Has the needed objects; what arrived for a rejected offer is dropped by the caller.
             policy: What the user named, None for the default.
             reader: Reads the slices, where one was started while they were fetched, and may have read some already.
 
         Raises:
-            RefusedError: A step failed; evidence is kept, nothing else changed.
+            ProposalRejectedError: A step failed; evidence is kept, nothing else changed.
             HeadMovedError: Somebody wrote first; ask the peer again.
             EngineError: The engine failed for reasons that say nothing about the peer.
         """
-        offer, chain = candidate.offer, candidate.chain
+        proposal, chain = candidate.proposal, candidate.chain
         paths: dict[Multihash, Path] = {}
         rule = AcceptRule.of(policy)
         if policy is None:
-            rule = self.policies.find_rule(offer.name, candidate.dataset_id, offer.source_url)
+            rule = self.policies.find_rule(proposal.name, candidate.dataset_id, proposal.source_url)
         others = self._statements()
-        offered = others.read_about(candidate.dataset_id, offer.statements)
+        proposed = others.read_about(candidate.dataset_id, proposal.statements)
         checked = RowsChecked(0)
         try:
-            if offer.portion.has_files:
+            if proposal.subset.has_files:
                 self._locate_objects(candidate, arrivals, paths)  # (4)
-            if offer.portion.has_rows:
-                changelogs = Changelogs(self.home.store, self.home.objects, self.engines.rows, offer.reads)
-                checked = check_rows(chain, paths, self.say, reader=reader, changelogs=changelogs)  # (5)
-            witnesses = others.witnesses(chain, offered) if rule.policy is Policy.ATTESTED else ()
-            named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
+            if proposal.subset.has_rows:
+                changelogs = Changelogs(self.home.store, self.home.objects, self.engines.rows, proposal.reads)
+                checked = check_rows(chain, paths, self.on_progress, reader=reader, changelogs=changelogs)  # (5)
+            witnesses = others.witnesses(chain, proposed) if rule.policy is Policy.ATTESTED else ()
+            named = proposal.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
             proof = gather_proof(
                 chain,
                 self.home.store,
                 self.engines,
                 signed=candidate.signed,
                 witnesses=witnesses,
-                reads=offer.reads,
+                reads=proposal.reads,
                 with_digests=bool(rule.engines),
             )
             proof = replace(proof, is_new=candidate.is_new, identity_named=named, weakness="; ".join(checked.notes))
-            if offer.portion.has_rows:
+            if proposal.subset.has_rows:
                 decision = decide(rule, proof)  # (6)
             else:
-                decision = decide_on_metadata(rule, proof, has_files=offer.portion.has_files)  # (6)
+                decision = decide_on_metadata(rule, proof, has_files=proposal.subset.has_files)  # (6)
             if not decision.accepted:
                 checked.require_sound()
             replayer = Replayer(self.home.store, self.home.objects, self.engines.rows, paths)
-            replayed = self._replay(candidate, decision, replayer)  # (7)
+            replayed = self._reexecute(candidate, decision, replayer)  # (7)
             decision = decide_on_order(decision, rule, describe_order(replayer))
             _require_acceptance(decision)
             checked.require_sound()
         except InsufficientProofError as error:
             # Nothing is wrong with the files, so they are no evidence.
-            raise self.refuser.refuse(offer, error) from error
+            raise self.rejecter.reject(proposal, error) from error
         except (RejectedError, MalformedError, UnsupportedError, BlockNotFoundError) as error:
-            raise self.refuser.refuse(offer, error, paths=paths) from error
+            raise self.rejecter.reject(proposal, error, paths=paths) from error
         acceptance = acceptance_of(candidate, decision, rule, replayed, self.now)
         attestations = (
             *self._attest(candidate, decision, rule.policy, replayed, replayer.unordered),
-            *others.select_new(candidate.dataset_id, offered, chain.hashes, self.now),
+            *others.select_new(candidate.dataset_id, proposed, chain.hashes, self.now),
         )
         needed = candidate.needed_objects()
         files = FileCount(len(needed), sum(item.size_bytes for item in needed))
@@ -177,7 +177,7 @@ class Acceptor:
             decision=decision,
             warnings=(*checked.notes, *chain.warnings),
             first_contact=candidate.is_new,
-            portion=offer.portion,
+            subset=proposal.subset,
         )
         if candidate.is_held:
             record = self._confirm(candidate, arrivals, needed, acceptance, attestations)  # (8)
@@ -196,17 +196,17 @@ class Acceptor:
                     f"EX-OBJECT size-is-what-the-block-says ({needed.hash})", expected=needed.size_bytes, found=found
                 )
 
-    def _statements(self) -> Statements:
+    def _statements(self) -> RemoteStatements:
         key = self.home.keys.find_node_key()
-        return Statements(self.home.store, self.policies, DidKey(key.public_key()) if key else None)
+        return RemoteStatements(self.home.store, self.policies, DidKey(key.public_key()) if key else None)
 
-    def _replay(self, candidate: Candidate, decision: Decision, replayer: Replayer) -> int:
+    def _reexecute(self, candidate: Candidate, decision: Decision, replayer: Replayer) -> int:
         _require_acceptance(decision)
         if not decision.reexecute:
             return 0
         held = self.home.store.find_dataset(candidate.dataset_id)
         known_before = held is not None and held.trust is Trust.REEXECUTED
-        return replay_steps(candidate.chain, replayer, self.engines, self.say, known_before=known_before)
+        return reexecute_steps(candidate.chain, replayer, self.engines, self.on_progress, known_before=known_before)
 
     def _commit(
         self,
@@ -215,9 +215,9 @@ class Acceptor:
         needed: Sequence[NeededObject],
         blocks: Sequence[NewBlock],
         acceptance: Acceptance,
-        attestations: tuple[Attestation, ...],
+        attestations: tuple[HeldAttestation, ...],
     ) -> DatasetRecord:
-        offer, follows = candidate.offer, candidate.replaced or candidate.offer.base
+        proposal, follows = candidate.proposal, candidate.replaced or candidate.proposal.base
         hashes = tuple(item.hash for item in needed)
         commit = Commit(
             dataset_id=candidate.dataset_id,
@@ -226,16 +226,16 @@ class Acceptor:
             replaces_after=candidate.replaces_after,
             chain_state=encode_state(candidate.chain.state),
             objects=hashes,
-            absent=frozenset(() if offer.portion.has_rows else hashes),
-            not_brought=frozenset(() if offer.portion.has_files else hashes),
-            signed_head=offer.signed_head,
+            absent=frozenset(() if proposal.subset.has_rows else hashes),
+            not_brought=frozenset(() if proposal.subset.has_files else hashes),
+            signed_head=proposal.signed_head,
             new_dataset=new_dataset_of(candidate, self.now) if candidate.is_new else None,
             known_key_events=candidate.keys.kept,
             key_events=candidate.keys.new,
             attestations=attestations,
             acceptance=acceptance,
         )
-        arrivals.keep(hashes if offer.portion.has_files else ())
+        arrivals.keep(hashes if proposal.subset.has_files else ())
         return self.home.store.commit(commit)
 
     def _confirm(
@@ -244,7 +244,7 @@ class Acceptor:
         arrivals: Arrivals,
         needed: Sequence[NeededObject],
         acceptance: Acceptance,
-        attestations: tuple[Attestation, ...],
+        attestations: tuple[HeldAttestation, ...],
     ) -> DatasetRecord:
         """Add to blocks that were taken on their metadata alone what was found since (PART-3, PART-13)."""
         hashes = [item.hash for item in needed]
@@ -256,7 +256,7 @@ class Acceptor:
             acceptance,
             rests_on=weakest((acceptance.trust, *(trust for trust in earlier if trust is not Trust.METADATA))),
             attestations=attestations,
-            present=hashes if candidate.offer.portion.has_rows else [],
+            present=hashes if candidate.proposal.subset.has_rows else [],
         )
         record = self.home.store.find_dataset(candidate.dataset_id)
         assert record is not None
@@ -269,7 +269,7 @@ class Acceptor:
         policy: Policy | None,
         replayed: int,
         unordered: Collection[Multihash],
-    ) -> tuple[Attestation, ...]:
+    ) -> tuple[HeldAttestation, ...]:
         attester, chain, dataset_id = Attester(self.home.keys), candidate.chain, candidate.dataset_id
         accepted = attester.attest_acceptance(
             dataset_id,
@@ -299,4 +299,4 @@ class Acceptor:
 
 def _require_acceptance(decision: Decision) -> None:
     if not decision.accepted:
-        raise InsufficientProofError(decision.rule, f"{decision.reason}; {decision.mend}")
+        raise InsufficientProofError(decision.rule, f"{decision.reason}; {decision.fix}")

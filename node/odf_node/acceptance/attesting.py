@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from odf_engines.engine import Engine
-from odf_node.derive.replay_records import identity_of
+from odf_node.derive.step_records import identity_of
 from odf_node.ports.keys import KeyStore, PrivateKey
-from odf_node.records.evidence import Attestation
+from odf_node.records.evidence import HeldAttestation
 from odf_protocol.acceptance_statements import AcceptanceStatement, sign_acceptance
-from odf_protocol.attestations import Attestation as ReplayAttestation
-from odf_protocol.attestations import StepResult, sign_attestation
+from odf_protocol.attestations import Attestation as ReexecutionAttestation
+from odf_protocol.attestations import AttestedStep, sign_attestation
 from odf_protocol.block import Block
 from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Divergence
@@ -44,7 +44,7 @@ class Attester:
         decision: Decision,
         replayed_steps: int,
         now: Timestamp,
-    ) -> Attestation:
+    ) -> HeldAttestation:
         """State that the blocks from ``first`` to ``last`` were accepted, and on what grounds."""
         assert decision.trust is not None
         key = self.keys.get_or_create_node_key()
@@ -60,18 +60,18 @@ class Attester:
             partial=decision.partial,
             time=now,
         )
-        return Attestation.of(decode_statement(raw), now)
+        return HeldAttestation.of(decode_statement(raw), now)
 
     def attest_success(
         self, steps: Iterable[Block], dataset_id: DatasetId, engine: Engine, *, now: Timestamp
-    ) -> list[Attestation]:
+    ) -> list[HeldAttestation]:
         """State that every one of these steps was reproduced; several statements where there are very many."""
         key = self.keys.get_or_create_node_key()
         left = iter(steps)
         statements = []
         while part := list(islice(left, MAX_STEPS_IN_ATTESTATION)):
             raw = _sign(key, part, dataset_id, engine, tuple(_agreeing(block) for block in part), now)
-            statements.append(Attestation.of(decode_statement(raw), now))
+            statements.append(HeldAttestation.of(decode_statement(raw), now))
         return statements
 
     def sign_divergence(
@@ -81,21 +81,21 @@ class Attester:
         engine: Engine,
         divergence: Divergence,
         *,
-        recomputed: Multihash | None,
+        reexecuted: Multihash | None,
         now: Timestamp,
     ) -> bytes | None:
         """Sign that the step of ``block`` was not reproduced; the caller keeps it as evidence.
 
         Returns:
-            The statement, or None while this node has no key: a refusal must not make one (ACCEPT-6).
+            The statement, or None while this node has no key: a rejection must not make one (ACCEPT-6).
         """
         key = self.keys.find_node_key()
         if key is None:
             return None
-        step = StepResult(
+        step = AttestedStep(
             block=BlockRef(block.sequence_number, block.hash),
             agrees=False,
-            logical_hash=recomputed,
+            logical_hash=reexecuted,
             difference=divergence.kind,
         )
         return _sign(key, [block], dataset_id, engine, (step,), now)
@@ -104,28 +104,28 @@ class Attester:
 def describe_attestation(raw: bytes) -> str:
     """Say in words what a kept statement states about its blocks; its signature is checked again."""
     try:
-        said = decode_statement(raw)
+        stated = decode_statement(raw)
     except OdfError as error:
         return f"in a form that cannot be believed: {error}"
-    match said:
+    match stated:
         case AcceptanceStatement():
-            return f"accepted as {said.trust.in_words(said.partial)}: {said.grounds}"
+            return f"accepted as {stated.trust.in_words(stated.partial)}: {stated.grounds}"
         case VerificationStatement(problem=problem) if problem is not None:
             return f"NOT VALID: {problem.detail}"
         case VerificationStatement(checked=checked):
             steps = f", {checked.steps} of {checked.steps_in_range} steps re-executed" if checked.steps_in_range else ""
-            part = f" (partial: {said.partial})" if said.partial else ""
+            part = f" (partial: {stated.partial})" if stated.partial else ""
             return f"valid: {checked.rows:,} rows of {checked.slices} of {checked.slices_in_range} slices{steps}{part}"
-        case ReplayAttestation():
-            agree = sum(step.agrees for step in said.steps)
-            engine = f"{said.engine.name} {said.engine.version}"
-            return f"re-executed with {engine}: {agree} of {len(said.steps)} steps agree"
+        case ReexecutionAttestation():
+            agree = sum(step.agrees for step in stated.steps)
+            engine = f"{stated.engine.name} {stated.engine.version}"
+            return f"re-executed with {engine}: {agree} of {len(stated.steps)} steps agree"
 
 
-def _agreeing(block: Block) -> StepResult:
+def _agreeing(block: Block) -> AttestedStep:
     event = block.event
     assert isinstance(event, ExecuteTransform)
-    return StepResult(
+    return AttestedStep(
         block=BlockRef(block.sequence_number, block.hash),
         agrees=True,
         logical_hash=event.new_data.logical_hash if event.new_data else None,
@@ -137,7 +137,7 @@ def _sign(
     blocks: list[Block],
     dataset_id: DatasetId,
     engine: Engine,
-    steps: tuple[StepResult, ...],
+    steps: tuple[AttestedStep, ...],
     now: Timestamp,
 ) -> bytes:
     return sign_attestation(

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, overload
 
-from odf_node.derive.replay_records import check_record
-from odf_node.ports.block_stage import BlockStage, OfferedBlock, StagedBlock
+from odf_node.derive.step_records import check_record
+from odf_node.ports.block_stage import BlockStage, ProposedBlock, StagedBlock
 from odf_node.records.commits import NewBlock, role_of_traits
 from odf_protocol import block_traits as traits
 from odf_protocol.block import Block, decode_block
@@ -18,7 +18,7 @@ from odf_protocol.events import AddData, ExecuteTransform, SetTransform
 from odf_protocol.head import Head
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import SHA3_256, Multihash
-from odf_protocol.replay import ReplayRecord
+from odf_protocol.step_record import StepRecord
 
 _ROLES: Final = tuple(role_of_traits(number) for number in range(2 * traits.LICENSE))
 """By traits."""
@@ -36,13 +36,13 @@ class NeededObject:
 class ChainStep:
     """One block of a checked chain, what was in force before it (None: it is the Seed) and what is after it.
 
-    ``record`` is the replay record that came along.
+    ``record`` is the step record that came along.
     """
 
     block: Block
     before: DatasetView | None
     after: DatasetView
-    record: ReplayRecord | None
+    record: StepRecord | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,13 @@ class CheckedChain:
             return
         fold = ViewFold(self.before)
         for staged in self.stage.iter_staged():
-            offered = staged.offered
+            proposed = staged.proposed
             if not staged.traits & wanted:
-                fold.take(offered.raw, staged.traits)
+                fold.take(proposed.raw, staged.traits)
                 continue
-            block, before, record = decode_block(offered.raw, expected_hash=_hash_of(staged)), fold.view, None
-            if offered.replay_record is not None:
-                record = check_record(offered.replay_record, block, self.keys, before)
+            block, before, record = decode_block(proposed.raw, expected_hash=_hash_of(staged)), fold.view, None
+            if proposed.step_record is not None:
+                record = check_record(proposed.step_record, block, self.keys, before)
             fold.take_block(block)
             after = fold.view
             assert after is not None
@@ -102,7 +102,7 @@ class CheckedChain:
     def iter_blocks(self, wanted: int) -> Iterator[Block]:
         """Yield the blocks that have one of the ``wanted`` traits, in order."""
         for staged in self.stage.iter_with(wanted):
-            yield decode_block(staged.offered.raw, expected_hash=_hash_of(staged))
+            yield decode_block(staged.proposed.raw, expected_hash=_hash_of(staged))
 
     def new_blocks(self, *, after: int | None = None) -> Sequence[NewBlock]:
         """Give the blocks as a commit takes them: all, or those above number ``after``; read when they are used."""
@@ -127,7 +127,7 @@ class CheckedChain:
             if staged.traits & traits.STEP and declared is not None:
                 names[declared.transform.engine] = None
             elif staged.traits & traits.DEFINITION:
-                event = decode_block(staged.offered.raw, expected_hash=None).event
+                event = decode_block(staged.proposed.raw, expected_hash=None).event
                 declared = event if isinstance(event, SetTransform) else declared
         if self.view.transform is not None:
             names[self.view.transform.transform.engine] = None
@@ -185,7 +185,7 @@ class ChainCheck:
         self.has_rows = False
         """Whether some block so far has data."""
 
-    def take(self, item: OfferedBlock) -> None:
+    def take(self, item: ProposedBlock) -> None:
         """Check the next block.
 
         Raises:
@@ -202,9 +202,9 @@ class ChainCheck:
             number = self._number
             raise RejectedError("SIG-1 block-is-signed", sequence_number=number, expected="a signature", found="none")
         block = found.block
-        if item.replay_record is not None:
+        if item.step_record is not None:
             block = block or decode_block(item.raw, expected_hash=None)
-            check_record(item.replay_record, block, self._keys, self._fold.view)
+            check_record(item.step_record, block, self._keys, self._fold.view)
         if block is None:
             self._fold.take(item.raw, found.traits)
         else:
@@ -224,8 +224,8 @@ class ChainCheck:
         return CheckedChain(self._keys, self._before, self._stage, view, state, tuple(warnings))
 
 
-def stage_unchecked(stage: BlockStage, blocks: Iterable[OfferedBlock]) -> None:
-    """Keep blocks that nobody will accept: they belong to the evidence of a refusal."""
+def stage_unchecked(stage: BlockStage, blocks: Iterable[ProposedBlock]) -> None:
+    """Keep blocks that nobody will accept: they belong to the evidence of a rejection."""
     for block in blocks:
         stage.append(StagedBlock(block, Multihash.of_sha3_256(block.raw).digest, 0))
 
@@ -273,11 +273,11 @@ class _NewBlocks(Sequence[NewBlock]):
 
 
 def _new_block(staged: StagedBlock, number: int) -> NewBlock:
-    offered = staged.offered
-    found = Multihash.of_sha3_256(offered.raw)
+    proposed = staged.proposed
+    found = Multihash.of_sha3_256(proposed.raw)
     if found.digest != staged.digest:
         raise CorruptError(f"block {number} is not what was checked: the disk or the memory of this machine is damaged")
-    return NewBlock(offered.raw, found, number, offered.signature, offered.replay_record, role=_ROLES[staged.traits])
+    return NewBlock(proposed.raw, found, number, proposed.signature, proposed.step_record, role=_ROLES[staged.traits])
 
 
 def _hash_of(staged: StagedBlock) -> Multihash:

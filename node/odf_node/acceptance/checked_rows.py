@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from odf_node.acceptance.checked_chain import CheckedChain
 from odf_node.datasets.changelogs import Changelogs, slice_of
-from odf_node.ports.progress import Count, Say
+from odf_node.ports.progress import Count, OnProgress
 from odf_node.rows.chain_slices import describe_unsound
 from odf_node.rows.slice_process import RowReader, SliceProcess
 from odf_protocol import block_traits as traits
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class RowsChecked:
     """How many rows were checked, and what they take back that is not there (ROWS-12).
 
-    ``notes`` say what of that is taken all the same, or could not be looked at (ROWS-13). ``unsound`` is what refuses
+    ``notes`` say what of that is taken all the same, or could not be looked at (ROWS-13). ``unsound`` is what rejects
     the blocks: after steps were run again, where they are, as a difference that is found so says more.
     """
 
@@ -36,7 +36,7 @@ class RowsChecked:
     unsound: RejectedError | None = None
 
     def require_sound(self) -> None:
-        """Refuse blocks that take back what is not there."""
+        """Reject blocks that take back what is not there."""
         if self.unsound is not None:
             raise self.unsound
 
@@ -44,7 +44,7 @@ class RowsChecked:
 def check_rows(
     chain: CheckedChain,
     paths: Mapping[Multihash, Path],
-    say: Say,
+    on_progress: OnProgress,
     *,
     chosen: Container[int] | None = None,
     reader: RowReader | None = None,
@@ -56,7 +56,7 @@ def check_rows(
     Args:
         chain: The blocks.
         paths: Has each slice that is read, whole.
-        say: Hears after each slice how many rows are done.
+        on_progress: Hears after each slice how many rows are done.
         chosen: Numbers of the blocks whose slices are read; None: all.
         reader: Reads them and stays open; None: one that is started here.
         whole: How many rows were read before these, and of how many; None: these are all.
@@ -77,7 +77,7 @@ def check_rows(
             assert event.new_data is not None
             if step.after.schema is None:
                 raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
-            say("checking rows", Count(whole.done + count, whole.total, "rows"))
+            on_progress("checking rows", Count(whole.done + count, whole.total, "rows"))
             path = paths[event.new_data.physical_hash]
             taken = process.check(path, block, step.after)
             if changelogs is not None:
@@ -97,8 +97,8 @@ def _check_changelog(
     number = chain.first.sequence_number
     unsound = changelogs.find_unsound(chain.view, first=number, new=slices, reader=reader)
     if unsound is None:
-        said = "whether rows that are taken back were there was not checked: files of earlier blocks are not here"
-        return replace(found, notes=(said,))
+        stated = "whether rows that are taken back were there was not checked: files of earlier blocks are not here"
+        return replace(found, notes=(stated,))
     if not unsound:
         return found
     if not unsound[-1].is_excused:

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.refusals import Rejections
 from odf_node.keys.disputes import Dispute
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.block_stage import ProposedBlock
 from odf_node.ports.peer_client import SearchableHistory
 from odf_node.records.datasets import DatasetRecord
 from odf_node.store import MetadataStore
@@ -45,10 +45,10 @@ LIGHT_BYTES: Final = 256 * 1024
 def find_equivocation(
     store: MetadataStore,
     signed_head: bytes | None,
-    blocks: Sequence[OfferedBlock],
+    blocks: Sequence[ProposedBlock],
     *,
     name: str,
-    parting: OfferedBlock | None = None,
+    parting: ProposedBlock | None = None,
 ) -> EquivocationProof | None:
     """Prove that what is offered contradicts what is held here, where it does and one key signed both.
 
@@ -67,60 +67,60 @@ def find_equivocation(
 
 
 def _compare_heads(
-    store: MetadataStore, signed_head: bytes | None, blocks: Sequence[OfferedBlock]
+    store: MetadataStore, signed_head: bytes | None, blocks: Sequence[ProposedBlock]
 ) -> EquivocationProof | None:
     if signed_head is None:
         return None
     try:
-        offered = decode_signed_head(signed_head)
-        held = store.find_signed_head(offered.dataset_id)
-        if held is None or not KeyLogs(store).get_history(offered.dataset_id).speaks(
-            offered.signer, offered.sequence_number
+        proposed = decode_signed_head(signed_head)
+        held = store.find_signed_head(proposed.dataset_id)
+        if held is None or not KeyLogs(store).get_history(proposed.dataset_id).speaks(
+            proposed.signer, proposed.sequence_number
         ):
             return None
-        path = _path_between(store, offered.dataset_id, offered.sequence_number, held.head.sequence_number, blocks)
-        return prove_equivocation(EquivocationKind.HEADS, offered.raw, held.raw, path=path)
+        path = _path_between(store, proposed.dataset_id, proposed.sequence_number, held.head.sequence_number, blocks)
+        return prove_equivocation(EquivocationKind.HEADS, proposed.raw, held.raw, path=path)
     except (MalformedError, RejectedError):
         return None  # the two heads can both be true, or one of them is none
 
 
-def _compare_signatures(store: MetadataStore, blocks: Sequence[OfferedBlock], name: str) -> EquivocationProof | None:
+def _compare_signatures(store: MetadataStore, blocks: Sequence[ProposedBlock], name: str) -> EquivocationProof | None:
     """Hold the signature of the newest offered block against what is signed here: it is there without a head too."""
     try:
-        offered = decode_block(blocks[-1].raw, expected_hash=None) if blocks else None
-        record = _find_offered(store, blocks, name)
-        if offered is None or record is None or blocks[-1].signature is None:
+        proposed = decode_block(blocks[-1].raw, expected_hash=None) if blocks else None
+        record = _find_proposed(store, blocks, name)
+        if proposed is None or record is None or blocks[-1].signature is None:
             return None
-        signer = KeyLogs(store).get_history(record.id).key_at(offered.sequence_number)
-        said = block_statement(record.id, offered.sequence_number, offered.hash, signer, blocks[-1].signature)
-        held = store.find_block_by_number(record.id, offered.sequence_number)
+        signer = KeyLogs(store).get_history(record.id).key_at(proposed.sequence_number)
+        stated = block_statement(record.id, proposed.sequence_number, proposed.hash, signer, blocks[-1].signature)
+        held = store.find_block_by_number(record.id, proposed.sequence_number)
         if held is not None and held.signature is not None:
             other = block_statement(record.id, held.sequence_number, held.hash, signer, held.signature)
-            return prove_equivocation(EquivocationKind.BLOCKS, said, other)
+            return prove_equivocation(EquivocationKind.BLOCKS, stated, other)
         head = store.find_signed_head(record.id)
         if head is None:
             return None
-        path = _path_between(store, record.id, offered.sequence_number, head.head.sequence_number, blocks)
-        return prove_equivocation(EquivocationKind.HEAD_AND_BLOCK, said, head.raw, path=path)
+        path = _path_between(store, record.id, proposed.sequence_number, head.head.sequence_number, blocks)
+        return prove_equivocation(EquivocationKind.HEAD_AND_BLOCK, stated, head.raw, path=path)
     except (MalformedError, RejectedError, UnsupportedError):
         return None
 
 
 def _compare_parting(
     store: MetadataStore,
-    blocks: Sequence[OfferedBlock],
+    blocks: Sequence[ProposedBlock],
     name: str,
-    parting: OfferedBlock | None,
+    parting: ProposedBlock | None,
 ) -> EquivocationProof | None:
     """Hold the signatures of the first block that differs against each other."""
     try:
-        record = _find_offered(store, blocks, name)
+        record = _find_proposed(store, blocks, name)
         if record is None:
             return None
-        offered = parting or _find_parting(store, record, blocks)
-        if offered is None or offered.signature is None:
+        proposed = parting or _find_parting(store, record, blocks)
+        if proposed is None or proposed.signature is None:
             return None
-        block = decode_block(offered.raw, expected_hash=None)
+        block = decode_block(proposed.raw, expected_hash=None)
         held = store.find_block_by_number(record.id, block.sequence_number)
         if held is None or held.signature is None:
             return None
@@ -130,14 +130,14 @@ def _compare_parting(
             return None
         statements = [
             block_statement(record.id, block.sequence_number, each, signer, signature)
-            for each, signature in ((block.hash, offered.signature), (held.hash, held.signature))
+            for each, signature in ((block.hash, proposed.signature), (held.hash, held.signature))
         ]
         return prove_equivocation(EquivocationKind.BLOCKS, *statements)
     except (MalformedError, RejectedError, UnsupportedError):
         return None  # signed by two keys, or not at all
 
 
-def _find_parting(store: MetadataStore, record: DatasetRecord, blocks: Sequence[OfferedBlock]) -> OfferedBlock | None:
+def _find_parting(store: MetadataStore, record: DatasetRecord, blocks: Sequence[ProposedBlock]) -> ProposedBlock | None:
     """Find the first block that differs, where a history is offered from its Seed on."""
     if not blocks or not isinstance(decode_block(blocks[0].raw, expected_hash=None).event, Seed):
         return None
@@ -150,7 +150,7 @@ def _find_parting(store: MetadataStore, record: DatasetRecord, blocks: Sequence[
     return blocks[number] if number < len(blocks) else None
 
 
-def _find_offered(store: MetadataStore, blocks: Sequence[OfferedBlock], name: str) -> DatasetRecord | None:
+def _find_proposed(store: MetadataStore, blocks: Sequence[ProposedBlock], name: str) -> DatasetRecord | None:
     event = decode_block(blocks[0].raw, expected_hash=None).event if blocks else None
     if isinstance(event, Seed):
         return store.find_dataset(event.dataset_id)
@@ -193,23 +193,23 @@ def find_last_common(store: MetadataStore, record: DatasetRecord, hashes: Mappin
         hashes: Of the other one, by number, from its Seed on; each block links to the one before.
     """
     search = HistorySearch(our_head=record.head.sequence_number, their_head=len(hashes) - 1)
-    while (number := search.question) is not None:
+    while (number := search.query_text) is not None:
         held = store.find_block_by_number(record.id, number)
         search.answer(is_same=held is not None and held.hash == hashes[number])
     return search.last_common
 
 
 async def ask_last_common(
-    store: MetadataStore, record: DatasetRecord, peer: SearchableHistory, offered: Head
+    store: MetadataStore, record: DatasetRecord, peer: SearchableHistory, proposed: Head
 ) -> int | None:
     """Ask a peer for the last block that its history has in common with the one held here (EX-60).
 
     Returns:
         What the peer's answers say, -1: none; None where it does not answer.
     """
-    search = HistorySearch(our_head=record.head.sequence_number, their_head=offered.sequence_number)
+    search = HistorySearch(our_head=record.head.sequence_number, their_head=proposed.sequence_number)
     try:
-        while (number := search.question) is not None:
+        while (number := search.query_text) is not None:
             theirs = await peer.find_hash(number)
             held = await finish_in_thread(partial(store.find_block_by_number, record.id, number))
             search.answer(is_same=held is not None and held.hash == theirs)
@@ -221,32 +221,32 @@ async def ask_last_common(
 def _path_between(
     store: MetadataStore,
     dataset_id: DatasetId,
-    offered_number: int,
+    proposed_number: int,
     held_number: int,
-    blocks: Sequence[OfferedBlock],
+    blocks: Sequence[ProposedBlock],
 ) -> list[bytes]:
     """List the raw blocks from the higher statement down to the one above the lower one (EQUIV-5)."""
-    distance = offered_number - held_number
+    distance = proposed_number - held_number
     if abs(distance) > MAX_PATH_BLOCKS:
         return []
     if distance > 0:
         return [block.raw for block in reversed(blocks[-distance:])]
-    between = store.iter_blocks(dataset_id, after=offered_number, upto=held_number)
+    between = store.iter_blocks(dataset_id, after=proposed_number, upto=held_number)
     return [block.raw for block in between][::-1]
 
 
 def lay_side_by_side(
-    store: MetadataStore, refusals: Refusals, record: DatasetRecord, dispute: Dispute
+    store: MetadataStore, refusals: Rejections, record: DatasetRecord, dispute: Dispute
 ) -> dict[str, Any]:
     """Lay the two histories of a dispute beside each other from where they part, as far as their blocks are known here.
 
-    Blocks of the one are held; those of the other were offered once and refused. ``shared`` is the last block that both
+    Blocks of the one are held; those of the other were offered and rejected. ``shared`` is the last block that both
     are known to have; None where that is not known.
     """
     proof = dispute.proof
     if proof.kind is EquivocationKind.KEY_EVENTS:
         return _lay_key_events(dispute)
-    known = {block.hash: block for block in _iter_refused(refusals)}
+    known = {block.hash: block for block in _iter_rejected(refusals)}
     stored = store.iter_blocks(record.id)
     known.update({each.hash: decode_block(each.raw, expected_hash=each.hash) for each in stored})
     sides = [_walk_back(known, proof.first), _walk_back(known, proof.second)]
@@ -308,10 +308,10 @@ def _describe(block: Block | None) -> str:
     return "" if block is None else f"{block.hash.short} {type(block.event).__name__} {block.system_time}"
 
 
-def _iter_refused(refusals: Refusals) -> Iterator[Block]:
+def _iter_rejected(refusals: Rejections) -> Iterator[Block]:
     for report in refusals.iter_reports():
-        for offered in refusals.iter_offered(Path(report["folder"])):
+        for proposed in refusals.iter_proposed(Path(report["folder"])):
             try:
-                yield decode_block(offered.raw, expected_hash=None)
+                yield decode_block(proposed.raw, expected_hash=None)
             except OdfError:
                 continue

@@ -7,8 +7,8 @@ from typing import Final
 
 from odf_node.acceptance.checked_chain import CheckedChain, NeededObject
 from odf_node.acceptance.unchecked import list_unchecked
-from odf_node.keys.logs import OfferedKeys
-from odf_node.ports.block_stage import OfferedBlock
+from odf_node.keys.logs import ProposedKeys
+from odf_node.ports.block_stage import ProposedBlock
 from odf_node.ports.peer_client import PeerHead
 from odf_node.records.access import READS_EVERYTHING, ReadGrants
 from odf_node.records.commits import Acceptance, Grounds, NewDataset
@@ -19,8 +19,8 @@ from odf_protocol.policy import AcceptRule, Decision
 from odf_protocol.timestamp import Timestamp
 
 
-class Portion(StrEnum):
-    """How much of a dataset is taken; each portion has what the next one has. Options of ``pull`` are called so too.
+class Subset(StrEnum):
+    """How much of a dataset is taken; each subset has what the next one has. Options of ``pull`` are called so too.
 
     Datasets of this node itself are always taken whole (PART-15).
     """
@@ -34,36 +34,36 @@ class Portion(StrEnum):
     @property
     def has_files(self) -> bool:
         """Whether files are brought."""
-        return self is not Portion.METADATA_ONLY
+        return self is not Subset.METADATA_ONLY
 
     @property
     def has_rows(self) -> bool:
         """Whether rows are read, and so whether anything is said about data."""
-        return self is Portion.EVERYTHING
+        return self is Subset.EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class AcceptOptions:
     """What whoever asks wants beside the data: a new dataset shown to others, another history replaced.
 
-    ``completes``: a portion also of what is held on its metadata alone, if it is. ``reads``: what of this node whoever
+    ``completes``: a subset also of what is held on its metadata alone, if it is. ``reads``: what of this node whoever
     asks may know; steps are re-executed from these inputs alone (EX-83). ``kept_as``: the name of a new dataset here,
     where it is not the one that it is offered under (EX-85).
     """
 
     published: bool
     force: bool
-    portion: Portion = Portion.EVERYTHING
+    subset: Subset = Subset.EVERYTHING
     completes: bool = True
     reads: ReadGrants = READS_EVERYTHING
     kept_as: str | None = None
 
 
-EVERYTHING: Final = Wishes(published=True, force=False)
+EVERYTHING: Final = AcceptOptions(published=True, force=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Proposal:
     """What a peer offers for one dataset.
 
     ``blocks`` follow ``base`` (None: they start with the Seed), oldest first. ``signed_head`` is None where the peer
@@ -80,17 +80,17 @@ class Offer:
     name: str
     source_url: str
     base: Head | None
-    blocks: Sequence[OfferedBlock]
+    blocks: Sequence[ProposedBlock]
     signed_head: bytes | None
     expected_id: DatasetId | None = None
     statements: Sequence[bytes] = ()
     key_events: Sequence[bytes] = ()
     published: bool = True
     replaces_history: bool = False
-    portion: Portion = Portion.EVERYTHING
+    subset: Subset = Subset.EVERYTHING
     reads: ReadGrants = READS_EVERYTHING
     parts_after: int | None = None
-    parting: OfferedBlock | None = None
+    parting: ProposedBlock | None = None
     kept_as: str | None = None
 
     @property
@@ -99,14 +99,14 @@ class Offer:
         return self.kept_as or self.name
 
     @classmethod
-    def of_head(cls, offered: PeerHead, name: str, url: str, key_events: Sequence[bytes] = ()) -> "Offer":
-        """Say what was offered where it is refused before its blocks are asked for."""
+    def of_head(cls, proposed: PeerHead, name: str, url: str, key_events: Sequence[bytes] = ()) -> "Proposal":
+        """Say what was offered where it is rejected before its blocks are asked for."""
         return cls(
             name=name,
             source_url=url,
-            base=offered.head,
+            base=proposed.head,
             blocks=(),
-            signed_head=offered.signed_head,
+            signed_head=proposed.signed_head,
             key_events=key_events,
         )
 
@@ -115,12 +115,12 @@ class Offer:
 class Candidate:
     """An offer whose metadata have been checked: steps (0) to (3) are behind it."""
 
-    offer: Offer
+    proposal: Proposal
     dataset_id: DatasetId
     is_new: bool
     signed: bool
     chain: CheckedChain
-    keys: OfferedKeys
+    keys: ProposedKeys
     replaced: Head | None = None
     """The head of the history that this one replaces; None where it replaces none."""
     replaces_after: int | None = None
@@ -138,8 +138,8 @@ def acceptance_of(
 ) -> Acceptance:
     """Write down on what grounds the blocks of ``candidate`` were accepted."""
     assert decision.trust is not None
-    first, last, portion = candidate.chain.first, candidate.chain.last, candidate.offer.portion
-    left = () if portion.has_rows else list_unchecked(candidate.chain.view.kind, has_files=portion.has_files)
+    first, last, subset = candidate.chain.first, candidate.chain.last, candidate.proposal.subset
+    left = () if subset.has_rows else list_unchecked(candidate.chain.view.kind, has_files=subset.has_files)
     grounds = Grounds(
         first=first.sequence_number,
         last=last.sequence_number,
@@ -156,7 +156,7 @@ def acceptance_of(
     return Acceptance(
         head=last,
         trust=decision.trust,
-        source_url=candidate.offer.source_url,
+        source_url=candidate.proposal.source_url,
         accepted_at=now,
         grounds=grounds,
     )
@@ -165,14 +165,14 @@ def acceptance_of(
 def new_dataset_of(candidate: Candidate, now: Timestamp) -> NewDataset:
     """Make the record of a dataset that is new here."""
     return NewDataset(
-        name=candidate.offer.local_name,
-        asked_name=candidate.offer.name if candidate.offer.kept_as else None,
+        name=candidate.proposal.local_name,
+        asked_name=candidate.proposal.name if candidate.proposal.kept_as else None,
         kind=candidate.chain.view.kind,
         origin=Origin.PULLED,
         created_at=now,
-        origin_url=candidate.offer.source_url,
+        origin_url=candidate.proposal.source_url,
         pinned_key=candidate.keys.history.current_key if candidate.signed else None,
-        published=candidate.offer.published,
+        published=candidate.proposal.published,
     )
 
 
@@ -201,7 +201,7 @@ class AcceptanceReport:
     replayed_steps: int = 0
     warnings: tuple[str, ...] = ()
     first_contact: bool = False
-    portion: Portion = Portion.EVERYTHING
+    subset: Subset = Subset.EVERYTHING
     new_files: FileCount = FileCount()
     completed_blocks: int = 0
     completed_rows: int = 0

@@ -17,7 +17,7 @@ from odf_protocol.events import TransformSql
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import EngineHere, Proof, Witness
 
-_MOST_DIGESTS: Final = 5  # guess: as many as people read
+_MAX_DIGESTS: Final = 5  # guess: as many as people read
 
 
 def gather_proof(
@@ -119,12 +119,12 @@ def describe_missing_engines(chain: CheckedChain, engines: EngineHost) -> list[s
     for step in chain.iter_steps(traits.STEP):
         if step.record is not None and (name := step.record.engine.name.lower()) in wanted:
             wanted[name].setdefault(step.record.engine.digest)
-    return [f"{said}{_describe_wanted(wanted[name])}" for name, said in missing.items()]
+    return [f"{stated}{_describe_wanted(wanted[name])}" for name, stated in missing.items()]
 
 
 def _describe_wanted(digests: Mapping[Multihash, None]) -> str:
     if not digests:
         return ""
-    shown = [str(each) for each in digests][:_MOST_DIGESTS]
+    shown = [str(each) for each in digests][:_MAX_DIGESTS]
     more = f" and {len(digests) - len(shown)} more" if len(digests) > len(shown) else ""
     return f"; its steps were made by the one with digest {' or '.join(shown)}{more}"

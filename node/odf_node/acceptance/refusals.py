@@ -1,9 +1,9 @@
-"""Evidence of refusals: kept in the staging area, so that a refusal changes nothing of what the node holds (ACCEPT-6).
+"""Evidence of rejections, kept in the staging area: a rejection changes nothing that the node holds (ACCEPT-6).
 
-One folder per refusal, ``staging/refused/<id>/``: ``report.json`` says who offered what, which rule it broke and how it
+One folder per rejection, ``staging/refused/<id>/``: ``report.json`` says who proposed what, which rule it broke, how it
 differs from a re-execution; beside it lie the offered blocks, the offered slices and, where there was one, the
-recomputed slice. A folder is made under a temporary name and renamed when it is whole. The id is made of what was
-refused and why, and begins with the dataset's: the same offer, refused again, takes no more room, and what is offered
+re-executed slice. A folder is made under a temporary name and renamed when it is whole. The id is made of what was
+rejected and why, and begins with the dataset's: the same offer, rejected again, takes no more room, and what is offered
 again with a change makes room for itself, not others.
 
 The blocks are in one file: a chain has up to a million of them, and a disk gives each file kilobytes and a number, of
@@ -28,9 +28,9 @@ from typing import Any, Final
 
 import zstandard
 
-from odf_node.acceptance.offers import Offer
-from odf_node.errors import RefusedError, UnknownDatasetError
-from odf_node.ports.block_stage import OfferedBlock
+from odf_node.acceptance.offers import Proposal
+from odf_node.errors import ProposalRejectedError, UnknownDatasetError
+from odf_node.ports.block_stage import ProposedBlock
 from odf_protocol.exchange.messages import KeyLogMessage, encode_message
 from odf_protocol.timestamp import Timestamp
 
@@ -42,22 +42,22 @@ BLOCKS_FILE: Final = "blocks.tar.zst"
 DATASET_DIGITS: Final = 4
 ID_LENGTH: Final = 16
 """Hexadecimal digits, of the dataset and of the rest.  # guess: collisions are out of the question"""
-MOST_KEPT: Final = 1000  # guess: more than anybody looks at; all of them are looked through at each refusal
+MAX_KEPT: Final = 1000  # guess: more than anybody looks at; all of them are looked through at each rejection
 _COMPRESSION_LEVEL: Final = 3  # as of packs
 _UNIT_BYTES: Final = 4096
 """What a disk gives a file at least, and what it needs to know of it, rounded up.  # guess: ext4"""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
-    """The folder of refusals."""
+class Rejections:
+    """The folder of rejections."""
 
     folder: Path
     limit_bytes: int = 0
     """How much is kept; of the dataset that takes most, the oldest goes first. 0: everything."""
 
     def trim(self, *, dry_run: bool = False) -> tuple[int, int]:
-        """Remove refusals beyond the limits, or only count them in a dry run; the newest stays in any case.
+        """Remove rejections beyond the limits, or only count them in a dry run; the newest stays in any case.
 
         Returns:
             How many were removed, and their bytes.
@@ -74,8 +74,8 @@ class Refusals:
             by_dataset[each.path.name[:DATASET_DIGITS]].append(each)
         count = freed_bytes = 0
         kept_bytes = sum(each.size_bytes for each in found)
-        while by_dataset and (kept_bytes > self.limit_bytes or len(found) - count > MOST_KEPT):
-            # Whoever is refused often loses evidence against itself, and none against others.
+        while by_dataset and (kept_bytes > self.limit_bytes or len(found) - count > MAX_KEPT):
+            # Whoever is rejected often loses evidence against itself, and none against others.
             weigh = _weigh_bytes if kept_bytes > self.limit_bytes else len
             name, most = max(by_dataset.items(), key=lambda item: (weigh(item[1]), -item[1][-1].at))
             oldest = most.pop()
@@ -87,21 +87,21 @@ class Refusals:
             kept_bytes -= oldest.size_bytes
         return count, freed_bytes
 
-    def iter_offered(self, folder: Path) -> Iterator[OfferedBlock]:
-        """Yield the blocks of a refusal as they were offered, up to what is damaged here."""
+    def iter_proposed(self, folder: Path) -> Iterator[ProposedBlock]:
+        """Yield the blocks of a rejection as they were offered, up to what is damaged here."""
         with suppress(OSError, tarfile.TarError, EOFError), _open_blocks(folder / BLOCKS_FILE) as archive:
             fields: dict[str, bytes] = {}
             for member in archive:
                 _, _, kind = member.name.partition(".")
                 if not kind and fields:
-                    yield _offered(fields)
+                    yield _proposed(fields)
                     fields = {}
                 content = archive.extractfile(member)
                 assert content is not None
                 fields[kind or "raw"] = content.read()
                 archive.members.clear()  # type: ignore[attr-defined]  # all of a million would be remembered
             if fields:
-                yield _offered(fields)
+                yield _proposed(fields)
 
     def keep(
         self,
@@ -109,40 +109,40 @@ class Refusals:
         rule: str,
         reason: str,
         sequence_number: int | None,
-        offer: Offer,
+        proposal: Proposal,
         files: Mapping[str, Path],
         documents: Mapping[str, bytes],
         report: Mapping[str, Any],
         now: Timestamp,
-    ) -> RefusedError:
+    ) -> ProposalRejectedError:
         """Keep the evidence and return the error to raise.
 
         Args:
             rule: The clause that was broken.
             reason: One sentence for people.
             sequence_number: Of the block at fault, where one is.
-            offer: What was refused.
+            proposal: What was rejected.
             files: Files to keep beside the report, by the name they get.
-            documents: What else is kept beside the report, by the name it gets: what this node signs about the refusal
+            documents: Kept beside the report, by the name each gets: what this node signs about the rejection
                 (an attestation of divergence), a proof of equivocation.
             report: What was found, as plain JSON values.
-            now: Time of the refusal.
+            now: Time of the rejection.
         """
         what: dict[str, Any] = {
-            "dataset": offer.name,
-            "source": offer.source_url,
+            "dataset": proposal.name,
+            "source": proposal.source_url,
             "rule": rule,
             "reason": reason,
             "block": sequence_number,
-            "base": str(offer.base.hash) if offer.base else None,
-            "blocks": len(offer.blocks),
+            "base": str(proposal.base.hash) if proposal.base else None,
+            "blocks": len(proposal.blocks),
             **report,
         }
-        refusal_id = _identify(what, offer)
+        rejection_id = _identify(what, proposal)
         content = {**what, "refusedAt": str(now)}
         # In the staging area proper: what a kill leaves behind there is swept.
-        temporary = self.folder.parent / f"refusal-{secrets.token_hex(8)}"
-        final = self.folder / refusal_id
+        temporary = self.folder.parent / f"rejection-{secrets.token_hex(8)}"
+        final = self.folder / rejection_id
         try:
             temporary.mkdir(parents=True, mode=0o700)
             self.folder.mkdir(mode=0o700, exist_ok=True)
@@ -150,9 +150,9 @@ class Refusals:
                 shutil.copyfile(path, temporary / name)
             for name, document in documents.items():
                 (temporary / name).write_bytes(document)
-            _write_offer(offer, temporary)
-            if offer.key_events:
-                shown = encode_message(KeyLogMessage(events=tuple(offer.key_events)))
+            _write_proposal(proposal, temporary)
+            if proposal.key_events:
+                shown = encode_message(KeyLogMessage(events=tuple(proposal.key_events)))
                 (temporary / KEY_LOG_FILE).write_bytes(shown)
             (temporary / REPORT).write_bytes(
                 json.dumps(content, indent=2, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace")
@@ -161,13 +161,13 @@ class Refusals:
             temporary.rename(final)
             self.trim()
         except OSError as error:
-            # What is refused is refused, also where there is no room for the evidence.
+            # What is rejected is rejected, also where there is no room for the evidence.
             shutil.rmtree(temporary, ignore_errors=True)
-            if not (final / REPORT).is_file():  # somebody else may have kept the same refusal just now
+            if not (final / REPORT).is_file():  # somebody else may have kept the same rejection just now
                 lost = {**content, "evidence": f"could not be kept: {error.strerror or error}"}
-                return RefusedError(rule, reason, sequence_number=sequence_number, report=lost)
-        return RefusedError(
-            rule, reason, sequence_number=sequence_number, report={**content, "id": refusal_id}, folder=final
+                return ProposalRejectedError(rule, reason, sequence_number=sequence_number, report=lost)
+        return ProposalRejectedError(
+            rule, reason, sequence_number=sequence_number, report={**content, "id": rejection_id}, folder=final
         )
 
     def iter_reports(self) -> Iterator[dict[str, Any]]:
@@ -180,16 +180,16 @@ class Refusals:
                 found.append(self._read(path))
         yield from sorted(found, key=lambda report: str(report["refusedAt"]), reverse=True)
 
-    def get_report(self, refusal_id: str) -> dict[str, Any]:
-        """Return the report whose id begins with ``refusal_id``.
+    def get_report(self, rejection_id: str) -> dict[str, Any]:
+        """Return the report whose id begins with ``rejection_id``.
 
         Raises:
             UnknownDatasetError: There is none, or more than one.
         """
-        matching = [report for report in self.iter_reports() if report["id"].startswith(refusal_id)]
+        matching = [report for report in self.iter_reports() if report["id"].startswith(rejection_id)]
         if len(matching) != 1:
             raise UnknownDatasetError(
-                f"{len(matching)} refusals have an id that begins with '{refusal_id}'; "
+                f"{len(matching)} rejections have an id that begins with '{rejection_id}'; "
                 "'odf-node inspect refusals' lists them"
             )
         return matching[0]
@@ -229,31 +229,31 @@ def _open_blocks(path: Path) -> Iterator[tarfile.TarFile]:
         raise EOFError(str(error)) from error
 
 
-def _offered(fields: Mapping[str, bytes]) -> OfferedBlock:
-    return OfferedBlock(fields["raw"], fields.get("signature"), fields.get("replay"))
+def _proposed(fields: Mapping[str, bytes]) -> ProposedBlock:
+    return ProposedBlock(fields["raw"], fields.get("signature"), fields.get("replay"))
 
 
-def _identify(what: Mapping[str, Any], offer: Offer) -> str:
+def _identify(what: Mapping[str, Any], proposal: Proposal) -> str:
     digest = sha3_256(json.dumps(what, sort_keys=True, default=str).encode())
-    for block in offer.blocks:
+    for block in proposal.blocks:
         digest.update(sha3_256(block.raw).digest())
-    dataset = sha3_256(offer.name.encode("utf-8", "backslashreplace")).hexdigest()[:DATASET_DIGITS]
+    dataset = sha3_256(proposal.name.encode("utf-8", "backslashreplace")).hexdigest()[:DATASET_DIGITS]
     return (dataset + digest.hexdigest())[:ID_LENGTH]
 
 
-def _write_offer(offer: Offer, folder: Path) -> None:
+def _write_proposal(proposal: Proposal, folder: Path) -> None:
     """Keep the blocks, and what came with each, as they were received."""
     with (
         (folder / BLOCKS_FILE).open("wb") as file,
         zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL).stream_writer(file) as compressed,
         tarfile.open(mode="w|", fileobj=compressed, format=tarfile.USTAR_FORMAT) as archive,
     ):
-        for position, block in enumerate(offer.blocks):
-            for suffix, content in (("", block.raw), (".signature", block.signature), (".replay", block.replay_record)):
+        for position, block in enumerate(proposal.blocks):
+            for suffix, content in (("", block.raw), (".signature", block.signature), (".replay", block.step_record)):
                 if content is not None:
                     member = tarfile.TarInfo(f"{position:06}{suffix}")
                     member.size, member.mode = len(content), 0o600
                     archive.addfile(member, io.BytesIO(content))
                     archive.members.clear()  # type: ignore[attr-defined]
-    if offer.signed_head is not None:
-        (folder / "signed-head").write_bytes(offer.signed_head)
+    if proposal.signed_head is not None:
+        (folder / "signed-head").write_bytes(proposal.signed_head)

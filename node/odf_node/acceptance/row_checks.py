@@ -1,7 +1,7 @@
 """Rows of large slices, checked as soon as their file is here, while others still arrive.
 
 Nothing follows from a check before its turn: what it found is told where the slice is asked about, in the order of the
-blocks, so an offer is refused for the same block and on the same grounds whatever arrived first.
+blocks, so an offer is rejected for the same block and on the same grounds whatever arrived first.
 
 Source: clause ROWS-7 in ``spec/extensions/acceptance.md``.
 """
@@ -23,7 +23,7 @@ from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
-MOST_AHEAD: Final = 64
+MAX_AHEAD: Final = 64
 """Slices whose blocks and schemas are kept in memory until they arrive; later ones are checked in their turn."""
 
 
@@ -63,7 +63,7 @@ class RowChecks:
             name = step.block.event.new_data.physical_hash
             if name in large and step.after.schema is not None:
                 self._awaited.setdefault(name, []).append(_Awaited(step.block, step.after))
-                if sum(map(len, self._awaited.values())) >= MOST_AHEAD:
+                if sum(map(len, self._awaited.values())) >= MAX_AHEAD:
                     break
         if self._awaited:
             self._thread = ThreadPoolExecutor(1, "row-checks")
@@ -90,10 +90,10 @@ class RowChecks:
         self._reader.fingerprint(path, key=key, vocabulary=vocabulary, target=target)
 
     def read_window(
-        self, path: Path, *, first: int, count: int, columns: Sequence[str], most_characters: int
+        self, path: Path, *, first: int, count: int, columns: Sequence[str], max_characters: int
     ) -> list[list[tuple[str, int] | None]]:
         """Read rows as texts, when all slices were asked about; as ``SliceProcess.read_window``."""
-        asked = {"first": first, "count": count, "columns": columns, "most_characters": most_characters}
+        asked = {"first": first, "count": count, "columns": columns, "max_characters": max_characters}
         return self._reader.read_window(path, **asked)  # type: ignore[arg-type]
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class _Heard:
 
     def __init__(self, objects: ArrivingObjects, tell: Callable[[Multihash], None]) -> None:
         self._objects = objects
-        self._tell = tell
+        self._report = tell
 
     def has(self, object_hash: Multihash) -> bool:
         return self._objects.has(object_hash)
@@ -137,4 +137,4 @@ class _Heard:
 
     def put(self, staged: StagedObject, expected_hash: Multihash) -> None:
         self._objects.put(staged, expected_hash)
-        self._tell(expected_hash)
+        self._report(expected_hash)

@@ -1,4 +1,4 @@
-"""Statements of others about datasets: which are worth keeping, and what they say about new blocks.
+"""RemoteStatements of others about datasets: which are worth keeping, and what they say about new blocks.
 
 A peer passes on whatever it has; each statement is verified by itself, so it does not matter who brought it. Strangers
 cannot fill the disk: of nodes that the policies do not name, only so many statements are kept for each dataset.
@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from odf_node.acceptance.checked_chain import CheckedChain
 from odf_node.records.datasets import BlockRole
-from odf_node.records.evidence import Attestation
+from odf_node.records.evidence import HeldAttestation
 from odf_node.store import MetadataStore
 from odf_protocol import block_traits as traits
 from odf_protocol.accept_policies import PolicySet
@@ -23,12 +23,12 @@ from odf_protocol.policy import Witness
 from odf_protocol.statements import RangeCount, Statement, decode_statement, list_witnesses
 from odf_protocol.timestamp import Timestamp
 
-MAX_STRANGERS: Final = 100
-"""Statements about one dataset by nodes that no policy names.  # guess: enough to see that others look at it"""
+MAX_UNTRUSTED: Final = 100
+"""RemoteStatements about one dataset by nodes that no policy names.  # guess: enough to see that others look at it"""
 
 
 @dataclass(frozen=True, slots=True)
-class Statements:
+class RemoteStatements:
     """What others say, over one store; ``own_key`` is this node's, None while it has none."""
 
     store: MetadataStore
@@ -40,58 +40,58 @@ class Statements:
         found = []
         for raw in raws:
             try:
-                said = decode_statement(raw)
+                stated = decode_statement(raw)
             except OdfError:
                 continue  # a bad statement proves nothing, not even that its carrier is bad
-            if said.dataset_id == dataset_id:
-                found.append(said)
+            if stated.dataset_id == dataset_id:
+                found.append(stated)
         return found
 
     def kept_about(self, dataset_id: DatasetId) -> list[Statement]:
         """Read the statements that are kept; they are verified again."""
         return self.read_about(dataset_id, (item.raw for item in self.store.iter_attestations(dataset_id)))
 
-    def witnesses(self, chain: CheckedChain, offered: Sequence[Statement]) -> tuple[Witness, ...]:
+    def witnesses(self, chain: CheckedChain, proposed: Sequence[Statement]) -> tuple[Witness, ...]:
         """Say who attests the new blocks, by what was offered and what is kept (POLICY-6)."""
-        statements = [*offered, *self.kept_about(chain.dataset_id)]
+        statements = [*proposed, *self.kept_about(chain.dataset_id)]
         own = self.own_key
         # This node's own word is no second opinion.
-        others = [said for said in statements if said.node != own]
+        others = [stated for stated in statements if stated.node != own]
         return list_witnesses(
             chain.dataset_id, chain.iter_blocks(traits.DATA), _KnownChain.of(chain, self.store), others
         )
 
     def select_new(
-        self, dataset_id: DatasetId, offered: Sequence[Statement], hashes: Mapping[int, Multihash], now: Timestamp
-    ) -> tuple[Attestation, ...]:
+        self, dataset_id: DatasetId, proposed: Sequence[Statement], hashes: Mapping[int, Multihash], now: Timestamp
+    ) -> tuple[HeldAttestation, ...]:
         """Choose what to keep of what was offered: about blocks that are held, by named auditors or a few others.
 
         Args:
             dataset_id: Whose statements.
-            offered: Verified.
+            proposed: Verified.
             hashes: Of the new blocks, by number; others are looked up.
             now: When they arrived.
         """
         known = {item.id for item in self.store.iter_attestations(dataset_id)}
-        strangers = sum(self._is_stranger(item.attester) for item in self.store.iter_attestations(dataset_id))
+        unknown = sum(self._is_unknown(item.attester) for item in self.store.iter_attestations(dataset_id))
         chosen = []
-        for said in offered:
-            identity = Multihash.of_sha3_256(said.raw)
-            if identity in known or not self._is_held(dataset_id, said, hashes):
+        for stated in proposed:
+            identity = Multihash.of_sha3_256(stated.raw)
+            if identity in known or not self._is_held(dataset_id, stated, hashes):
                 continue
-            if self._is_stranger(said.node):
-                if strangers >= MAX_STRANGERS:
+            if self._is_unknown(stated.node):
+                if unknown >= MAX_UNTRUSTED:
                     continue
-                strangers += 1
+                unknown += 1
             known.add(identity)
-            chosen.append(Attestation.of(said, now))
+            chosen.append(HeldAttestation.of(stated, now))
         return tuple(chosen)
 
-    def _is_stranger(self, node: DidKey) -> bool:
+    def _is_unknown(self, node: DidKey) -> bool:
         return node != self.own_key and self.policies.find_auditor(node) is None
 
-    def _is_held(self, dataset_id: DatasetId, said: Statement, hashes: Mapping[int, Multihash]) -> bool:
-        number, block_hash = said.last.sequence_number, said.last.hash
+    def _is_held(self, dataset_id: DatasetId, stated: Statement, hashes: Mapping[int, Multihash]) -> bool:
+        number, block_hash = stated.last.sequence_number, stated.last.hash
         if number in hashes:
             return hashes[number] == block_hash
         return self.store.find_block(dataset_id, block_hash) is not None

@@ -10,15 +10,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from odf_engines.engine import EngineSession
-from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError, NotReplayableError
+from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError, NotReproducibleError
 from odf_node.acceptance.checked_chain import ChainCheck, ChainStep, CheckedChain
 from odf_node.datasets.chains import iter_decoded, load_view
-from odf_node.derive.replay_records import check_record_engine
-from odf_node.derive.replaying import Replayer, StepMismatch
+from odf_node.derive.reexecution import Replayer, StepMismatch
+from odf_node.derive.step_records import check_record_engine
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports.block_stage import MemoryStage, OfferedBlock
+from odf_node.ports.block_stage import MemoryStage, ProposedBlock
 from odf_node.ports.observing import DatasetVersion, Run, RunKind
-from odf_node.ports.progress import Count, Say
+from odf_node.ports.progress import Count, OnProgress
 from odf_node.readable_inputs import find_input
 from odf_node.records.access import READS_EVERYTHING, ReadGrants
 from odf_node.records.datasets import DatasetRecord
@@ -31,11 +31,11 @@ from odf_protocol.dataset_view import DatasetView, apply
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import DatasetKind, ExecuteTransform, SetTransform, TransformSql
 from odf_protocol.key_history import KeyHistory
-from odf_protocol.replay import EngineIdentity, ReplayRecord
+from odf_protocol.step_record import EngineIdentity, StepRecord
 from odf_protocol.transform_plan import input_ids
 
 
-class ReplayMismatchError(RejectedError):
+class ReexecutionMismatchError(RejectedError):
     """Re-execution of a step gave other data than was published; ``mismatch`` is the evidence.
 
     ``by_other_build`` says that its record names another build of the engine, of which nothing is known (REPLAY-9).
@@ -58,7 +58,7 @@ class UnrepeatableQueryError(RejectedError):
 
 
 def check_chain(
-    offered: Iterable[OfferedBlock],
+    proposed: Iterable[ProposedBlock],
     *,
     keys: KeyHistory,
     state: ChainState | None,
@@ -72,7 +72,7 @@ def check_chain(
         RejectedError: A rule is broken or a signature is missing or wrong.
     """
     check = ChainCheck(MemoryStage(), keys=keys, state=state, before=before, signed=signed)
-    for item in offered:
+    for item in proposed:
         check.take(item)
     return check.finish()
 
@@ -86,7 +86,7 @@ def check_stored(
     state: ChainState | None = None,
     upto: int | None = None,
 ) -> CheckedChain:
-    """Check blocks of this node as ``check_chain`` does, with their replay records, as if somebody had sent them.
+    """Check blocks of this node as ``check_chain`` does, with their step records, as if somebody had sent them.
 
     Args:
         store: What the home keeps.
@@ -99,13 +99,13 @@ def check_stored(
     after = -1 if state is None else state.sequence_number
     has_steps = record.kind is DatasetKind.DERIVATIVE
 
-    def iter_offered() -> Iterator[OfferedBlock]:
+    def iter_proposed() -> Iterator[ProposedBlock]:
         for stored in store.iter_blocks(record.id, after=after, upto=upto):
-            replay_record = store.find_replay_record(record.id, stored.hash) if has_steps else None
-            yield OfferedBlock(stored.raw, stored.signature, None if replay_record is None else replay_record.raw)
+            step_record = store.find_step_record(record.id, stored.hash) if has_steps else None
+            yield ProposedBlock(stored.raw, stored.signature, None if step_record is None else step_record.raw)
 
     before = None if state is None else load_view(store, record.id, upto=after)
-    return check_chain(iter_offered(), keys=keys, state=state, before=before, signed=signed)
+    return check_chain(iter_proposed(), keys=keys, state=state, before=before, signed=signed)
 
 
 def find_missing_inputs(chain: CheckedChain, store: MetadataStore, reads: ReadGrants = READS_EVERYTHING) -> list[str]:
@@ -132,11 +132,11 @@ def find_missing_inputs(chain: CheckedChain, store: MetadataStore, reads: ReadGr
     return list(missing)
 
 
-def replay_steps(
+def reexecute_steps(
     chain: CheckedChain,
     replayer: Replayer,
     engines: EngineHost,
-    say: Say,
+    on_progress: OnProgress,
     *,
     known_before: bool = False,
     whole: Count | None = None,
@@ -147,13 +147,13 @@ def replay_steps(
         chain: The blocks.
         replayer: Has their slices, the inputs and the blocks before.
         engines: Run them.
-        say: Hears after each step how many are done.
+        on_progress: Hears after each step how many are done.
         known_before: What stands before these blocks was re-executed here, so that a checkpoint that it left is what
             this node computed. Otherwise the steps that led to it are run again, too (PLAN-12).
         whole: How many steps were run before these, and of how many; None: these are all.
 
     Raises:
-        ReplayMismatchError: A step gives something else; the recomputed slice is there until ``engines`` closes.
+        ReexecutionMismatchError: A step gives something else; the re-executed slice is there until ``engines`` closes.
         RejectedError: The query is one that nobody could repeat, or the step contradicts its inputs.
         EngineError: The engine failed for reasons that say nothing about the publisher.
     """
@@ -173,12 +173,12 @@ def replay_steps(
                 raise RejectedError("CHAIN-25 transform-is-declared", sequence_number=block.sequence_number)
             name = engines.choose_build(before.transform.transform, None if record is None else record.engine.digest)
             if name not in sessions:
-                say(f"starting the sandboxed engine '{name}'")
+                on_progress(f"starting the sandboxed engine '{name}'")
                 sessions[name] = stack.enter_context(engines.foreign_session(name))
             if block.sequence_number < chain.first.sequence_number:
-                say(f"re-executing block {block.sequence_number}, to which these lead back")
+                on_progress(f"re-executing block {block.sequence_number}, to which these lead back")
             else:
-                say("re-executing", Count(whole.done + replayed, whole.total, "steps"))
+                on_progress("re-executing", Count(whole.done + replayed, whole.total, "steps"))
             engine = engines.get_engine(name)
             is_other = record is not None and not check_record_engine(
                 record, engine, engines.get_digest(name), block.sequence_number
@@ -196,11 +196,11 @@ def replay_steps(
                         evidence=engines.workspace,
                     )
                     if mismatch is not None:
-                        raise ReplayMismatchError(mismatch, by_other_build=is_other)
+                        raise ReexecutionMismatchError(mismatch, by_other_build=is_other)
             except LimitExceededError as error:
                 where = f"{f'{error.where}, ' if error.where else ''}block {block.sequence_number}"
                 raise LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=where) from error
-            except (InvalidQueryError, NotReplayableError) as error:
+            except (InvalidQueryError, NotReproducibleError) as error:
                 raise UnrepeatableQueryError(block.sequence_number, error, by_other_build=is_other) from error
             replayed += block.sequence_number >= chain.first.sequence_number
     return replayed
@@ -240,7 +240,7 @@ def _steps_of_query(store: MetadataStore, chain: CheckedChain) -> Iterator[Chain
 
 @dataclass(frozen=True, slots=True)
 class RecordedEngines:
-    """What the replay records of a chain say about engines: builds that are not installed here, and how many steps."""
+    """What the step records of a chain say about engines: builds that are not installed here, and how many steps."""
 
     steps: int
     recorded: int
@@ -254,14 +254,14 @@ class RecordedEngines:
             for each, count in self.others
         ]
         if self.recorded < self.steps:
-            lines.append(f"{self.steps - self.recorded} of {self.steps} steps have no replay record")
+            lines.append(f"{self.steps - self.recorded} of {self.steps} steps have no step record")
         return lines
 
 
 def check_records(
     chain: CheckedChain, replayer: Replayer, engines: EngineHost, *, with_inputs: bool
 ) -> RecordedEngines:
-    """Check what replay records say beyond the chain itself: engine and, with ``with_inputs``, what was read.
+    """Check what step records say beyond the chain itself: engine and, with ``with_inputs``, what was read.
 
     Raises:
         RejectedError: REPLAY-7, REPLAY-9.
@@ -280,7 +280,7 @@ def check_records(
     return RecordedEngines(steps, recorded, tuple(others.items()))
 
 
-def _is_made_here(engines: EngineHost, record: ReplayRecord, sequence_number: int) -> bool:
+def _is_made_here(engines: EngineHost, record: StepRecord, sequence_number: int) -> bool:
     """Say whether the build that a record names is here."""
     try:
         build = engines.choose_build(TransformSql(engine=record.engine.name), record.engine.digest)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, overload
 
-from odf_node.ports.block_stage import BlockStage, OfferedBlock, StagedBlock
+from odf_node.ports.block_stage import BlockStage, ProposedBlock, StagedBlock
 from odf_node.records.errors import mapped_os_errors
 
 _HEADER: Final = struct.Struct("<32sBIII")
@@ -31,16 +31,16 @@ class FileStage(BlockStage):
         self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, mode="w+b", dir=str(folder))  # noqa: SIM115 - kept
 
     def append(self, block: StagedBlock) -> None:
-        offered = block.offered
-        signature, record = offered.signature, offered.replay_record
+        proposed = block.proposed
+        signature, record = proposed.signature, proposed.step_record
         header = _HEADER.pack(
             block.digest,
             block.traits,
-            len(offered.raw),
+            len(proposed.raw),
             0 if signature is None else len(signature) + 1,
             0 if record is None else len(record) + 1,
         )
-        data = b"".join((header, offered.raw, signature or b"", record or b""))
+        data = b"".join((header, proposed.raw, signature or b"", record or b""))
         start = self._start_of(len(self._ends))
         with mapped_os_errors(self._folder):
             if self._file.tell() != start:
@@ -89,17 +89,17 @@ class FileStage(BlockStage):
     def __len__(self) -> int:
         return len(self._ends)
 
-    def __iter__(self) -> Iterator[OfferedBlock]:
-        return (staged.offered for staged in self.iter_staged())
+    def __iter__(self) -> Iterator[ProposedBlock]:
+        return (staged.proposed for staged in self.iter_staged())
 
     @overload
-    def __getitem__(self, place: int) -> OfferedBlock: ...
+    def __getitem__(self, place: int) -> ProposedBlock: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[OfferedBlock]: ...
-    def __getitem__(self, place: int | slice) -> OfferedBlock | Sequence[OfferedBlock]:
+    def __getitem__(self, place: slice) -> Sequence[ProposedBlock]: ...
+    def __getitem__(self, place: int | slice) -> ProposedBlock | Sequence[ProposedBlock]:
         if isinstance(place, slice):
-            return [self.get_staged(number).offered for number in range(len(self._ends))[place]]
-        return self.get_staged(place).offered
+            return [self.get_staged(number).proposed for number in range(len(self._ends))[place]]
+        return self.get_staged(place).proposed
 
     def _forget(self) -> None:
         del self._ends[:]
@@ -122,4 +122,4 @@ def _decode(page: bytes, start: int) -> StagedBlock:
     raw = page[start + _HEADER.size : raw_end]
     signature = page[raw_end:signature_end] if signature_bytes else None
     record = page[signature_end : signature_end + record_bytes - 1] if record_bytes else None
-    return StagedBlock(OfferedBlock(raw, signature, record), digest, traits)
+    return StagedBlock(ProposedBlock(raw, signature, record), digest, traits)

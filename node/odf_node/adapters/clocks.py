@@ -26,5 +26,5 @@ class FixedClock:
         return self.time
 
     def not_before(self, earliest: Timestamp) -> Timestamp:  # noqa: ARG002 - the port's signature
-        """See ``Clock``: a time that the user named is not changed; what does not fit is refused (CHAIN-8)."""
+        """See ``Clock``: a time that the user named is not changed; what does not fit is rejected (CHAIN-8)."""
         return self.time

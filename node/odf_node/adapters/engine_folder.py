@@ -26,12 +26,12 @@ from typing import Final
 import msgspec
 
 from odf_engines.added.content import digest_of_contents
-from odf_engines.added.description import EngineDescription, Form, check_engine_name
+from odf_engines.added.description import AddedForm, EngineDescription, check_engine_name
 from odf_engines.added.engine import AddedEngine
-from odf_engines.archive import MOST_FILE_BYTES, take_engine
+from odf_engines.archive import MAX_FILE_BYTES, take_engine
 from odf_engines.engine import Engine
 from odf_engines.sandbox.disk import remove_tree
-from odf_node.adapters.shelf_folder import copy_bounded, held_alone, make_durable
+from odf_node.adapters.added_files import copy_bounded, held_alone, make_durable
 from odf_node.home_folder import HomeFolder, fsync_folder
 from odf_node.ports.engines import AnyShelved, DamagedEngine, ShelvedEngine, WantedStart
 from odf_node.records.errors import mapped_os_errors
@@ -47,7 +47,7 @@ _COPY_BYTES: Final = 1024 * 1024
 
 
 class EngineFolder:
-    """See ``EngineShelf``."""
+    """See ``EngineFiles``."""
 
     def __init__(self, home: HomeFolder) -> None:
         self._home = home
@@ -106,7 +106,7 @@ class EngineFolder:
         source = self._place_of(engine) / _FILE
         with source.open("rb") as given, target.open("xb") as written:
             shutil.copyfileobj(given, written, _COPY_BYTES)
-        if engine.form == Form.PROGRAM:
+        if engine.form == AddedForm.PROGRAM:
             target.chmod(target.stat().st_mode | stat.S_IXUSR)
 
     @property
@@ -116,11 +116,11 @@ class EngineFolder:
     def _make(
         self, making: Path, name: str, file: Path, wanted: WantedStart, now: Timestamp
     ) -> tuple[EngineDescription, tuple[str, ...]]:
-        copy_bounded(file, making / _FILE, MOST_FILE_BYTES, "engine")
+        copy_bounded(file, making / _FILE, MAX_FILE_BYTES, "engine")
         taken = take_engine(making / _FILE, making / _ROOT, command=wanted.command, port=wanted.port)
-        if taken.form is Form.PROGRAM:
+        if taken.form is AddedForm.PROGRAM:
             (making / _FILE).chmod(0o700)
-        files = making / (_FILE if taken.form is Form.PROGRAM else _ROOT)
+        files = making / (_FILE if taken.form is AddedForm.PROGRAM else _ROOT)
         description = EngineDescription(
             name=name,
             version=taken.version,
@@ -173,4 +173,4 @@ def _check_place(description: EngineDescription, folder: Path) -> None:
 
 
 def _files_of(folder: Path, description: EngineDescription) -> Path:
-    return folder / (_FILE if description.form is Form.PROGRAM else _ROOT)
+    return folder / (_FILE if description.form is AddedForm.PROGRAM else _ROOT)

@@ -101,7 +101,7 @@ class ExchangePeer:
                 raise PeerLiedError(
                     str(url), "EX-7 pack", expected=f"1 to {upto.sequence_number - last} blocks", found=len(blocks)
                 )
-            left_bytes -= sum(len(block.raw) + len(block.replay_record or b"") for block in blocks)
+            left_bytes -= sum(len(block.raw) + len(block.step_record or b"") for block in blocks)
             if left_bytes < 0:
                 most = f"{MAX_PULL_BYTES} bytes of blocks at once"
                 raise UnsupportedError(f"chain at {self._url}", found="more", supported=most)

@@ -77,7 +77,7 @@ class ClientSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """A whole answer in memory."""
 
     status: int
@@ -202,7 +202,7 @@ class HttpClient:
                     if answer.status in _HIDDEN and self._begins_to_sign(method):
                         continue
                     if answer.status not in _REDIRECTS:
-                        _refuse_encoding(answer)
+                        _reject_encoding(answer)
                         yield answer
                         return
                     asked = _redirected(asked, answer)
@@ -228,7 +228,7 @@ class HttpClient:
         limit_bytes: int = MAX_JSON_BYTES,
         data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Send one request and read the whole answer, whatever its status; as ``open``, without retries."""
         # A file in memory is sent in pieces; bytes would be sent in one, and hold up everything else meanwhile.
         body = None if data is None else io.BytesIO(data)
@@ -245,7 +245,7 @@ class HttpClient:
             ):
                 body_read = await _read_body(got, limit_bytes)
                 self.settings.rate.take(len(body_read) + len(data or b""))
-                return Answer(got.status, got.content_type, body_read)
+                return HttpAnswer(got.status, got.content_type, body_read)
 
     async def get_bytes(self, url: URL, what: str, *, limit_bytes: int) -> bytes:
         """Get a whole body of at most ``limit_bytes``, with retries.
@@ -296,9 +296,9 @@ async def read_bounded(answer: aiohttp.ClientResponse, limit_bytes: int) -> byte
     Raises:
         MalformedError: It is longer, or says that it will be.
     """
-    said = answer.content_length
-    if said is not None and said > limit_bytes:
-        raise MalformedError("answer", where=str(answer.url), expected=f"at most {limit_bytes} bytes", found=said)
+    stated = answer.content_length
+    if stated is not None and stated > limit_bytes:
+        raise MalformedError("answer", where=str(answer.url), expected=f"at most {limit_bytes} bytes", found=stated)
     parts: list[bytes] = []
     size_bytes = 0
     while part := await answer.content.readany():
@@ -321,7 +321,7 @@ def _redirected(asked: URL, answer: aiohttp.ClientResponse) -> URL:
     return target
 
 
-def _refuse_encoding(answer: aiohttp.ClientResponse) -> None:
+def _reject_encoding(answer: aiohttp.ClientResponse) -> None:
     encoding = answer.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
         raise MalformedError("answer", where=str(answer.url), expected="no Content-Encoding", found=repr(encoding))

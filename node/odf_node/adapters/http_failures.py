@@ -15,7 +15,7 @@ from odf_node.ports.peer_errors import (
     PeerNotFoundError,
     PeerPreparesError,
     PeerUnavailableError,
-    PushRefusedError,
+    PushRejectedError,
 )
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 from odf_protocol.exchange.messages import OBJECT_ABSENT, PROBLEM_MEDIA_TYPE, Problem, decode_message
@@ -86,11 +86,11 @@ def error_of_status(url: str, status: int, what: str, body: bytes = b"", content
             return PeerUnavailableError(url, f"it answers {status}: {detail or 'too many requests'}")
         case HTTPStatus.INSUFFICIENT_STORAGE:
             # Trying again at once would send the blocks again and change nothing.
-            return PushRefusedError(url, "EX-57 room", detail)
+            return PushRejectedError(url, "EX-57 room", detail)
         case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return PeerUnavailableError(url, f"it fails with {status}{f': {detail}' if detail else ''}")
         case HTTPStatus.UNPROCESSABLE_ENTITY | HTTPStatus.CONFLICT if problem is not None:
-            return PushRefusedError(
+            return PushRejectedError(
                 url, problem.rule, detail, sequence_number=problem.sequence_number, report=problem.report
             )
         case _ if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:

@@ -11,11 +11,11 @@ from yarl import URL
 from odf_node.adapters.exchange_peer import node_info_url, split_dataset_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
-from odf_node.adapters.packing import iter_packed, iter_pieces
+from odf_node.adapters.packing import iter_chunks, iter_packed
 from odf_node.adapters.peer_protocols import find_protocol
 from odf_node.adapters.peer_urls import parse_peer_url
 from odf_node.ports.peer_client import OnBytes
-from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
+from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRejectedError
 from odf_node.ports.pushes import PushedHead, PushOutcome, SentObjects
 from odf_node.store import MetadataStore
 from odf_node.threads import do_all, finish_in_thread
@@ -41,7 +41,7 @@ _JSON: Final = {"Content-Type": "application/json"}
 
 async def push_dataset(
     address: str,
-    offered: PushedHead,
+    proposed: PushedHead,
     *,
     store: MetadataStore,
     objects: SentObjects,
@@ -53,14 +53,14 @@ async def push_dataset(
     Args:
         address: ``http(s)://.../NAME``: the node, and what the dataset is to be called there; ``odf+http(s)://`` speaks
             ODF's Smart Transfer Protocol to those that know nothing better.
-        offered: The head up to which is pushed; in the store.
+        proposed: The head up to which is pushed; in the store.
         store: What the home keeps.
         objects: Slices and checkpoints of this dataset.
         settings: With the token; ``message_s`` bounds single answers, not the receiver's verification.
         on_bytes: Told of object bytes that are sent, as ``PeerDataset.fetch_objects``.
 
     Raises:
-        PushRefusedError: The receiver refuses, or has another history or a newer one.
+        PushRejectedError: The receiver rejects, or has another history or a newer one.
         PeerForbidsError: No token, or one that does not allow it.
         PeerUnavailableError: The receiver does not answer, or could not judge.
         UnsupportedError: The address is not one of a node that takes pushes.
@@ -73,12 +73,12 @@ async def push_dataset(
         info = await _find_node_info(client, url)
         protocol = find_protocol(address)
         if info is None and protocol is not None:
-            return await protocol.push(client, url, offered, store, objects, on_bytes)
+            return await protocol.push(client, url, proposed, store, objects, on_bytes)
         _require_pushes(url, info)
         client.sign_all(settings.token is None)
         failures = 0
         while True:
-            push = _Push(client, url, offered, store, objects, on_bytes)
+            push = _Push(client, url, proposed, store, objects, on_bytes)
             try:
                 return await push.run()
             except PeerNotFoundError as error:
@@ -95,7 +95,7 @@ class _Push:
 
     _client: HttpClient
     _url: URL
-    _offered: PushedHead
+    _proposed: PushedHead
     _store: MetadataStore
     _objects: SentObjects
     _on_bytes: OnBytes | None
@@ -118,17 +118,17 @@ class _Push:
         return PushOutcome(
             url=str(self._url).rstrip("/"),
             known_head=known,
-            sent_blocks=self._offered.head.sequence_number - known_number,
+            sent_blocks=self._proposed.head.sequence_number - known_number,
             sent_bytes=self._sent_bytes,
         )
 
     async def _begin(self) -> PushState:
         request = PushRequest(
-            dataset_id=str(self._offered.dataset_id),
+            dataset_id=str(self._proposed.dataset_id),
             name=self._name,
-            head=HeadMessage.of(self._offered.head),
-            signed_head=self._offered.signed_head,
-            key_events=self._offered.key_events or msgspec.UNSET,
+            head=HeadMessage.of(self._proposed.head),
+            signed_head=self._proposed.signed_head,
+            key_events=self._proposed.key_events or msgspec.UNSET,
         )
         body = encode_message(request)
         state = await self._client.retry(lambda: self._ask("POST", self._push_url, body, _JSON))
@@ -138,10 +138,10 @@ class _Push:
     async def _require_common_history(self, known: Head | None) -> None:
         if known is None:
             return
-        block = await asyncio.to_thread(self._store.find_block, self._offered.dataset_id, known.hash)
-        if block is None or block.sequence_number > self._offered.head.sequence_number:
+        block = await asyncio.to_thread(self._store.find_block, self._proposed.dataset_id, known.hash)
+        if block is None or block.sequence_number > self._proposed.head.sequence_number:
             await self._client.ask("DELETE", self._push_url)
-            raise PushRefusedError(
+            raise PushRejectedError(
                 str(self._url),
                 "EX-19 blocks-in-order",
                 f"it has block {known.sequence_number} ({known.hash.short}), which is not in the history here: "
@@ -149,17 +149,17 @@ class _Push:
             )
 
     async def _send_blocks(self, state: PushState) -> PushState:
-        head, offered = self._offered.head, self._offered
+        head, proposed = self._proposed.head, self._proposed
         while state.received_upto < head.sequence_number:
             after = state.received_upto
             body, _ = await finish_in_thread(
                 lambda after=after: encode_pack(  # type: ignore[misc]
                     iter_packed(
                         self._store,
-                        offered.dataset_id,
+                        proposed.dataset_id,
                         after,
                         head.sequence_number,
-                        with_records=offered.with_records,
+                        with_records=proposed.with_records,
                     )
                 )
             )
@@ -216,19 +216,19 @@ class _Push:
     async def _put(self, url: URL, item: MissingObject, position: int) -> None:
         size_bytes = await asyncio.to_thread(self._objects.get_size, item.to_hash())
         if size_bytes != item.size_bytes:
-            raise PushRefusedError(
+            raise PushRejectedError(
                 str(url), "EX-12 object-size", f"expected {item.size_bytes} bytes, found {size_bytes} here"
             )
         headers = {"Content-Length": str(size_bytes - position), "Content-Type": "application/octet-stream"}
         rate = self._client.settings.rate
-        data = iter_pieces(self._objects, item.to_hash(), rate, self._tell, start=position, end=size_bytes)
+        data = iter_chunks(self._objects, item.to_hash(), rate, self._report, start=position, end=size_bytes)
         put = url.with_query(position=position)
         async with self._client.open("PUT", put, headers=headers, data=data) as answer:
             body = await read_bounded(answer, MAX_JSON_BYTES)
             if answer.status not in {HTTPStatus.OK, HTTPStatus.CREATED}:
                 raise error_of_status(str(url), answer.status, "object", body, answer.content_type)
 
-    def _tell(self, sent_bytes: int) -> None:
+    def _report(self, sent_bytes: int) -> None:
         self._sent_bytes += sent_bytes
         if self._on_bytes is not None:
             self._on_bytes(sent_bytes)
@@ -247,8 +247,8 @@ class _Push:
     def _judge(self, state: PushState) -> None:
         problem = state.problem
         detail = "" if problem is None else problem.detail or problem.title
-        if state.status is PushStatus.REFUSED:
-            raise PushRefusedError(
+        if state.status is PushStatus.REJECTED:
+            raise PushRejectedError(
                 str(self._url),
                 "" if problem is None else problem.rule,
                 detail,

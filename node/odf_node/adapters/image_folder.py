@@ -22,10 +22,10 @@ import msgspec
 
 from odf_engines.added.content import digest_of_contents
 from odf_engines.added.description import check_words
-from odf_engines.archive import MOST_FILE_BYTES, Places, opened_archive
+from odf_engines.archive import MAX_FILE_BYTES, Places, opened_archive
 from odf_engines.errors import EngineFailureError
 from odf_engines.sandbox.disk import remove_tree
-from odf_node.adapters.shelf_folder import copy_bounded, held_alone, make_durable
+from odf_node.adapters.added_files import copy_bounded, held_alone, make_durable
 from odf_node.errors import UsageError
 from odf_node.home_folder import HomeFolder, fsync_folder
 from odf_node.ports.images import AddedImage, DamagedImage, ImageStart
@@ -43,13 +43,13 @@ _LAYOUT: Final = ("oci-layout", "index.json", "blobs")
 
 
 class ImageFolder:
-    """See ``ImageShelf``."""
+    """See ``ImageFiles``."""
 
     def __init__(self, home: HomeFolder) -> None:
         self._home = home
 
     def find(self, name: str) -> AddedImage | DamagedImage | None:
-        """See ``ImageShelf``."""
+        """See ``ImageFiles``."""
         if _NAME.fullmatch(name) is None or not (place := self._place_of(name)).is_dir():
             return None
         path = place / _DESCRIPTION
@@ -62,14 +62,14 @@ class ImageFolder:
             return DamagedImage(name=name, found=f"{path} is not what is known of an added image ({error})")
 
     def list(self) -> Sequence[AddedImage | DamagedImage]:
-        """See ``ImageShelf``."""
+        """See ``ImageFiles``."""
         if not self._home.images.is_dir():
             return ()
         names = sorted(unquote(path.name) for path in self._home.images.iterdir() if path.is_dir())
         return tuple(found for name in names if (found := self.find(name)) is not None)
 
     def open_root(self, image: AddedImage) -> Path:
-        """See ``ImageShelf``."""
+        """See ``ImageFiles``."""
         root = self._place_of(image.name) / _ROOT
         try:
             found = str(digest_of_contents(root, image.start, self._home.cache))
@@ -81,7 +81,7 @@ class ImageFolder:
         return root
 
     def add(self, name: str, file: Path, *, has_network: bool, now: Timestamp) -> tuple[AddedImage, Sequence[str]]:
-        """See ``ImageShelf``."""
+        """See ``ImageFiles``."""
         if _NAME.fullmatch(name) is None:
             expected = "a name as manifests have it, such as ghcr.io/owner/image:1.0, without a digest"
             raise MalformedError("name of an image", expected=expected, found=name)
@@ -104,7 +104,7 @@ class ImageFolder:
         return image, notes
 
     def remove(self, name: str) -> None:
-        """See ``ImageShelf``."""
+        """See ``ImageFiles``."""
         self._require(name)
         folder = self._home.images
         with held_alone(folder, _LOCK), mapped_os_errors(folder):
@@ -126,7 +126,7 @@ class ImageFolder:
         if file.is_dir():
             _pack_layout(file, given)
         else:
-            copy_bounded(file, given, MOST_FILE_BYTES, "image")
+            copy_bounded(file, given, MAX_FILE_BYTES, "image")
         with opened_archive(given, making / "file.tar") as archive:
             if (image := archive.image) is None:
                 expected = "an image, as 'podman save --format oci-archive' or 'docker save' write it"
@@ -160,13 +160,13 @@ def _pack_layout(layout: Path, target: Path) -> None:
     Raises:
         MalformedError: It is none, or its files are larger than an image's may be.
     """
-    left = MOST_FILE_BYTES
+    left = MAX_FILE_BYTES
 
     def count(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         nonlocal left
         left -= entry.size
         if left < 0:
-            expected = f"files of at most {MOST_FILE_BYTES} bytes"
+            expected = f"files of at most {MAX_FILE_BYTES} bytes"
             raise MalformedError("image", where=str(layout), expected=expected, found="more")
         return entry
 

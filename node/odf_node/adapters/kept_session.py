@@ -124,11 +124,13 @@ class TakenSession(KeptSession):
     The descriptor is that of its process.
     """
 
-    def __init__(self, connection: Connection, descriptor: int, process_id: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, connection: Connection, descriptor: int, process_id: int, on_progress: Callable[[str], None]
+    ) -> None:
         """As ``KeptSession``; ``say`` hears of a process that had to be killed."""
         super().__init__(connection, descriptor)
         self._process_id = process_id
-        self._say = say
+        self._on_progress = on_progress
 
     def has_ended(self) -> bool:
         """Say whether the keeper was ended by somebody else."""
@@ -142,7 +144,7 @@ class TakenSession(KeptSession):
                 # It is stopped, or busy beyond hope; the sandbox of its engine dies with it.
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
-                self._say(
+                self._on_progress(
                     f"process {self._process_id}, which kept an engine warm, did not end within {END_S:g} s "
                     "and was killed"
                 )
@@ -189,20 +191,20 @@ def find_warm_session(place: KeeperPlace, build: str, idle_s: float) -> KeptSess
     return KeptSession(connection, lock)
 
 
-def take_over(place: KeeperPlace, build: str, say: Callable[[str], None]) -> TakenSession | None:
+def take_over(place: KeeperPlace, build: str, on_progress: Callable[[str], None]) -> TakenSession | None:
     """Connect to the keeper that is there, for as long as it lives; None: there is none to be had.
 
     Args:
         place: Where the keeper is found.
         build: This program.
-        say: Hears when it had to be killed at its end.
+        on_progress: Hears when it had to be killed at its end.
     """
     if (connection := _connect(place, build)) is None:
         return None
     try:
         with socket.socket(fileno=os.dup(connection.fileno())) as line:
             process_id, *_ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return TakenSession(connection, os.pidfd_open(process_id), process_id, say)
+        return TakenSession(connection, os.pidfd_open(process_id), process_id, on_progress)
     except OSError:  # of a kernel without such descriptors
         connection.close()
         return None

@@ -167,7 +167,7 @@ def decode_pem(data: bytes, path: Path) -> PrivateKey:
     return PrivateKey(der[len(_DER_PREFIX) :])
 
 
-def read_private(path: Path, most_bytes: int) -> bytes:
+def read_private(path: Path, max_bytes: int) -> bytes:
     """Read the beginning of a file that holds secrets.
 
     Raises:
@@ -177,7 +177,7 @@ def read_private(path: Path, most_bytes: int) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         require_private(path, os.fstat(descriptor))
-        return file.read(most_bytes)
+        return file.read(max_bytes)
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -17,7 +17,7 @@ from odf_node.ports.layouts import HEAD_PATH, OpenedFile
 from odf_node.ports.peer_errors import PeerNotFoundError, PeerUnavailableError, PlaceNotFoundError
 from odf_protocol.errors import MalformedError, UnsupportedError
 
-MAX_MEMBERS: Final = 4_000_000  # guess: a million blocks with signature, replay record and slice
+MAX_MEMBERS: Final = 4_000_000  # guess: a million blocks with signature, step record and slice
 _FILE_MODE: Final = 0o644
 
 

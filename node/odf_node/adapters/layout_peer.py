@@ -122,8 +122,8 @@ class LayoutPeer(SilentPeer):
             left_bytes = item.size_bytes - start  # the file may grow while it is read
             while left_bytes:
                 await self._rate.wait()
-                most_bytes = min(self._rate.piece_bytes if self._rate.is_limited else _CHUNK_BYTES, left_bytes)
-                size_bytes = await finish_in_thread(lambda most_bytes=most_bytes: _move(file, staged, most_bytes))  # type: ignore[misc]
+                max_bytes = min(self._rate.chunk_bytes if self._rate.is_limited else _CHUNK_BYTES, left_bytes)
+                size_bytes = await finish_in_thread(lambda max_bytes=max_bytes: _move(file, staged, max_bytes))  # type: ignore[misc]
                 if not size_bytes:
                     raise PeerUnavailableError(where, "the file ended early", "try again; what arrived is kept")
                 self._rate.take(size_bytes)
@@ -132,8 +132,8 @@ class LayoutPeer(SilentPeer):
         await finish_in_thread(lambda: objects.put(staged, item.hash))
 
 
-def _move(file: BinaryIO, staged: StagedObject, most_bytes: int) -> int:
-    chunk = file.read(most_bytes)
+def _move(file: BinaryIO, staged: StagedObject, max_bytes: int) -> int:
+    chunk = file.read(max_bytes)
     staged.write(chunk)
     return len(chunk)
 

@@ -1,6 +1,6 @@
 """What plain servers and folders allow: blocks from the head back, one at a time (EX-15), and proofs beside them.
 
-Signatures, replay records and signed heads are files of their own (LAYOUT-3).
+Signatures, step records and signed heads are files of their own (LAYOUT-3).
 """
 
 import tempfile
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from odf_node.adapters.block_stage import FileStage
-from odf_node.ports.block_stage import OfferedBlock, StagedBlock
-from odf_node.ports.layouts import KEY_LOG_PATH, replay_record_path, signature_path, signed_head_path
+from odf_node.ports.block_stage import ProposedBlock, StagedBlock
+from odf_node.ports.layouts import KEY_LOG_PATH, signature_path, signed_head_path, step_record_path
 from odf_node.ports.peer_errors import PeerLiedError
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.exchange.block_outlines import BlockOutlines
 from odf_protocol.exchange.limits import (
     MAX_JSON_BYTES,
-    MAX_REPLAY_RECORD_BYTES,
     MAX_SIGNATURE_BYTES,
     MAX_SIGNED_HEAD_BYTES,
+    MAX_STEP_RECORD_BYTES,
     MAX_WALK_BLOCKS,
     MAX_WALK_BYTES,
 )
@@ -59,7 +59,7 @@ class LayoutProofs:
             raise MalformedError(what, where=error.where, expected=error.expected, found=error.found) from error
 
     async def attach(self, blocks: AsyncIterator[PackedBlock], upto: Head) -> AsyncIterator[PackedBlock]:
-        """Yield the blocks with their signatures and replay records.
+        """Yield the blocks with their signatures and step records.
 
         Whoever signed the last block signed those before; elsewhere looking for each signature would be in vain.
         """
@@ -71,8 +71,8 @@ class LayoutProofs:
                 yield block
                 continue
             block_hash = Multihash.of_sha3_256(block.raw)
-            path = replay_record_path(block_hash)
-            record = await self.find(path, "replay record", MAX_REPLAY_RECORD_BYTES)
+            path = step_record_path(block_hash)
+            record = await self.find(path, "step record", MAX_STEP_RECORD_BYTES)
             yield PackedBlock(block.raw, await self._find_signature(block_hash), record)
 
     async def _find_signature(self, block_hash: Multihash) -> bytes | None:
@@ -119,7 +119,7 @@ async def walk_back(
             size_bytes += len(raw)
             if size_bytes > MAX_WALK_BYTES:
                 raise UnsupportedError(f"chain at {url}", found="more", supported=f"{MAX_WALK_BYTES} bytes of blocks")
-            found.append(StagedBlock(OfferedBlock(raw), block_hash.digest, 0))
+            found.append(StagedBlock(ProposedBlock(raw), block_hash.digest, 0))
             wanted = block.prev_block_hash
         for position in range(len(found) - 1, -1, -1):
             yield PackedBlock(found[position].raw)

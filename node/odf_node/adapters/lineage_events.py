@@ -83,8 +83,8 @@ class LineageEvents:
                 _send(transport, event, pauses_s)
             return None
 
-        # One at a time, so that one that is refused costs no other.
-        self._outbox = Outbox("lineage events", where, send, portion=1)
+        # One at a time, so that one that is rejected costs no other.
+        self._outbox = Outbox("lineage events", where, send, subset=1)
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
@@ -102,15 +102,15 @@ class LineageEvents:
             yield run
             return
         run_id = str(uuid4())
-        self._tell(run, run_id, RunState.START)
+        self._report(run, run_id, RunState.START)
         try:
             yield run
         except BaseException as error:
-            self._tell(run, run_id, RunState.FAIL, type(error).__name__)
+            self._report(run, run_id, RunState.FAIL, type(error).__name__)
             raise
-        self._tell(run, run_id, RunState.COMPLETE)
+        self._report(run, run_id, RunState.COMPLETE)
 
-    def _tell(self, run: Run, run_id: str, state: RunState, failure: str | None = None) -> None:
+    def _report(self, run: Run, run_id: str, state: RunState, failure: str | None = None) -> None:
         facets: dict[str, RunFacet] = {}
         if failure is not None:
             # No text of it: it may quote a row, or a source's address.

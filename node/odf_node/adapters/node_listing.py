@@ -23,8 +23,8 @@ from odf_protocol.exchange.limits import (
     MAX_JSON_BYTES,
     MAX_LISTED_DATASETS,
     MAX_PROBLEM_TEXT_CHARACTERS,
-    MAX_TOLD_CHARACTERS,
-    MAX_TOLD_WORDS,
+    MAX_REPORTED_CHARACTERS,
+    MAX_REPORTED_WORDS,
 )
 from odf_protocol.exchange.messages import (
     JSON_MEDIA_TYPE,
@@ -59,7 +59,7 @@ class Found:
     where: tuple[str, ...] = ()
 
 
-async def list_offered(address: str, settings: ClientSettings | None = None) -> list[DatasetSummary]:
+async def list_proposed(address: str, settings: ClientSettings | None = None) -> list[DatasetSummary]:
     """List what a node offers, by name; all of it is the node's word.
 
     Args:
@@ -73,10 +73,10 @@ async def list_offered(address: str, settings: ClientSettings | None = None) -> 
         PeerLiedError: Pages that do not go on.
         UnsupportedError: More datasets than are listed.
     """
-    return [each async for each in _iter_offered(address, (), settings or ClientSettings(), None)]
+    return [each async for each in _iter_proposed(address, (), settings or ClientSettings(), None)]
 
 
-async def search_offered(
+async def search_proposed(
     address: str,
     words: Sequence[str],
     most: int,
@@ -85,13 +85,13 @@ async def search_offered(
     limit_s: float,
     resolver: AbstractResolver | None = None,
 ) -> list[Found]:
-    """Find what a node offers in which every word occurs, by name; errors as ``list_offered``.
+    """Find what a node offers in which every word occurs, by name; errors as ``list_proposed``.
 
     A node that does not search gives its whole list, of which the names are looked at; a server of the reference
     implementation its own list (EX-91).
 
     Args:
-        address: As of ``list_offered``.
+        address: As of ``list_proposed``.
         words: As ``fold`` takes them.
         most: No more than these are waited for.
         settings: Patience, token and signature.
@@ -104,8 +104,8 @@ async def search_offered(
     wanted = fold(words)
     found: list[Found] = []
     try:
-        async with asyncio.timeout(limit_s), aclosing(_iter_told(address, words, settings, resolver)) as told:
-            async for each, texts in told:
+        async with asyncio.timeout(limit_s), aclosing(_iter_reported(address, words, settings, resolver)) as reported:
+            async for each, texts in reported:
                 # What a node gives beside what was asked for is passed over, however often it does.
                 if where := match_texts(wanted, texts.list_named(each.name)):
                     found.append(replace(each, where=where))
@@ -116,13 +116,13 @@ async def search_offered(
     return found
 
 
-async def _iter_told(
+async def _iter_reported(
     address: str, words: Sequence[str], settings: ClientSettings, resolver: AbstractResolver | None
 ) -> AsyncGenerator[tuple[Found, DatasetTexts], None]:
     plain = address.rstrip("/").removeprefix("odf+")
     try:
-        async with aclosing(_iter_offered(plain, words, settings, resolver)) as offered:
-            async for each in offered:
+        async with aclosing(_iter_proposed(plain, words, settings, resolver)) as proposed:
+            async for each in proposed:
                 texts = each.texts or DatasetTexts()
                 yield Found(each.name, each.kind, f"{plain}/{each.name}", each.dataset_id, texts.description), texts
     except PeerNotFoundError as error:
@@ -148,7 +148,7 @@ def _parse_address(address: str) -> URL:
     return url
 
 
-async def _iter_offered(
+async def _iter_proposed(
     address: str, words: Sequence[str], settings: ClientSettings, resolver: AbstractResolver | None
 ) -> AsyncGenerator[DatasetSummary, None]:
     place = (split_dataset_url(_parse_address(address))[0] / PREFIX / "datasets").with_query(
@@ -180,8 +180,8 @@ async def _iter_offered(
 __all__ = ["iter_listed"]
 
 _PAGE: Final = 100
-_MOST_PAGES: Final = 100  # guess: 10,000 datasets; more than anybody reads
-_QUESTION: Final = (
+_MAX_PAGES: Final = 100  # guess: 10,000 datasets; more than anybody reads
+_QUERY_TEXT: Final = (
     'query ($page: Int!, $perPage: Int!) { search { query(query: "", page: $page, perPage: $perPage)'
     " { nodes { ... on Dataset { id name alias kind metadata { currentInfo { description keywords } } } } } } }"
 )
@@ -212,9 +212,9 @@ class Listed(msgspec.Struct, frozen=True):
     def texts(self) -> DatasetTexts:
         """What it says of itself, as far as a search looks at it."""
         info = self.metadata.current_info
-        keywords = tuple(each[:MAX_TOLD_CHARACTERS] for each in info.keywords or ())
+        keywords = tuple(each[:MAX_REPORTED_CHARACTERS] for each in info.keywords or ())
         description = (info.description or "")[:MAX_PROBLEM_TEXT_CHARACTERS]
-        return DatasetTexts(description=description, keywords=keywords[:MAX_TOLD_WORDS])
+        return DatasetTexts(description=description, keywords=keywords[:MAX_REPORTED_WORDS])
 
 
 class _Nodes(msgspec.Struct, frozen=True):
@@ -241,10 +241,10 @@ async def iter_listed(client: HttpClient, place: URL) -> AsyncGenerator[Listed, 
         MalformedError: Its answer cannot be read.
     """
     asked = place / "graphql"
-    for page in range(_MOST_PAGES):
-        question = msgspec.json.encode({"query": _QUESTION, "variables": {"page": page, "perPage": _PAGE}})
+    for page in range(_MAX_PAGES):
+        query_text = msgspec.json.encode({"query": _QUERY_TEXT, "variables": {"page": page, "perPage": _PAGE}})
         headers = {"Content-Type": JSON_MEDIA_TYPE}
-        answer = await client.ask("POST", asked, data=question, headers=headers, limit_bytes=MAX_JSON_BYTES)
+        answer = await client.ask("POST", asked, data=query_text, headers=headers, limit_bytes=MAX_JSON_BYTES)
         if answer.status != HTTPStatus.OK:
             raise error_of_status(str(asked), answer.status, "list", answer.body, answer.content_type)
         nodes = decode_message(answer.body, _Answer).data.search.query.nodes

@@ -80,7 +80,7 @@ class _ObjectDownload:
     _on_bytes: OnBytes | None
     _half_here: asyncio.Event | None
     """Set when half of it is here, where another one waits for that."""
-    _told_bytes: int = 0
+    _reported_bytes: int = 0
     _best_bytes: int = 0
     _kept_before: int | None = None
     """Bytes of an earlier process that were gone on from: they may be to blame when the hash is wrong."""
@@ -89,7 +89,7 @@ class _ObjectDownload:
         if self._item.hash.code != SHA3_256:
             raise PeerLiedError(str(self._url), "EX-12 object-hash", expected="a SHA3-256", found=self._item.hash)
         if await asyncio.to_thread(self._objects.has, self._item.hash):
-            self._tell(self._item.size_bytes)
+            self._report(self._item.size_bytes)
             return
         failures = 0
         loop = asyncio.get_running_loop()
@@ -118,7 +118,7 @@ class _ObjectDownload:
                 self._kept_before = staged.size_bytes
             if staged.size_bytes > self._item.size_bytes:
                 await finish_in_thread(staged.restart)
-            self._tell(staged.size_bytes)
+            self._report(staged.size_bytes)
             if staged.size_bytes < self._item.size_bytes or self._item.size_bytes == 0:
                 await self._download(staged)
             return await self._put(staged)
@@ -131,7 +131,7 @@ class _ObjectDownload:
                 # The bytes of this session may all be right; only a download of our own from the start can tell.
                 self._kept_before = 0
                 return False
-            self._tell(0)
+            self._report(0)
             raise PeerLiedError(
                 str(self._url), "EX-12 object-hash", expected=self._item.hash, found=error.found
             ) from error
@@ -144,7 +144,7 @@ class _ObjectDownload:
             if start and answer.status in {HTTPStatus.OK, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE}:
                 # It ignores ranges (200), or has fewer bytes than we hold (416): begin again.
                 await finish_in_thread(staged.restart)
-                self._tell(0)
+                self._report(0)
                 if answer.status != HTTPStatus.OK:
                     raise PeerUnavailableError(str(self._url), "it has fewer bytes than arrived before")
             elif answer.status == HTTPStatus.PARTIAL_CONTENT and start:
@@ -175,14 +175,14 @@ class _ObjectDownload:
             await rate.wait()
             # What we hold back is not the peer's slowness.
             window_end += loop.time() - paused_at
-            if not (data := await (body.read(rate.piece_bytes) if rate.is_limited else body.readany())):
+            if not (data := await (body.read(rate.chunk_bytes) if rate.is_limited else body.readany())):
                 break
             rate.take(len(data))
             position += len(data)
             if position > self._item.size_bytes:
                 raise self._wrong_size("more")
             await stream.write(data)
-            self._tell(position)
+            self._report(position)
             window_bytes += len(data)
             if loop.time() >= window_end:
                 if window_bytes < MIN_RATE_BYTES_PER_S * RATE_WINDOW_S:
@@ -206,10 +206,10 @@ class _ObjectDownload:
             str(self._url), "EX-12 object-size", expected=f"{self._item.size_bytes} bytes", found=found
         )
 
-    def _tell(self, position: int) -> None:
-        if self._on_bytes is not None and position != self._told_bytes:
-            self._on_bytes(position - self._told_bytes)
-        self._told_bytes = position
+    def _report(self, position: int) -> None:
+        if self._on_bytes is not None and position != self._reported_bytes:
+            self._on_bytes(position - self._reported_bytes)
+        self._reported_bytes = position
         self._best_bytes = max(self._best_bytes, position)
         if self._half_here is not None and 2 * position >= self._item.size_bytes:
             self._half_here.set()

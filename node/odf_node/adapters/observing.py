@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from odf_engines.stage_figures import StageFigures
+from odf_engines.stage_metrics import StageMetrics
 from odf_node.ports.observing import UNOBSERVED, Observer, Run, place_of
 from odf_node.wording import count_of
 
@@ -60,7 +60,7 @@ def _describe(run: Run) -> str:
     return ", ".join(parts[: 3 if run.bad_rows else 2]).removesuffix(", ")
 
 
-def _describe_stage(figures: StageFigures) -> str:
+def _describe_stage(figures: StageMetrics) -> str:
     name = f"{figures.stage} {figures.plug_in}".rstrip()
     counts = (("in", figures.rows_in), ("out", figures.rows_out), ("bad", figures.bad_rows))
     rows = ", ".join(f"{count:,} {what}" for what, count in counts if count is not None)

@@ -16,8 +16,8 @@ END_WAIT_S: Final = 1.0
 """How long the end of a command waits for what was not told yet.  # guess: a collector nearby takes milliseconds"""
 
 _ROOM: Final = 2048  # as OpenTelemetry's own queue of spans
-_PORTION: Final = 256  # guess: some hundred kilobytes
-_TOLD_EACH_S: Final = 60.0
+_SUBSET: Final = 256  # guess: some hundred kilobytes
+_REPORTED_EACH_S: Final = 60.0
 _LOGGER: Final = logging.getLogger("odf_node.observing")
 
 _Item = TypeVar("_Item")
@@ -31,7 +31,7 @@ class Outbox(Generic[_Item]):
         where: They are sent, without anything secret.
         send: Sends some of them, however long that takes; says why it could not, None where it could.
         room: How many may wait.
-        portion: How many are sent together at most.
+        subset: How many are sent together at most.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class Outbox(Generic[_Item]):
         send: Callable[[Sequence[_Item]], str | None],
         *,
         room: int = _ROOM,
-        portion: int = _PORTION,
+        subset: int = _SUBSET,
     ) -> None:
         self._what, self._where, self._send, self._room = what, where, send, room
-        self._portion = portion
+        self._subset = subset
         self._waiting: deque[_Item] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._in_flight = self._told_until = 0
-        self._told_at_s = -_TOLD_EACH_S
+        self._in_flight = self._reported_until = 0
+        self._reported_at_s = -_REPORTED_EACH_S
         self.counts = {"sent": 0, "failed": 0, "dropped": 0}
 
     def put(self, item: _Item) -> None:
@@ -74,35 +74,35 @@ class Outbox(Generic[_Item]):
             waiting = len(self._waiting) + self._in_flight
         if waiting:
             _LOGGER.warning("%s %s wait for %s, which is slow or away", f"{waiting:,}", self._what, self._where)
-        self._tell_losses("", at_once=True)
+        self._report_losses("", at_once=True)
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 while not self._waiting:
                     self._changed.wait()
-                portion = [self._waiting.popleft() for _ in range(min(self._portion, len(self._waiting)))]
-                self._in_flight = len(portion)
+                subset = [self._waiting.popleft() for _ in range(min(self._subset, len(self._waiting)))]
+                self._in_flight = len(subset)
             try:
-                reason = self._send(portion)
+                reason = self._send(subset)
             except Exception as error:  # noqa: BLE001 - a library's failure must not end the thread
                 reason = type(error).__name__
             with self._changed:
-                self.counts["sent" if reason is None else "failed"] += len(portion)
+                self.counts["sent" if reason is None else "failed"] += len(subset)
                 self._in_flight = 0
                 self._changed.notify_all()
             if reason is not None:
-                self._tell_losses(reason, at_once=False)
+                self._report_losses(reason, at_once=False)
 
-    def _tell_losses(self, reason: str, *, at_once: bool) -> None:
+    def _report_losses(self, reason: str, *, at_once: bool) -> None:
         """Say how many were lost since that was said last; once a minute, or at the end."""
         with self._changed:
             lost = self.counts["failed"] + self.counts["dropped"]
-            is_due = at_once or time.monotonic() - self._told_at_s >= _TOLD_EACH_S
-            new = lost - self._told_until
+            is_due = at_once or time.monotonic() - self._reported_at_s >= _REPORTED_EACH_S
+            new = lost - self._reported_until
             if not new or not is_due:
                 return
-            self._told_until, self._told_at_s = lost, time.monotonic()
+            self._reported_until, self._reported_at_s = lost, time.monotonic()
         _LOGGER.warning(
             "%s %s were not delivered to %s%s", f"{new:,}", self._what, self._where, f": {reason}" if reason else ""
         )

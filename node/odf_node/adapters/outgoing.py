@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.layout_places import iter_siblings
-from odf_node.adapters.node_listing import list_offered, search_offered
+from odf_node.adapters.node_listing import list_proposed, search_proposed
 from odf_node.adapters.packing import DatasetObjects
 from odf_node.adapters.peer_addresses import open_heard_peer, open_peer, open_peers, parse_heard
 from odf_node.adapters.request_signing import NodeSigner
@@ -59,23 +59,23 @@ class Outgoing:
         """Yield the addresses beside an address, where a place can list them."""
         return iter_siblings(url)
 
-    async def list_offered(self, url: str) -> "list[DatasetSummary]":
+    async def list_proposed(self, url: str) -> "list[DatasetSummary]":
         """List what the node at ``url`` offers to this one."""
         sign = await asyncio.to_thread(self._find_signer)
-        return await list_offered(url, ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign))
+        return await list_proposed(url, ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign))
 
-    async def search_offered(self, url: str, words: Sequence[str], most: int, *, limit_s: float) -> "list[Found]":
+    async def search_proposed(self, url: str, words: Sequence[str], most: int, *, limit_s: float) -> "list[Found]":
         """Find what the node at ``url`` offers in which all words occur, and in which of its texts."""
         if is_heard(url):
             address, resolver = parse_heard(url, allow_private=self._allows_private())
             settings = ClientSettings(rate=self.rate, attempts=1)
-            return await search_offered(address, words, most, settings, limit_s=limit_s, resolver=resolver)
+            return await search_proposed(address, words, most, settings, limit_s=limit_s, resolver=resolver)
         sign = await asyncio.to_thread(self._find_signer)
         settings = ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign)
-        return await search_offered(url, words, most, settings, limit_s=limit_s)
+        return await search_proposed(url, words, most, settings, limit_s=limit_s)
 
     async def send_push(
-        self, url: str, offered: PushedHead, token: str | None, on_bytes: OnBytes | None
+        self, url: str, proposed: PushedHead, token: str | None, on_bytes: OnBytes | None
     ) -> PushOutcome:
         """Offer a dataset of this node to the node at ``url``."""
         settings = ClientSettings(
@@ -86,9 +86,9 @@ class Outgoing:
         )
         return await push_dataset(
             url,
-            offered,
+            proposed,
             store=self.home.store,
-            objects=DatasetObjects(self.home.objects, self.home.store, offered.dataset_id),
+            objects=DatasetObjects(self.home.objects, self.home.store, proposed.dataset_id),
             settings=settings,
             on_bytes=on_bytes,
         )

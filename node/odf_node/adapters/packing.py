@@ -24,14 +24,14 @@ from odf_protocol.multihash import Multihash
 def iter_packed(
     store: MetadataStore, dataset_id: DatasetId, after: int, upto: int, *, with_records: bool
 ) -> Iterator[PackedBlock]:
-    """Yield the blocks above ``after`` and not above ``upto`` with signature and, if wanted, replay record.
+    """Yield the blocks above ``after`` and not above ``upto`` with signature and, if wanted, step record.
 
     No more than one pack is filled from it: records behind the last block that a pack can hold are left out.
     """
     if after >= upto:
         return
     last = min(upto, after + MAX_PACK_BLOCKS)
-    records = store.iter_replay_records(dataset_id, after=after, upto=last) if with_records else iter(())
+    records = store.iter_step_records(dataset_id, after=after, upto=last) if with_records else iter(())
     nothing = (upto + 1, b"")
     number, record = next(records, nothing)
     for block in store.iter_blocks(dataset_id, after=after, upto=upto):
@@ -42,7 +42,7 @@ def iter_packed(
             yield PackedBlock(block.raw, block.signature)
 
 
-async def iter_pieces(
+async def iter_chunks(
     objects: SentObjects, object_hash: Multihash, rate: ByteRate, tell: OnBytes, *, start: int = 0, end: int
 ) -> AsyncIterator[bytes]:
     """Yield the bytes of an object from ``start`` to ``end`` as fast as the rate allows; ``tell`` hears of each piece.
@@ -53,7 +53,7 @@ async def iter_pieces(
     with file:
         file.seek(start)
         left_bytes = end - start
-        while left_bytes > 0 and (chunk := await finish_in_thread(lambda: file.read(rate.piece_bytes))):
+        while left_bytes > 0 and (chunk := await finish_in_thread(lambda: file.read(rate.chunk_bytes))):
             await rate.wait()
             rate.take(len(chunk))
             yield chunk

@@ -52,7 +52,7 @@ class WatchedPolicies:
     _policies: PolicySet = field(default=NO_POLICIES)
 
     def read(self) -> PolicySet:
-        """Return what is in force; errors as ``read_policies``, each time until the file is mended."""
+        """Return what is in force; errors as ``read_policies``, each time until the file is fixed."""
         with mapped_os_errors(self.path):
             try:
                 status = self.path.stat()

@@ -62,7 +62,7 @@ class OneWayResolver(_JudgingResolver):
         super().__init__(system)
         self.was_public = False
         """Whether the way was in the public internet; whoever goes to a literal address notes it here."""
-        self.refused_host: str | None = None
+        self.rejected_host: str | None = None
         """A host that would have led out of it."""
 
     async def resolve(
@@ -76,7 +76,7 @@ class OneWayResolver(_JudgingResolver):
         found = await self._system.resolve(host, port, family)
         public = _choose_public(found)
         if self.was_public and not public:
-            self.refused_host = host
+            self.rejected_host = host
             raise OSError(None, f"{host} leads into a private network")
         chosen = public if self.was_public else found
         self.was_public = self.was_public or bool(public)

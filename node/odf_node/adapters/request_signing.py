@@ -98,15 +98,15 @@ class NoticeSender:
             ) as answer:
                 status = answer.status
         except aiohttp.InvalidURL:
-            return Told.REFUSED, "no address that can be asked"
+            return Told.REJECTED, "no address that can be asked"
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             return Told.UNAVAILABLE, type(error).__name__
         if 200 <= status < 300:
             return Told.DONE, f"status {status}"
         if 300 <= status < 400:
-            return Told.REFUSED, f"status {status}: redirects are not followed"
+            return Told.REJECTED, f"status {status}: redirects are not followed"
         if status < 500 and status not in _COMES_LATER:
-            return Told.REFUSED, f"status {status}"
+            return Told.REJECTED, f"status {status}"
         return Told.UNAVAILABLE, f"status {status}"
 
 

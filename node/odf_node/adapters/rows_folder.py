@@ -28,7 +28,7 @@ ROWS_BYTES: Final = 20_000_000_000
 IN_USE_S: Final = 900
 """What was asked for within this time is not trimmed: a request may still read it.  # guess: more than one lasts"""
 
-_MOST_EVENT_TIMES: Final = 100_000  # guess: portions of all inputs of final derivatives; some 40 MB
+_MAX_EVENT_TIMES: Final = 100_000  # guess: subsets of all inputs of final derivatives; some 40 MB
 _event_times: dict[tuple[Multihash, str], EventTimes] = {}
 """Of one process: a daemon opens its home for each piece of work. The rows of an object are the same in any home."""
 
@@ -74,7 +74,7 @@ class RowsFolder:
         return _event_times.get((object_hash, column))
 
     def remember_event_times(self, object_hash: Multihash, column: str, times: EventTimes) -> None:
-        if len(_event_times) >= _MOST_EVENT_TIMES:
+        if len(_event_times) >= _MAX_EVENT_TIMES:
             _event_times.pop(next(iter(tuple(_event_times))), None)
         _event_times[object_hash, column] = times
 

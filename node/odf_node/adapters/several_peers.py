@@ -68,8 +68,8 @@ class SeveralPeers:
                 try:
                     await fetch_from_several(sources, item, objects, Path(folder), on_bytes)
                 finally:
-                    told = zip(asked, sources, strict=True)
-                    self._lies |= {number: source.lie for number, source in told if source.lie is not None}
+                    reported = zip(asked, sources, strict=True)
+                    self._lies |= {number: source.lie for number, source in reported if source.lie is not None}
 
     async def _fetch_small(
         self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None

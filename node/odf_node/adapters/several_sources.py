@@ -164,7 +164,7 @@ async def _fill(descriptor: int, tree: HashTree, group: Sequence[Source], on_byt
 
 async def _get_range(source: Source, tree: HashTree, leaf: int) -> bytes:
     start, end = tree.range_of(leaf)
-    await source.client.settings.rate.pay(end - start, most_s=inf)
+    await source.client.settings.rate.pay(end - start, max_s=inf)
     headers = {"Range": f"bytes={start}-{end - 1}"}
     async with (
         asyncio.timeout(source.client.settings.message_s),

@@ -7,7 +7,7 @@ from odf_node.ports.objects import StagedObject
 
 CHUNK_BYTES: Final = 2 * 1024 * 1024
 """Bytes per step to the thread: some 4 ms of hashing, far more than the step costs."""
-_MOST_PIECES: Final = 64  # guess: a peer may send bytes one by one, and each piece takes memory of its own
+_MAX_CHUNKS: Final = 64  # guess: a peer may send bytes one by one, and each piece takes memory of its own
 
 
 class StagedStream:
@@ -27,7 +27,7 @@ class StagedStream:
         """Take bytes; waits only while the chunk before is still being written."""
         self._filling.append(data)
         self._filling_bytes += len(data)
-        if self._filling_bytes >= CHUNK_BYTES or len(self._filling) >= _MOST_PIECES:
+        if self._filling_bytes >= CHUNK_BYTES or len(self._filling) >= _MAX_CHUNKS:
             await self._flush()
 
     async def finish(self) -> None:
@@ -52,8 +52,8 @@ class StagedStream:
             self._start_write()
 
     def _start_write(self) -> asyncio.Future[None]:
-        pieces, self._filling, self._filling_bytes = self._filling, [], 0
-        self._writing = asyncio.get_running_loop().run_in_executor(None, self._staged.write, *pieces)
+        chunks, self._filling, self._filling_bytes = self._filling, [], 0
+        self._writing = asyncio.get_running_loop().run_in_executor(None, self._staged.write, *chunks)
         return self._writing
 
     async def _settle(self) -> None:

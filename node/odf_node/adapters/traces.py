@@ -23,7 +23,7 @@ from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
 from opentelemetry.semconv.attributes.service_attributes import SERVICE_NAME, SERVICE_VERSION
 
-from odf_engines.stage_figures import StageFigures
+from odf_engines.stage_metrics import StageMetrics
 from odf_node import __version__
 from odf_node.adapters.outbox import Outbox
 from odf_node.adapters.unread_answers import UnreadAnswers
@@ -96,7 +96,7 @@ class Traces:
                 self._add_stages(span, run.stages)
                 span.end()
 
-    def _add_stages(self, span: trace.Span, stages: Sequence[StageFigures]) -> None:
+    def _add_stages(self, span: trace.Span, stages: Sequence[StageMetrics]) -> None:
         epoch_ns = time.time_ns() - time.monotonic_ns()
         wholes = {each.stage: each for each in stages if not each.plug_in}
         parents: dict[str, trace.Span] = {}
@@ -133,7 +133,7 @@ def _describe(run: Run) -> Mapping[str, str | int | float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _describe_stage(figures: StageFigures) -> Mapping[str, str | int | float]:
+def _describe_stage(figures: StageMetrics) -> Mapping[str, str | int | float]:
     found = {
         "odf.stage": figures.stage,
         "odf.plug_in": figures.plug_in or None,

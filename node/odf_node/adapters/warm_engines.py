@@ -32,7 +32,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from odf_engines.contract import Limits
-from odf_engines.engine import EngineSession, TellsProgress
+from odf_engines.engine import EngineSession, ReportsProgress
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.messages import error_to_fields
 from odf_engines.registry import get_engine
@@ -70,7 +70,7 @@ class Keeper:
     build: str
     idle_s: float
     ends_when_idle: bool
-    say: Callable[[str], None] = field(default=lambda _text: None)
+    on_progress: Callable[[str], None] = field(default=lambda _text: None)
     _session: EngineSession | None = None
     _requests: int = 0
     _outputs: list[Path] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Keeper:
             return
         try:
             if lock is not None:
-                self._session = take_over(self.place, self.build, self.say)
+                self._session = take_over(self.place, self.build, self.on_progress)
             self.place.socket.unlink(missing_ok=True)
             with self.place.address() as address:
                 listener = Listener(address, "AF_UNIX", backlog=8)
@@ -197,7 +197,7 @@ class Keeper:
                 return {"error": error_to_fields(error)}
         self._requests += 1
         counts: SimpleQueue[int] = SimpleQueue()
-        if isinstance(self._session, TellsProgress):
+        if isinstance(self._session, ReportsProgress):
             self._session.on_progress = counts.put
         running = self._worker.submit(_run, self._session, asked)
         while not running.done():

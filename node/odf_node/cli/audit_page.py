@@ -27,14 +27,14 @@ def render_audit(findings: Sequence[Mapping[str, Any]], at: str) -> str:
 
 def _row(finding: Mapping[str, Any]) -> str:
     result = '<td class="good">valid</td>' if finding["valid"] else '<td class="bad">NOT VALID</td>'
-    said = finding["problem"] or finding["notChecked"] or ("signed" if finding["signed"] else "signed by nobody")
+    stated = finding["problem"] or finding["notChecked"] or ("signed" if finding["signed"] else "signed by nobody")
     steps = "-" if finding["replayedSteps"] is None else f"{finding['replayedSteps']}"
     steps += f"<br><small>partial: {escape(finding['partial'])}</small>" if finding["partial"] else ""
     return (
         f"<tr><td>{escape(finding['dataset'])}<br><small>{escape(finding['id'] or '')}</small></td>{result}"
         f'<td class="n">{finding["blocks"]:,}</td><td class="n">{finding["rows"]:,}</td>'
         f'<td class="n">{finding["slices"]} of {finding["slicesInRange"]}</td><td class="n">{steps}</td>'
-        f"<td>{escape(said)}{_cells(finding)}</td></tr>"
+        f"<td>{escape(stated)}{_cells(finding)}</td></tr>"
     )
 
 
@@ -44,7 +44,7 @@ def _cells(finding: Mapping[str, Any]) -> str:
         return ""
     lines = "".join(
         f"<li>row {cell['offset']}, {escape(cell['column'])}: published {escape(str(cell['published']))}, "
-        f"recomputed {escape(str(cell['recomputed']))}</li>"
+        f"re-executed {escape(str(cell['recomputed']))}</li>"
         for cell in cells[:20]
     )
     return f"<ul>{lines}</ul>"

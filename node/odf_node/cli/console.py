@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
 from odf_node.cli.progress import Progress, plain_seconds
-from odf_node.cli.widths import LEAST_WIDTH, cut_to, width_of
+from odf_node.cli.widths import MIN_WIDTH, cut_to, width_of
 from odf_node.wording import UNSEEN
 from odf_protocol.errors import UnavailableError
 
 _GAP: Final = "  "
-_LEAST_LINE: Final = 40  # guess: what is narrower is no terminal that somebody reads
+_MIN_LINE: Final = 40  # guess: what is narrower is no terminal that somebody reads
 
 
 class ResultNotWrittenError(UnavailableError):
@@ -57,7 +57,7 @@ class Console:
         """
         shown = printable_line(text)
         width = shutil.get_terminal_size().columns if self.out.isatty() else len(shown)
-        if len(shown) > width > _LEAST_LINE:
+        if len(shown) > width > _MIN_LINE:
             indent = " " * (len(shown) - len(shown.lstrip()) + hang)
             shown = textwrap.fill(
                 shown, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
@@ -184,8 +184,8 @@ def _fit(widths: Sequence[int], room: int) -> list[int]:
     The first one, which mostly has the names, keeps a third of the room until nothing can be taken from the others.
     """
     fitting = list(widths)
-    for first in (room // 3, LEAST_WIDTH):
-        least = [max(first, LEAST_WIDTH), *(LEAST_WIDTH for _ in widths[1:])]
+    for first in (room // 3, MIN_WIDTH):
+        least = [max(first, MIN_WIDTH), *(MIN_WIDTH for _ in widths[1:])]
         while sum(fitting) > room:
             spare = [(width, -place) for place, width in enumerate(fitting) if width > least[place]]
             if not spare:

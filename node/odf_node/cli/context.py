@@ -22,7 +22,7 @@ TOLERATED_S: Final = 2  # guess: what time services correct at once without anyb
 
 
 @dataclass
-class Context:
+class CommandContext:
     """One run of one command."""
 
     home: Path | None
@@ -30,7 +30,7 @@ class Context:
     console: Console = field(default_factory=Console)
 
     @classmethod
-    def from_arguments(cls, arguments: argparse.Namespace) -> "Context":
+    def from_arguments(cls, arguments: argparse.Namespace) -> "CommandContext":
         """Read the options that every command has.
 
         Raises:
@@ -82,7 +82,7 @@ class Context:
         if "node" in self.__dict__:
             self.node.stop_engines()
 
-    def __enter__(self) -> "Context":
+    def __enter__(self) -> "CommandContext":
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
@@ -92,7 +92,7 @@ class Context:
             self.node.close()
 
 
-def tell_writing_time(context: Context, record: "DatasetRecord") -> Timestamp:
+def report_writing_time(context: CommandContext, record: "DatasetRecord") -> Timestamp:
     """Return the time of the dataset's next block; warn where the machine's clock is behind the newest one."""
     from odf_node.datasets.writer import find_writing_time  # here: it reads rows, which few commands do
 

@@ -33,7 +33,7 @@ def describe_forecast(name: str, forecast: Forecast) -> list[str]:
 def _describe_push(forecast: PushForecast) -> str:
     growth = forecast.growth
     if forecast.is_fork:
-        return f"{forecast.url} has another or a newer history, and would refuse this one"
+        return f"{forecast.url} has another or a newer history, and would reject this one"
     if not growth.blocks:
         return f"{forecast.url} has everything already"
     whole = "" if forecast.known is not None else ", as it shows nothing of it"
@@ -46,7 +46,7 @@ def _describe_push(forecast: PushForecast) -> str:
 def _describe_pull(forecast: PullForecast) -> list[str]:
     growth, rule = forecast.growth, forecast.rule
     if forecast.is_fork:
-        return [f"{forecast.url} has another or an older history than this node, which would be refused"]
+        return [f"{forecast.url} has another or an older history than this node, which would be rejected"]
     if not growth.blocks or rule is None:
         return ["up to date"]
     files = f" in {count_of(growth.files, 'file')} ({growth.size_bytes:,} bytes)" if growth.files else ""

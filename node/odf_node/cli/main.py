@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from odf_node import __version__
 from odf_node.cli import registry
-from odf_node.cli.parsing import USAGE_ERROR, Parser, as_sentence, format_topics, suggest
+from odf_node.cli.parsing import USAGE_ERROR, CommandParser, as_sentence, format_topics, suggest
 
 _GLOBAL_VALUES: Final = frozenset({"--home", "--log-file", "--system-time"})
 _HELP: Final = frozenset({"-h", "--help"})
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     command, strange = find_command(words)
     if strange is not None:
-        _begin_parser().refuse_words([strange])
+        _begin_parser().reject_words([strange])
     while command == "help":
         # 'help sql' is 'sql --help', and 'help' alone is '--help'.
         del words[_find_place(words)]
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser(None if asks_for_all else command)
     arguments, unknown = parser.parse_known_args(words)
     if unknown:
-        parser.find_parser(arguments).refuse_words(unknown)
+        parser.find_parser(arguments).reject_words(unknown)
     if command is None:
         parser.print_help()
         return USAGE_ERROR
@@ -89,7 +89,7 @@ def _iter_options(words: Sequence[str]) -> Iterator[str]:
             next(left, None)
 
 
-def build_parser(command: str | None, *, is_whole: bool = False) -> Parser:
+def build_parser(command: str | None, *, is_whole: bool = False) -> CommandParser:
     """Make the parser of one command, which is all that is loaded and made; None: of all, without their options.
 
     Args:
@@ -114,7 +114,7 @@ def build_parser(command: str | None, *, is_whole: bool = False) -> Parser:
         metavar="COMMAND",
         help=None if is_whole else argparse.SUPPRESS,
         prog=parser.prog,
-        parser_class=Parser,
+        parser_class=CommandParser,
     )
     for each in shown:
         child = commands.add_parser(each.name, help=each.line, description=as_sentence(each.line))
@@ -123,7 +123,7 @@ def build_parser(command: str | None, *, is_whole: bool = False) -> Parser:
     return parser
 
 
-def _configure(parser: Parser, command: registry.Command, *, is_whole: bool) -> None:
+def _configure(parser: CommandParser, command: registry.Command, *, is_whole: bool) -> None:
     """Declare what a command takes, and the examples that its help and that of its actions ends with."""
     command.configure(parser)
     for each in parser.iter_parsers():
@@ -131,9 +131,9 @@ def _configure(parser: Parser, command: registry.Command, *, is_whole: bool) -> 
         add_global_options(each, default=argparse.SUPPRESS, is_explained=is_whole)
 
 
-def _begin_parser(**settings: Any) -> Parser:
+def _begin_parser(**settings: Any) -> CommandParser:
     """Make a parser with the options that stand before any command."""
-    parser = Parser(
+    parser = CommandParser(
         prog="odf-node",
         usage="odf-node [OPTION ...] COMMAND ...",
         formatter_class=argparse.RawDescriptionHelpFormatter,  # the topics stand as they are
@@ -158,8 +158,8 @@ def _find_name(word: str) -> str:
 
 def _describe_aliases(commands: Iterable[registry.Command]) -> str:
     aliases = sorted((alias, each.name) for each in commands for alias in each.aliases)
-    told = ", ".join(f"{alias} is {name}" for alias, name in aliases)
-    return textwrap.fill(f"'odf-node help COMMAND' explains a command. {told}.")
+    reported = ", ".join(f"{alias} is {name}" for alias, name in aliases)
+    return textwrap.fill(f"'odf-node help COMMAND' explains a command. {reported}.")
 
 
 def add_global_options(parser: argparse.ArgumentParser, *, default: str | None, is_explained: bool = True) -> None:

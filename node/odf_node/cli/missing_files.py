@@ -5,7 +5,7 @@ from collections.abc import Collection, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odf_node.cli.awaiting import finish_or_stop
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.stopping import SIGNALS
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _Result = TypeVar("_Result")
 
 
 def bring_files(
-    context: Context, needed: "Sequence[tuple[DatasetRecord, Collection[Multihash]]]", progress: "ProgressLine"
+    context: CommandContext, needed: "Sequence[tuple[DatasetRecord, Collection[Multihash]]]", progress: "ProgressLine"
 ) -> None:
     """Bring what is listed; where nothing is, nothing is loaded.
 
@@ -36,7 +36,7 @@ def bring_files(
     finish_transfers(context, bring())
 
 
-def finish_transfers(context: Context, work: Coroutine[Any, Any, _Result]) -> _Result:
+def finish_transfers(context: CommandContext, work: Coroutine[Any, Any, _Result]) -> _Result:
     """Wait for what comes from others, which a signal stops.
 
     Raises:

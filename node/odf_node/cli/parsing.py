@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-from odf_protocol.exchange.limits import LEAST_SET_RATE_BYTES_PER_S, MAX_PARALLEL_TRANSFERS
+from odf_protocol.exchange.limits import MAX_PARALLEL_TRANSFERS, MIN_SET_RATE_BYTES_PER_S
 
 USAGE_ERROR: Final = 2
 COMMON_OPTIONS: Final = ("--home", "--system-time", "-q", "-v", "--log-file")
@@ -24,7 +24,7 @@ _OPTION_LINE: Final = re.compile(r"^  (-\S.*?)(?:  |$)", re.MULTILINE)
 _OPTION: Final = re.compile(r"(?<!\S)--?[A-Za-z][\w-]*")
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """An argument parser that takes options between words, no abbreviations, and offers the nearest option.
 
     Attributes:
@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
         self._subcommands = super().add_subparsers(**settings)
         return self._subcommands
 
-    def iter_parsers(self) -> "Iterator[Parser]":
+    def iter_parsers(self) -> "Iterator[CommandParser]":
         """Yield this parser and those of all actions below it."""
         yield self
         if self._subcommands is not None:
@@ -82,7 +82,7 @@ class Parser(argparse.ArgumentParser):
             message = f"say which {actions.metavar}: {', '.join(actions.choices)}"  # the one that is required
         self.exit(USAGE_ERROR, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
 
-    def refuse_words(self, words: Iterable[str]) -> NoReturn:
+    def reject_words(self, words: Iterable[str]) -> NoReturn:
         """End the program because of the first word that nothing here takes."""
         word = next(iter(words))
         if word.startswith("-"):
@@ -97,10 +97,10 @@ class Parser(argparse.ArgumentParser):
         """List the options that the help explains."""
         return [name for line in _OPTION_LINE.findall(self.format_help()) for name in _OPTION.findall(line)]
 
-    def find_parser(self, arguments: argparse.Namespace) -> "Parser":
+    def find_parser(self, arguments: argparse.Namespace) -> "CommandParser":
         """Return the parser of the command, or of the command's action, that ``arguments`` were read with."""
         if (actions := self._subcommands) is not None:
-            child: Parser | None = actions.choices.get(str(getattr(arguments, actions.dest, None)))
+            child: CommandParser | None = actions.choices.get(str(getattr(arguments, actions.dest, None)))
             if child is not None:
                 return child.find_parser(arguments)
         return self
@@ -112,11 +112,11 @@ def format_topics(topics: Mapping[str, Mapping[str, str]]) -> str:
     indent = " " * _COLUMN
     parts = []
     for topic, lines in topics.items():
-        told = [
+        reported = [
             textwrap.fill(line, width, initial_indent=f"  {name}".ljust(_COLUMN), subsequent_indent=indent)
             for name, line in lines.items()
         ]
-        parts.append("\n".join([f"{topic}:", *told]))
+        parts.append("\n".join([f"{topic}:", *reported]))
     return "\n\n".join(parts)
 
 
@@ -162,7 +162,7 @@ def whole_number(lowest: int, highest: int | None = None) -> Callable[[str], int
 
 def byte_rate(text: str) -> int:
     """Read a rate as ``5M``, ``500k`` or ``250000``: bytes a second; 0: no limit."""
-    least = LEAST_SET_RATE_BYTES_PER_S
+    least = MIN_SET_RATE_BYTES_PER_S
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([kMG]?)", text) or re.fullmatch(r"(\d{1,15})()", text)
     rate = -1 if found is None else int(float(found[1]) * {"": 1, "k": 1_000, "M": 1_000_000, "G": 10**9}[found[2]])
     if rate != 0 and rate < least:

@@ -25,13 +25,13 @@ PLAIN_VARIABLE: Final = "ODF_NODE_PROGRESS_S"
 PLAIN_EACH_S: Final = 60.0  # guess: a line a minute is read, more is noise; short steps say nothing
 WINDOW_S: Final = 10.0
 """What rates are measured over.  # guess: steady, and over soon after a stall"""
-_LEAST_WINDOW_S: Final = 1.0
-_LEAST_LABEL: Final = 16  # guess: the beginning of a name
-_SAID_FROM_S: Final = 2.0
+_MIN_WINDOW_S: Final = 1.0
+_MIN_LABEL: Final = 16  # guess: the beginning of a name
+_STATED_FROM_S: Final = 2.0
 """Steps shorter than this show no time."""
 
 _BYTES: Final = "B"
-_MOST_METERS: Final = 256  # guess: counted steps that take turns on one line, as datasets verified at once do
+_MAX_METERS: Final = 256  # guess: counted steps that take turns on one line, as datasets verified at once do
 
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
@@ -64,7 +64,7 @@ class Meter:
             return None
         since_s, before = self._samples[0]
         passed_s = now_s - since_s
-        if passed_s < _LEAST_WINDOW_S or (self.unit != _BYTES and self.done == before):
+        if passed_s < _MIN_WINDOW_S or (self.unit != _BYTES and self.done == before):
             return None  # of steps that take minutes, none done yet is no standstill
         return max(0.0, (self.done - before) / passed_s)
 
@@ -135,7 +135,7 @@ class Progress:
         if self._is_shown and now_s - self._drawn_s >= REDRAW_S:
             self._draw()
 
-    def say(self, label: str, count: Count | None = None, /) -> None:
+    def on_progress(self, label: str, count: Count | None = None, /) -> None:
         """Say what is going on now; bytes and seconds are counted anew where it is something else."""
         now_s = time.monotonic()
         with self._writing:
@@ -149,7 +149,7 @@ class Progress:
         """Take up the meter of what is counted under a label, also where other things were said meanwhile."""
         meter = self._counted.get((label, count.unit))
         if meter is None or count.done < meter.done:
-            if len(self._counted) >= _MOST_METERS:
+            if len(self._counted) >= _MAX_METERS:
                 self._counted.clear()
             meter = self._counted[label, count.unit] = Meter(total=count.total, now_s=now_s, unit=count.unit)
         meter.total = count.total
@@ -206,7 +206,7 @@ def describe(label: str, meter: Meter, now_s: float, *, bar: bool, width: int | 
     """Say on one line what is going on and how far it is; of a line that is too wide, the label is cut."""
     figures = _describe_figures(meter, now_s, bar=bar)
     if width is not None:
-        label = cut_to(label, max(_LEAST_LABEL, width - len(figures)))
+        label = cut_to(label, max(_MIN_LABEL, width - len(figures)))
     return f"{label}{figures}"
 
 
@@ -215,7 +215,7 @@ def _describe_figures(meter: Meter, now_s: float, *, bar: bool) -> str:
     done, unit = max(0, meter.done), meter.unit
     speed = "" if rate is None else f", {_format_amount(rate, unit)}/s"
     passed_s = now_s - meter.began_s
-    so_far = f"{format_seconds(passed_s)} so far" if passed_s >= _SAID_FROM_S else ""
+    so_far = f"{format_seconds(passed_s)} so far" if passed_s >= _STATED_FROM_S else ""
     if meter.total:
         full = int(min(1.0, done / meter.total) * BAR_WIDTH)
         drawn = f" [{'#' * full}{'.' * (BAR_WIDTH - full)}]" if bar else ":"

@@ -8,10 +8,10 @@ from typing import Any, Final, Self
 from odf_node.acceptance.offers import AcceptanceReport, FileCount
 from odf_node.acceptance.unchecked import FILES
 from odf_node.cli.console import Console
-from odf_node.datasets.ingest_figures import stages_to_json
-from odf_node.derive.step_figures import TransformReport
-from odf_node.ingest.batch import BatchRefusedError
-from odf_node.ingest.report import IngestReport, Stage, StageSample, describe_reasons
+from odf_node.datasets.ingest_metrics import stages_to_json
+from odf_node.derive.step_measurements import TransformReport
+from odf_node.ingest.batch import BatchRejectedError
+from odf_node.ingest.report import IngestReport, ReportedStage, StageSample, describe_reasons
 from odf_node.wording import count_of
 
 Report = IngestReport | TransformReport | AcceptanceReport
@@ -37,7 +37,7 @@ class ReportLog:
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if self.output_format == "text":
-            for line in iter_refusal_lines(error):
+            for line in iter_rejection_lines(error):
                 self.console.line(line)
         # What was done before a failure stays done, so it is reported.
         if self.output_format == "json" and (self._reports or error is None):
@@ -154,7 +154,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
         case AcceptanceReport():
             return common | {
                 "upToDate": not report.new_blocks and not report.completed_blocks,
-                "portion": report.portion.value,
+                "portion": report.subset.value,
                 "newFiles": _count_to_json(report.new_files),
                 "completedBlocks": report.completed_blocks,
                 "completedRows": report.completed_rows,
@@ -171,13 +171,13 @@ def report_to_json(report: Report) -> dict[str, Any]:
 
 def _describe_new(report: AcceptanceReport) -> str:
     count, blocks, rows = report.new_files, count_of(report.new_blocks, "new block"), count_of(report.new_rows, "row")
-    here = count.files - count.fetched_files if report.portion.has_files else 0
+    here = count.files - count.fetched_files if report.subset.has_files else 0
     files = f"{count_of(count.files, 'file')} ({count.size_bytes:,} bytes{f', {here:,} here already' if here else ''})"
-    if report.portion.has_rows:
+    if report.subset.has_rows:
         return f"accepted {blocks} with {rows}" + (f" in {files}" if count.files else "")
     if not count.files:
         return f"took {blocks}, which name no files"
-    if report.portion.has_files:
+    if report.subset.has_files:
         return f"took {blocks} and {files}, said to have {rows}"
     return f"took {blocks} without the {files} that they name, said to have {rows}"
 
@@ -185,7 +185,7 @@ def _describe_new(report: AcceptanceReport) -> str:
 def _describe_completed(report: AcceptanceReport) -> str:
     count, blocks = report.completed_files, count_of(report.completed_blocks, "block")
     fetched = f"fetched {count_of(count.fetched_files, 'file')} ({count.fetched_bytes:,} bytes)"
-    if not report.portion.has_rows:
+    if not report.subset.has_rows:
         return f"{fetched} of {blocks} taken without" if count.fetched_files else f"all files of {blocks} are here"
     checked = f"checked {count_of(report.completed_rows, 'row')} of {blocks} taken unchecked"
     return f"{fetched} and {checked}" if count.fetched_files else checked
@@ -218,26 +218,30 @@ _UP_TO_DATE: Final = "up to date"
 _SHOWN_WARNINGS: Final = 5
 _SHOWN_CHARACTERS: Final = 400  # guess: of a row, a few lines of a terminal
 _HEADINGS: Final = {
-    Stage.READ: "as read",
-    Stage.CONVERTED: "behind the converters",
-    Stage.QUERIED: "behind the preprocess query",
-    Stage.WRITTEN: "as they would be written",
-    Stage.REFUSED: "that would be refused",
+    ReportedStage.READ: "as read",
+    ReportedStage.CONVERTED: "behind the converters",
+    ReportedStage.QUERIED: "behind the preprocess query",
+    ReportedStage.WRITTEN: "as they would be written",
+    ReportedStage.REJECTED: "that would be rejected",
 }
 
 
 def iter_sample_lines(name: str, samples: Sequence[StageSample]) -> Iterator[str]:
-    """Show samples, each row as JSON in a line; of a refused one its place, what is wrong, and what was sent."""
+    """Show samples, each row as JSON in a line; of a rejected one its place, what is wrong, and what was sent."""
     for sample in samples:
         yield f"{name}: first rows {_HEADINGS[sample.stage]}:{'' if sample.rows else ' none'}"
         for row in sample.rows:
-            text = _describe_refused(row) if sample.stage is Stage.REFUSED else json.dumps(row, ensure_ascii=False)
+            text = (
+                _describe_rejected(row)
+                if sample.stage is ReportedStage.REJECTED
+                else json.dumps(row, ensure_ascii=False)
+            )
             yield f"  {text if len(text) <= _SHOWN_CHARACTERS else f'{text[:_SHOWN_CHARACTERS]}…'}"
 
 
-def iter_refusal_lines(error: BaseException | None) -> Iterator[str]:
-    """Show the samples of a rehearsed batch that would be refused as a whole; nothing of any other failure."""
-    if isinstance(error, BatchRefusedError):
+def iter_rejection_lines(error: BaseException | None) -> Iterator[str]:
+    """Show the samples of a rehearsed batch that would be rejected as a whole; nothing of any other failure."""
+    if isinstance(error, BatchRejectedError):
         yield from iter_sample_lines(error.dataset, error.samples)
 
 
@@ -246,7 +250,7 @@ def samples_to_json(samples: Sequence[StageSample]) -> list[dict[str, Any]]:
     return [{"stage": each.stage.value, "rows": list(each.rows)} for each in samples]
 
 
-def _describe_refused(row: dict[str, Any]) -> str:
+def _describe_rejected(row: dict[str, Any]) -> str:
     place = f"line {row['line']}: " if row["line"] is not None else ""
     errors = "; ".join(f"{each['column'] or 'row'}: {each['message']}" for each in row["errors"])
     return f"{place}{errors}; as sent: {row['original'] if row['original'] is not None else '(no UTF-8)'}"

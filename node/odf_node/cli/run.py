@@ -1,7 +1,7 @@
 """Run one parsed command: open the context, map every failure to a line and an exit code.
 
 Every failure that is expected is an ``OdfError``. Anything else is a defect of this program: it too ends in one line,
-and what a developer needs to mend it goes to a file, or to the terminal where ``ODF_NODE_DEBUG`` is set.
+and what a developer needs to fix it goes to a file, or to the terminal where ``ODF_NODE_DEBUG`` is set.
 """
 
 import argparse
@@ -16,18 +16,18 @@ from odf_engines.errors import (
     EngineMissingError,
     InvalidQueryError,
     InvalidSourceError,
-    NotReplayableError,
+    NotReproducibleError,
     SandboxUnavailableError,
 )
 from odf_node.cli.awaiting import finish_or_stop
 from odf_node.cli.console import Console, printable_line, printable_lines
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.explaining import explained, write_fault_report
 from odf_node.cli.failures import show_traceback
-from odf_node.cli.refusal_text import describe_cells, describe_refusal
 from odf_node.cli.registry import find_command
+from odf_node.cli.rejection_text import describe_cells, describe_rejection
 from odf_node.cli.stopping import Stopped, exit_code_of_signal, stop_on_signals
-from odf_node.errors import RefusedError, UsageError
+from odf_node.errors import ProposalRejectedError, UsageError
 from odf_protocol.errors import (
     CorruptError,
     MalformedError,
@@ -40,7 +40,7 @@ from odf_protocol.errors import (
 
 EXIT_CODES: Final[dict[type[OdfError], int]] = {
     UsageError: 2,
-    NotReplayableError: 2,
+    NotReproducibleError: 2,
     InvalidQueryError: 7,
     InvalidSourceError: 7,
     EngineMissingError: 8,
@@ -81,11 +81,11 @@ def _run_and_answer(command: str, arguments: argparse.Namespace) -> int:
             return code
     except KeyboardInterrupt as stopped:
         number = stopped.number if isinstance(stopped, Stopped) else signal.SIGINT
-        _say(command, "stopped; nothing was left half-done")
+        _on_progress(command, "stopped; nothing was left half-done")
         _leave_stdout()
         return exit_code_of_signal(number)
     except OdfError as error:
-        return tell_failure(command, error)
+        return report_failure(command, error)
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _reader_is_gone():
             # The reader of our output has gone (`odf-node log | head`); that is its business, not an error.
@@ -104,32 +104,32 @@ def exit_code_of(error: Exception) -> int:
 def _run(command: str, arguments: argparse.Namespace) -> int:
     found = find_command(command)
     assert found is not None  # its parser has read the arguments
-    with Context.from_arguments(arguments) as context:
+    with CommandContext.from_arguments(arguments) as context:
         result = found.run(context, arguments)
         return result if isinstance(result, int) else finish_or_stop(result, context.stop)
 
 
-def tell_failure(command: str, error: OdfError) -> int:
+def report_failure(command: str, error: OdfError) -> int:
     """Say on standard error what failed, and return the exit code that stands for it. Call it where it is caught."""
     _show_traceback()
     _flush_or_leave()
     report = getattr(error, "report", None)
     if report:
-        if isinstance(error, RefusedError):
-            print("\n".join(map(printable_line, describe_refusal(report))), file=sys.stderr)
+        if isinstance(error, ProposalRejectedError):
+            print("\n".join(map(printable_line, describe_rejection(report))), file=sys.stderr)
         else:
-            _say(command, str(error), *describe_cells(report))
+            _on_progress(command, str(error), *describe_cells(report))
     else:
-        advice = "; 'odf-node doctor' says how to mend it" if isinstance(error, SandboxUnavailableError) else ""
-        _say(command, f"{error}{advice}")
+        advice = "; 'odf-node doctor' says how to fix it" if isinstance(error, SandboxUnavailableError) else ""
+        _on_progress(command, f"{error}{advice}")
     return exit_code_of(error)
 
 
 def _fail_of_system(command: str, error: OSError) -> int:
-    """Say what the operating system refused where no port has put it into the words of our errors."""
+    """Say what the operating system rejected where no port has put it into the words of our errors."""
     _show_traceback()
     _flush_or_leave()
-    _say(command, f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}")
+    _on_progress(command, f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}")
     return EXIT_CODES[UnavailableError] if error.errno in _NO_ROOM else EXIT_CODES[OdfError]
 
 
@@ -140,13 +140,15 @@ def _fail_of_ours(command: str, error: Exception) -> int:
     try:
         path = write_fault_report(command, error)
     except OSError as failure:
-        _say(command, text, f"No report could be written ({failure}); {DEBUG_VARIABLE}=1 shows where it happened.")
+        _on_progress(
+            command, text, f"No report could be written ({failure}); {DEBUG_VARIABLE}=1 shows where it happened."
+        )
     else:
-        _say(command, text, f"Nothing half-done was kept. Please send {path} to those who make odf-node.")
+        _on_progress(command, text, f"Nothing half-done was kept. Please send {path} to those who make odf-node.")
     return EXIT_CODES[OdfError]
 
 
-def _say(command: str, text: str, *more: str) -> None:
+def _on_progress(command: str, text: str, *more: str) -> None:
     """Say what failed, which may quote others; each of ``more`` is a line of its own."""
     lines = [printable_lines(f"odf-node {command}: {text}"), *map(printable_line, more)]
     print("\n".join(lines), file=sys.stderr, flush=True)

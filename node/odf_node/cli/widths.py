@@ -5,7 +5,7 @@ from typing import Final
 import wcwidth
 
 _MARK: Final = "..."
-LEAST_WIDTH: Final = 8  # guess: the beginning of a name, and the mark
+MIN_WIDTH: Final = 8  # guess: the beginning of a name, and the mark
 _SIGNS_OF_A_COLUMN: Final = 8  # guess: letters with several marks have four, families of emoji three and a half
 
 
@@ -18,7 +18,7 @@ def width_of(text: str) -> int:
 
 def cut_to(text: str, width: int) -> str:
     """Cut a text that takes more columns than ``width``, or has signs without end that take none."""
-    if len(text) <= _SIGNS_OF_A_COLUMN * max(width, LEAST_WIDTH) and width_of(text) <= width:
+    if len(text) <= _SIGNS_OF_A_COLUMN * max(width, MIN_WIDTH) and width_of(text) <= width:
         return text
     room = max(0, width - len(_MARK))
     kept = text[:room]

@@ -7,9 +7,9 @@ Source: clauses DAEMON-1 to DAEMON-5 in ``spec/daemon.md``.
 """
 
 from odf_node.configuration.declaration import (
-    Access,
+    AccessSettings,
     Configuration,
-    Limits,
+    LimitSettings,
     Listen,
     Observe,
     Scrub,
@@ -27,10 +27,10 @@ from odf_node.configuration.reading import (
 
 __all__ = [
     "CONFIGURATION_VARIABLE",
-    "Access",
+    "AccessSettings",
     "Configuration",
     "ConfigurationError",
-    "Limits",
+    "LimitSettings",
     "Listen",
     "Observe",
     "Scrub",

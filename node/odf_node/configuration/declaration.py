@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from odf_engines.cluster import LEAST_EXECUTOR_BYTES, LOCAL_MASTER
+from odf_engines.cluster import LOCAL_MASTER, MIN_EXECUTOR_BYTES
 from odf_node.ports.sources import Commands
 from odf_node.records.access import Pages
 from odf_protocol.exchange.limits import (
@@ -27,7 +27,7 @@ MAX_LISTED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SettingRule:
     """What a setting may be: numbers have bounds, words may have ``choices`` or be empty; ``reloads``: by SIGHUP."""
 
     meaning: str
@@ -48,7 +48,7 @@ def _setting(
     choices: tuple[str, ...] = (),
     may_be_empty: bool = False,
 ) -> Any:
-    rule = Rule(meaning, reloads, lowest, highest, choices, may_be_empty)
+    rule = SettingRule(meaning, reloads, lowest, highest, choices, may_be_empty)
     return field(default=default, metadata=MappingProxyType({"rule": rule}))
 
 
@@ -120,7 +120,7 @@ class Lineage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class AccessSettings:
     """Who may read."""
 
     anonymous: bool = _setting(True, "serve published datasets to everybody; false: only to tokens and known nodes")
@@ -133,7 +133,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class LimitSettings:
     """What others may cost. 0 means no limit of this kind."""
 
     requests: int = _setting(MAX_CONCURRENT_REQUESTS, "requests that run at once", lowest=1)
@@ -180,9 +180,9 @@ class Limits:
 class Storage:
     """What the home may take of the disk. 0 means no limit."""
 
-    quota_bytes: int = _setting(0, "pushes that would make the objects larger than this are refused")
-    least_free_bytes: int = _setting(0, "pushes that would leave less room on the disk are refused")
-    refused_bytes: int = _setting(1_000_000_000, "evidence of refusals that is kept (HOME-45)")
+    quota_bytes: int = _setting(0, "pushes that would make the objects larger than this are rejected")
+    least_free_bytes: int = _setting(0, "pushes that would leave less room on the disk are rejected")
+    refused_bytes: int = _setting(1_000_000_000, "evidence of rejections that is kept (HOME-45)")
     rows_bytes: int = _setting(20_000_000_000, "rows of others, written anew for engines, that are kept (HOME-25)")
 
 
@@ -203,7 +203,7 @@ class Heads:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gossip:
+class GossipSection:
     """Telling other nodes what is new, and hearing it from them."""
 
     enabled: bool = _setting(True, "take part", reloads=False)
@@ -255,7 +255,7 @@ class Engines:
     spark_cores: int = _setting(4, "cores of the cluster that are used at once", reloads=False, lowest=1)
     spark_executor_cores: int = _setting(1, "cores of each executor", reloads=False, lowest=1)
     spark_executor_memory_bytes: int = _setting(
-        1 << 30, "Java heap of each executor", reloads=False, lowest=LEAST_EXECUTOR_BYTES
+        1 << 30, "Java heap of each executor", reloads=False, lowest=MIN_EXECUTOR_BYTES
     )
 
 
@@ -264,7 +264,7 @@ class Ingest:
     """Roots that are fed from outside."""
 
     commands: str = _setting(
-        Commands.NOBODY.value,
+        Commands.NONE.value,
         "who may run the commands of manifests (prepare step Pipe, fetch step Container): nobody; sandboxed: every "
         "manifest of this node, without network, without files of this machine but its programs; unconfined: every "
         "one, as the node's user, but images (ING-41)",
@@ -308,7 +308,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class HostSettings:
     """How often hosts of sources are asked; of several [[source]] the first that names a host holds."""
 
     at: str | None = _setting(
@@ -334,17 +334,17 @@ class Configuration:
     observe: Observe = field(default_factory=Observe)
     telemetry: Telemetry = field(default_factory=Telemetry)
     lineage: Lineage = field(default_factory=Lineage)
-    access: Access = field(default_factory=Access)
-    limits: Limits = field(default_factory=Limits)
+    access: AccessSettings = field(default_factory=AccessSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
     storage: Storage = field(default_factory=Storage)
     scrub: Scrub = field(default_factory=Scrub)
     heads: Heads = field(default_factory=Heads)
-    gossip: Gossip = field(default_factory=Gossip)
+    gossip: GossipSection = field(default_factory=GossipSection)
     engines: Engines = field(default_factory=Engines)
     ingest: Ingest = field(default_factory=Ingest)
     shutdown: Shutdown = field(default_factory=Shutdown)
     schedule: tuple[Schedule, ...] = ()
-    source: tuple[Source, ...] = ()
+    source: tuple[HostSettings, ...] = ()
     notice: tuple[Notice, ...] = ()
     retired: tuple[str, ...] = ()
     """A line for each setting that was given and has no meaning any more."""
@@ -357,19 +357,19 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "observe": Observe,
         "telemetry": Telemetry,
         "lineage": Lineage,
-        "access": Access,
-        "limits": Limits,
+        "access": AccessSettings,
+        "limits": LimitSettings,
         "storage": Storage,
         "scrub": Scrub,
         "heads": Heads,
-        "gossip": Gossip,
+        "gossip": GossipSection,
         "engines": Engines,
         "ingest": Ingest,
         "shutdown": Shutdown,
     }
 )
 
-LISTS: Final[Mapping[str, type]] = MappingProxyType({"schedule": Schedule, "source": Source, "notice": Notice})
+LISTS: Final[Mapping[str, type]] = MappingProxyType({"schedule": Schedule, "source": HostSettings, "notice": Notice})
 """Sections that a file may have several of, as ``[[schedule]]``; not to be set by the environment."""
 
 _TYPES: Final = {
@@ -388,9 +388,9 @@ def settings_of(section: str) -> dict[str, Field[Any]]:
     return {declared.name: declared for declared in fields({**SECTIONS, **LISTS}[section])}
 
 
-def rule_of(declared: "Field[Any]") -> Rule:
+def rule_of(declared: "Field[Any]") -> SettingRule:
     """Return what a setting may be."""
-    rule: Rule = declared.metadata["rule"]
+    rule: SettingRule = declared.metadata["rule"]
     return rule
 
 

@@ -15,9 +15,9 @@ from odf_node.configuration.declaration import (
     SECTIONS,
     Configuration,
     Engines,
+    HostSettings,
     Notice,
     Schedule,
-    Source,
     rule_of,
     settings_of,
     type_of,
@@ -114,7 +114,7 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
         if not isinstance(table, dict):
             raise ConfigurationError(lines.place(section), section, "expected a section, as [" + section + "]")
         for name in [each for each in table if f"{section}.{each}" in RETIRED]:
-            retired.append(_tell_retired(lines.place(f"{section}.{name}"), f"{section}.{name}"))
+            retired.append(_report_retired(lines.place(f"{section}.{name}"), f"{section}.{name}"))
             del table[name]
         values[section] = _read_section(section, table, lines, section)
     _read_environment(environment, values, retired)
@@ -183,11 +183,11 @@ def _read_schedules(tables: object, lines: "_Lines") -> tuple[Schedule, ...]:
     return tuple(found)
 
 
-def _read_sources(tables: object, lines: "_Lines") -> tuple[Source, ...]:
+def _read_sources(tables: object, lines: "_Lines") -> tuple[HostSettings, ...]:
     """Read what stands below each ``[[source]]`` (SCHED-12)."""
     found = []
     for key, values in _read_list("source", tables, lines, named="at", what="hosts, % patterns or schemes"):
-        source = Source(**values)
+        source = HostSettings(**values)
         try:
             parse_every(source.pause or "")
         except ValueError as error:
@@ -256,7 +256,7 @@ _SCHEDULE_CHECKS: Final = (
 )
 
 
-def _tell_retired(place: str, setting: str) -> str:
+def _report_retired(place: str, setting: str) -> str:
     return f"{place}: {setting} has no effect any more: {RETIRED[setting]}"
 
 
@@ -267,7 +267,7 @@ def _read_environment(environment: Mapping[str, str], values: dict[str, dict[str
             continue
         setting, known = f"{section}.{name}", settings_of(section)
         if setting in RETIRED:
-            retired.append(_tell_retired(variable, setting))
+            retired.append(_report_retired(variable, setting))
             continue
         if name not in known:
             raise ConfigurationError(variable, setting, f"unknown setting.{_suggest(name, known)}")

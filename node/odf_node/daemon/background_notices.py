@@ -16,7 +16,7 @@ from odf_node.composition import Node
 from odf_node.configuration.declaration import Notice
 from odf_node.daemon.repeated_look import LOOK_EACH_S, RepeatedLook
 from odf_node.datasets.chains import last_offset_at
-from odf_node.exchange.notices import NoticeBoard, Waiting, read_board, write_board
+from odf_node.exchange.notices import NoticeRegistry, Waiting, read_registry, write_registry
 from odf_node.http.access_log import write_line
 from odf_node.http.served_node import Live
 from odf_node.ports.notices import Told
@@ -34,7 +34,7 @@ class BackgroundNotices(RepeatedLook):
     def __init__(self, node: Node, live: Live, *, look_each_s: float = LOOK_EACH_S) -> None:
         super().__init__("notices", look_each_s, lambda: (live.configuration.notice, node.store.read_change()))
         self._node, self._live = node, live
-        self._board: NoticeBoard | None = None
+        self._registry: NoticeRegistry | None = None
         self._waiting = 0
         self._telling: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
         live.metrics.add_gauge("notices_waiting", "Notices that were not taken yet.", lambda: self._waiting)
@@ -51,45 +51,45 @@ class BackgroundNotices(RepeatedLook):
     def look(self) -> bool:
         """Tell what is due."""
         notices, cache = self._live.configuration.notice, self._node.home.folder.cache
-        if self._board is None:
+        if self._registry is None:
             if not notices:
                 return False
-            self._board = read_board(cache)
+            self._registry = read_registry(cache)
         records = self._node.store.list_datasets() if notices and self._node.home.folder.exists() else ()
-        is_new = [*self._board.places] != [*notices]
-        self._board.renew(notices, records)
-        due = self._board.list_due(records, time.monotonic())
+        is_new = [*self._registry.places] != [*notices]
+        self._registry.renew(notices, records)
+        due = self._registry.list_due(records, time.monotonic())
         try:
             if due:
-                asyncio.run(self._tell(self._board, due))
+                asyncio.run(self._report(self._registry, due))
         except asyncio.CancelledError:
             return True
         finally:
             self._telling = None
             if due or is_new:
-                write_board(cache, self._board)
-        self._waiting = self._board.count_waiting(records)
+                write_registry(cache, self._registry)
+        self._waiting = self._registry.count_waiting(records)
         return self._waiting > 0
 
-    async def _tell(self, board: NoticeBoard, due: dict[Notice, list[Waiting]]) -> None:
+    async def _report(self, registry: NoticeRegistry, due: dict[Notice, list[Waiting]]) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._telling = asyncio.get_running_loop(), task
-        key, turns = self._node.keys.get_or_create_node_key(), asyncio.Semaphore(AT_ONCE)
+        key, semaphore = self._node.keys.get_or_create_node_key(), asyncio.Semaphore(AT_ONCE)
         node_id = str(DidKey(key.public_key()))
 
-        async def tell_one(notice: Notice, waiting: list[Waiting]) -> None:
-            async with turns:
+        async def notify_one(notice: Notice, waiting: list[Waiting]) -> None:
+            async with semaphore:
                 for each in waiting[:IN_A_ROW]:
                     if self._stop.is_set():
                         return
-                    told, why = await sender.send(notice.url or "", self._message(node_id, each))
-                    self._note(notice, each, board.settle(notice, each, told, time.monotonic()), why)
-                    if told is Told.UNAVAILABLE:
+                    reported, why = await sender.send(notice.url or "", self._message(node_id, each))
+                    self._note(notice, each, registry.settle(notice, each, reported, time.monotonic()), why)
+                    if reported is Told.UNAVAILABLE:
                         return
 
         async with NoticeSender(NodeSigner(key, self._node.clock)) as sender:
-            await asyncio.gather(*(tell_one(notice, waiting) for notice, waiting in due.items()))
+            await asyncio.gather(*(notify_one(notice, waiting) for notice, waiting in due.items()))
 
     def _message(self, node_id: str, waiting: Waiting) -> bytes:
         """Write what is told (NOTICE-2)."""
@@ -113,16 +113,16 @@ class BackgroundNotices(RepeatedLook):
         }
         return json.dumps(message).encode()
 
-    def _note(self, notice: Notice, waiting: Waiting, told: Told, why: str) -> None:
-        self._live.metrics.notices.labels(result=told).inc()
+    def _note(self, notice: Notice, waiting: Waiting, reported: Told, why: str) -> None:
+        self._live.metrics.notices.labels(result=reported).inc()
         # The rest of an address may be a secret.
         target = urlsplit(notice.url or "")
         write_line(
             "notice",
-            level=logging.INFO if told is Told.DONE else logging.WARNING,
+            level=logging.INFO if reported is Told.DONE else logging.WARNING,
             dataset=waiting.record.name,
             to=f"{target.scheme}://{target.hostname}{'' if target.port is None else f':{target.port}'}",
-            result=told,
+            result=reported,
             text=why,
         )
 

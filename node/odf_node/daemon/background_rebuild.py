@@ -18,11 +18,11 @@ from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 
 FORGET_FAILURE_S: Final = 3600.0  # guess: strangers who ask again must not cost an engine's work each time
-MOST_WAITING: Final = 100  # guess
+MAX_WAITING: Final = 100  # guess
 
 
 class BackgroundRebuild:
-    """``RebuildDesk``: what is asked for waits in a line, and is worked on by one thread until ``end``.
+    """``RebuildRequests``: what is asked for waits in a line, and is worked on by one thread until ``end``.
 
     Args:
         open_node: Opens a node on the same home; the thread has one of its own, with its own engines.
@@ -50,12 +50,12 @@ class BackgroundRebuild:
         self._thread.join()
 
     def request(self, record: DatasetRecord) -> bool:
-        """See ``RebuildDesk``."""
+        """See ``RebuildRequests``."""
         if record.kind is not DatasetKind.DERIVATIVE or record.origin is not Origin.OWN:
             return False
         with self._changed:
             failed_s = self._failed_s.get(record.id)
-            is_full = len(self._waiting) >= MOST_WAITING and record.id not in self._waiting
+            is_full = len(self._waiting) >= MAX_WAITING and record.id not in self._waiting
             if is_full or (failed_s is not None and time.monotonic() - failed_s < FORGET_FAILURE_S):
                 return False
             self._waiting[record.id] = record

@@ -18,8 +18,8 @@ from odf_node.http.served_node import Live
 from odf_node.metrics import Labels
 from odf_node.schedules.candidates import CandidateReader
 from odf_node.schedules.notes import NotedPlace, ScheduleNotes, read_notes, write_notes
-from odf_node.schedules.standings import Ended, Rests, Result
-from odf_node.schedules.timetable import Candidate, Timetable
+from odf_node.schedules.standings import Rests, RunEnded, RunOutcome
+from odf_node.schedules.timetable import DueCandidate, Timetable
 from odf_protocol.did import DatasetId
 
 LOOK_EACH_S: Final = 5.0  # guess: how soon a dataset that was added, new settings and a clock that was set are noticed
@@ -34,7 +34,7 @@ END_S: Final = 30.0
 class _Running:
     pull: ScheduledPull
     began_s: float
-    is_told: bool = False
+    is_reported: bool = False
 
 
 class BackgroundSchedules:
@@ -62,12 +62,12 @@ class BackgroundSchedules:
         self._candidates = CandidateReader(node.store)
         self._timetable = Timetable({})
         self._changed = threading.Condition()
-        self._ended: list[tuple[ScheduledPull, Ended]] = []
+        self._ended: list[tuple[ScheduledPull, RunEnded]] = []
         self._ends = False
         self._running: dict[DatasetId, _Running] = {}
         self._looked_s = self._noted_s = -float("inf")
         self._noted, self._is_news = ScheduleNotes(), False
-        self._said: tuple[object, ...] = ()
+        self._stated: tuple[object, ...] = ()
         self._declares = False
         self._failing: dict[Labels, float] = {}
         self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
@@ -104,7 +104,7 @@ class BackgroundSchedules:
             try:
                 wait_s = self._step()
             except Exception as error:  # noqa: BLE001 - the edge of a thread that goes on for months
-                self._say("schedules-wait", level=logging.ERROR, error=type(error).__name__, text=str(error))
+                self._on_progress("schedules-wait", level=logging.ERROR, error=type(error).__name__, text=str(error))
             with self._changed:
                 # With ten thousand datasets a step is work, and others want the processor too.
                 self._changed.wait_for(lambda: self._ends, REST * (time.thread_time() - began_s))
@@ -130,7 +130,7 @@ class BackgroundSchedules:
             )
             self._timetable.renew(schedules, candidates, now_ms, self._live.configuration.source)
             self._is_news = True
-            self._tell_idle()
+            self._report_idle()
         self._end_late(now_s)
         for candidate in self._timetable.take_due(now_ms, self._live.configuration.limits.scheduled_pulls):
             pull = ScheduledPull(self._open_node, candidate, self._hear)
@@ -138,7 +138,7 @@ class BackgroundSchedules:
             try:
                 pull.start()
             except RuntimeError as error:  # the system has no more threads now
-                self._hear(pull, Ended(Result.UNAVAILABLE, str(error)))
+                self._hear(pull, RunEnded(RunOutcome.UNAVAILABLE, str(error)))
         if self._is_news:
             places = self._timetable.places.values()
             self._failing = {(("dataset", place.candidate.name),): 1.0 for place in places if place.standing.is_failing}
@@ -146,7 +146,7 @@ class BackgroundSchedules:
                 self._note()
         return self._find_wait_s()
 
-    def _list_candidates(self, declares: bool) -> list[Candidate]:
+    def _list_candidates(self, declares: bool) -> list[DueCandidate]:
         """List what can be pulled; with its own schedules only where the settings let them hold (SCHED-11)."""
         found = self._candidates.list_candidates()
         return found if declares else [replace(each, schedule=None) for each in found]
@@ -166,7 +166,7 @@ class BackgroundSchedules:
                 facts |= {"text": standing.text, "attempts": standing.attempts or None}
             write_line(
                 "scheduled-pull",
-                level=logging.ERROR if standing.result is Result.FAILED else logging.INFO,
+                level=logging.ERROR if standing.result is RunOutcome.FAILED else logging.INFO,
                 dataset=candidate.name,
                 result=standing.result,
                 blocks=what.blocks,
@@ -178,8 +178,8 @@ class BackgroundSchedules:
     def _end_late(self, now_s: float) -> None:
         limit_s = self._read_limit_s()
         for key, running in self._running.items():
-            if not running.is_told and now_s - running.began_s >= limit_s:
-                running.is_told = True
+            if not running.is_reported and now_s - running.began_s >= limit_s:
+                running.is_reported = True
                 running.pull.stop(f"it took longer than {limit_s / 60:g} minutes (limits.scheduled_pull_minutes)")
             if now_s - running.began_s >= limit_s + END_S:
                 self._timetable.leave(key)
@@ -199,22 +199,22 @@ class BackgroundSchedules:
             waits.append(NOTE_EACH_S)
         return min(waits)
 
-    def _hear(self, pull: ScheduledPull, ended: Ended) -> None:
+    def _hear(self, pull: ScheduledPull, ended: RunEnded) -> None:
         with self._changed:
             self._ended.append((pull, ended))
             self._changed.notify_all()
 
-    def _tell_idle(self) -> None:
-        if not self._timetable.schedules and not self._said:
+    def _report_idle(self) -> None:
+        if not self._timetable.schedules and not self._stated:
             return  # nor were there any
         idle = [self._timetable.schedules[number].datasets for number in self._timetable.list_idle_rules()]
         counts = {"schedules": len(self._timetable.schedules), "datasets": len(self._timetable.places)}
-        self._say("schedules", level=logging.WARNING if idle else logging.INFO, **counts, without_datasets=idle)
+        self._on_progress("schedules", level=logging.WARNING if idle else logging.INFO, **counts, without_datasets=idle)
 
-    def _say(self, event: str, *, level: int = logging.INFO, **facts: object) -> None:
+    def _on_progress(self, event: str, *, level: int = logging.INFO, **facts: object) -> None:
         """Say what was not said last."""
-        if self._said != (said := (event, *facts.values())):
-            self._said = said
+        if self._stated != (stated := (event, *facts.values())):
+            self._stated = stated
             write_line(event, level=level, **facts)
 
     def _note(self) -> None:

@@ -49,15 +49,15 @@ class BackgroundSinks(RepeatedLook):
         if self._seen.get(record.id) == (record.head, newest) and not sinks.waits(record):
             return
         for each in sinks.deliver(record, time.monotonic()):
-            self._live.metrics.sinks.labels(result=each.told).inc()
-            level = logging.INFO if each.told is Told.DONE else logging.WARNING
+            self._live.metrics.sinks.labels(result=each.reported).inc()
+            level = logging.INFO if each.reported is Told.DONE else logging.WARNING
             write_line(
                 "sink",
                 level=level,
                 dataset=record.name,
                 to=each.sink,
                 entry=each.entry,
-                result=each.told,
+                result=each.reported,
                 text=each.why,
             )
             if self._stop.is_set():

@@ -18,7 +18,7 @@ from odf_node.daemon.repeated_look import RepeatedLook
 from odf_node.http.served_node import Live
 from odf_node.http.server import ListeningAddress
 from odf_node.plug_ins import contained, load_plug_ins
-from odf_node.turns import FairTurns
+from odf_node.semaphore import FairSemaphore
 
 GROUP: Final = "odf_node.background"
 
@@ -44,7 +44,7 @@ class RunningDaemon:
     node: Node
     live: Live
     stop: asyncio.Event
-    verifications: FairTurns
+    verifications: FairSemaphore
     make_tls: Callable[[str], ssl.SSLContext | None]
 
 
@@ -62,7 +62,7 @@ class BackgroundWork(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Service(BackgroundWork):
+class BackgroundService(BackgroundWork):
     """Work with a beginning and an end of its own, such as another port."""
 
     serve: Callable[[RunningDaemon], AbstractAsyncContextManager[Start]]

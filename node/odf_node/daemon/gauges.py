@@ -16,7 +16,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
-from odf_protocol.step_statistics import StepStatistics
+from odf_protocol.step_metrics import StepMetrics
 
 
 def make_metrics(node: Node) -> Metrics:
@@ -61,19 +61,19 @@ def make_metrics(node: Node) -> Metrics:
     metrics.add_gauge("free_bytes", "Room on the home's disk.", free_bytes)
     metrics.add_gauge("memory_bytes", "Resident memory of the daemon.", process_memory_bytes)
     metrics.add_gauge("open_descriptors", "Open files and connections of the daemon.", open_descriptors)
-    add_step_figures(metrics, node.store)
-    add_stage_figures(metrics, node.store)
+    add_step_metrics(metrics, node.store)
+    add_stage_metrics(metrics, node.store)
     add_ingest_figures(metrics, node.store)
     add_observer_figures(metrics, lambda: node.observer.counts)
     return metrics
 
 
-def add_step_figures(metrics: Metrics, store: MetadataStore) -> None:
+def add_step_metrics(metrics: Metrics, store: MetadataStore) -> None:
     """Add what the newest step of each derivative of this node did (REPLAY-13)."""
     steps = StepLog(store)
     known: dict[DatasetId, tuple[Multihash, StoredStep | None]] = {}
 
-    def iter_newest() -> Iterator[tuple[str, StepStatistics]]:
+    def iter_newest() -> Iterator[tuple[str, StepMetrics]]:
         """Read the records of derivatives that grew since somebody asked last; there may be thousands of others."""
         try:
             for record in store.list_datasets():
@@ -113,7 +113,7 @@ def add_step_figures(metrics: Metrics, store: MetadataStore) -> None:
     metrics.add_family("step_seconds", "What of the newest step of each derivative took how long.", seconds)
 
 
-def add_stage_figures(metrics: Metrics, store: MetadataStore) -> None:
+def add_stage_metrics(metrics: Metrics, store: MetadataStore) -> None:
     """Add what all ingests of this home did, whichever command they ran in.
 
     Names of stages are fixed, and as many plug-ins have a name here as the store sums by name.

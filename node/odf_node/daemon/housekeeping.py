@@ -44,18 +44,18 @@ class Housekeeping:
 
 @asynccontextmanager
 async def keep_house(
-    node: Node, live: Live, say: Callable[[str], None], stop: asyncio.Event, grace_s: float
+    node: Node, live: Live, on_progress: Callable[[str], None], stop: asyncio.Event, grace_s: float
 ) -> AsyncIterator[Housekeeping]:
     """Care for the home until left; what somebody may wait for ends first, the engine that all share last.
 
     Args:
         node: Whose home it is.
         live: The settings in force.
-        say: Hears what is not as it should be.
+        on_progress: Hears what is not as it should be.
         stop: Set when the node was told to stop.
         grace_s: How long engines may go on after that.
     """
-    keeper, thread = _start_keeper(node, say)
+    keeper, thread = _start_keeper(node, on_progress)
     care = BackgroundScrub(node, live)
     care.start()
 
@@ -86,7 +86,7 @@ async def keep_house(
         await asyncio.to_thread(care.end)
         await asyncio.to_thread(background.renewal.end)
         keeper.end()
-        await asyncio.to_thread(_await_keeper, thread, say)
+        await asyncio.to_thread(_await_keeper, thread, on_progress)
 
 
 async def _stop_engines_late(node: Node, stop: asyncio.Event, grace_s: float) -> None:
@@ -96,7 +96,7 @@ async def _stop_engines_late(node: Node, stop: asyncio.Event, grace_s: float) ->
     node.stop_engines()
 
 
-def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threading.Thread]:
+def _start_keeper(node: Node, on_progress: Callable[[str], None]) -> tuple[Keeper, threading.Thread]:
     """Keep one engine for the commands of this home (DAEMON-19): started by the first that needs it, then warm."""
     keeper = Keeper(
         KeeperPlace(node.home.folder.engines, SLOW_ENGINE),
@@ -104,7 +104,7 @@ def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threa
         build_of_program(),
         KEPT_IDLE_S,
         ends_when_idle=False,
-        say=say,
+        on_progress=on_progress,
     )
 
     def keep() -> None:
@@ -112,15 +112,17 @@ def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threa
             keeper.run()
         except OSError as error:
             # A home that cannot be written is served all the same (DAEMON-18); its commands start engines of their own.
-            say(f"no engine is kept warm: {error.filename or node.home.folder.engines}: {error.strerror or error}")
+            on_progress(
+                f"no engine is kept warm: {error.filename or node.home.folder.engines}: {error.strerror or error}"
+            )
 
     thread = threading.Thread(target=keep, name="engine keeper", daemon=True)
     thread.start()
     return keeper, thread
 
 
-def _await_keeper(thread: threading.Thread, say: Callable[[str], None]) -> None:
+def _await_keeper(thread: threading.Thread, on_progress: Callable[[str], None]) -> None:
     thread.join(KEEPER_END_S)
     if thread.is_alive():
         # Its processes die with this one, and so does the thread.
-        say(f"the keeper of the engine did not end within {KEEPER_END_S:g} s and is left behind")
+        on_progress(f"the keeper of the engine did not end within {KEEPER_END_S:g} s and is left behind")

@@ -7,7 +7,7 @@ from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UsageError
-from odf_node.ingest.batch import BatchRefusedError
+from odf_node.ingest.batch import BatchRejectedError
 from odf_node.ingest.push_sources import choose_push_source, list_media_types
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.pushes import UploadedDataset
@@ -23,17 +23,17 @@ class LatePushJudge:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    async def consider(self, offered: PeerHead, *, actor: str, reads: ReadGrants) -> None:
+    async def consider(self, proposed: PeerHead, *, actor: str, reads: ReadGrants) -> None:
         """See ``PushReceiver``."""
         judge = await asyncio.to_thread(lambda: self._node.push_judge)
-        await judge.consider(offered, actor=actor, reads=reads)
+        await judge.consider(proposed, actor=actor, reads=reads)
 
     async def receive(
-        self, offered: UploadedDataset, *, actor: str, reads: ReadGrants, published: bool = True, force: bool = False
+        self, proposed: UploadedDataset, *, actor: str, reads: ReadGrants, published: bool = True, force: bool = False
     ) -> DatasetRecord:
         """See ``PushReceiver``."""
         judge = await asyncio.to_thread(lambda: self._node.push_judge)
-        return await judge.receive(offered, actor=actor, reads=reads, published=published, force=force)
+        return await judge.receive(proposed, actor=actor, reads=reads, published=published, force=force)
 
 
 _SHOWN_AS = "the rows that were sent"
@@ -75,7 +75,7 @@ class LateRowIntake:
                     key=rows.key,
                     caller=rows.token_id,
                 )
-        except BatchRefusedError as error:
+        except BatchRejectedError as error:
             raise NoRowsTakenError(str(error), error.bad_rows, error.reasons) from error
         except (InvalidSourceError, LimitExceededError, UsageError) as error:
             raise NoRowsTakenError(str(error)) from error

@@ -84,7 +84,7 @@ def plan_reload(running: Configuration, wanted: Configuration) -> Reload:
     changed: list[str] = []
     need_restart: list[str] = []
     sections: dict[str, Any] = {}
-    tls_turns = (running.tls.certificate is None) != (wanted.tls.certificate is None)
+    tls_semaphore = (running.tls.certificate is None) != (wanted.tls.certificate is None)
     for section in SECTIONS:
         old, new = getattr(running, section), getattr(wanted, section)
         taken: dict[str, Any] = {}
@@ -92,7 +92,7 @@ def plan_reload(running: Configuration, wanted: Configuration) -> Reload:
             before, after = getattr(old, name), getattr(new, name)
             if before == after:
                 continue
-            if rule_of(declared).reloads and not (section == "tls" and tls_turns):
+            if rule_of(declared).reloads and not (section == "tls" and tls_semaphore):
                 changed.append(f"{section}.{name}")
                 taken[name] = after
             else:

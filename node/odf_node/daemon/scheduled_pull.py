@@ -8,12 +8,12 @@ from typing import Final
 
 from odf_node.composition import Node
 from odf_node.daemon.stoppable_work import StoppableWork
-from odf_node.exchange.pulling import PullReport, PullWishes
+from odf_node.exchange.pulling import PullOptions, PullReport
 from odf_node.ingest.report import IngestReport
 from odf_node.ports.progress import Silence
 from odf_node.ports.sources import SourceUnavailableError
-from odf_node.schedules.standings import Ended, Result
-from odf_node.schedules.timetable import Candidate
+from odf_node.schedules.standings import RunEnded, RunOutcome
+from odf_node.schedules.timetable import DueCandidate
 from odf_protocol.errors import OdfError, UnavailableError
 
 _ACTOR: Final = "schedule"
@@ -32,7 +32,10 @@ class ScheduledPull:
     """
 
     def __init__(
-        self, open_node: Callable[[], Node], candidate: Candidate, on_end: "Callable[[ScheduledPull, Ended], None]"
+        self,
+        open_node: Callable[[], Node],
+        candidate: DueCandidate,
+        on_end: "Callable[[ScheduledPull, RunEnded], None]",
     ) -> None:
         self.candidate = candidate
         self._work = StoppableWork(open_node)
@@ -59,33 +62,33 @@ class ScheduledPull:
         try:
             ended = self._work.run(self._pull)
         except asyncio.CancelledError:
-            ended = Ended(Result.FAILED)
+            ended = RunEnded(RunOutcome.FAILED)
         except Exception as error:  # noqa: BLE001 - the edge of a thread: one dataset must not stop the others
             ended = judge_failure(error)
-        if self._stopped_for is not None and ended.result in {Result.FAILED, Result.UNAVAILABLE}:
-            ended = Ended(Result.FAILED, self._stopped_for, ended.blocks)
+        if self._stopped_for is not None and ended.result in {RunOutcome.FAILED, RunOutcome.UNAVAILABLE}:
+            ended = RunEnded(RunOutcome.FAILED, self._stopped_for, ended.blocks)
         self._on_end(self, ended)
 
-    async def _pull(self, node: Node) -> Ended:
+    async def _pull(self, node: Node) -> RunEnded:
         (target,) = node.planner.plan([str(self.candidate.id)])
-        return _judge(await node.pulling.pull(target, PullWishes(actor=_ACTOR), Silence()))
+        return _judge(await node.pulling.pull(target, PullOptions(actor=_ACTOR), Silence()))
 
 
-def judge_failure(error: Exception, blocks: int = 0) -> Ended:
+def judge_failure(error: Exception, blocks: int = 0) -> RunEnded:
     """Say whether what failed may heal by itself within the hour (SCHED-5)."""
     if isinstance(error, SourceUnavailableError) and error.status in _CLIENT_ERRORS and error.status not in _PASSING:
-        return Ended(Result.FAILED, _line_of(error), blocks)
+        return RunEnded(RunOutcome.FAILED, _line_of(error), blocks)
     if isinstance(error, UnavailableError | OSError):
         rest_s = error.retry_after_s if isinstance(error, SourceUnavailableError) else 0
-        return Ended(Result.UNAVAILABLE, _line_of(error), blocks, rest_s)
+        return RunEnded(RunOutcome.UNAVAILABLE, _line_of(error), blocks, rest_s)
     if isinstance(error, OdfError):
-        return Ended(Result.FAILED, _line_of(error), blocks)
-    return Ended(Result.FAILED, f"a fault of odf-node itself: {type(error).__name__}: {_line_of(error)}", blocks)
+        return RunEnded(RunOutcome.FAILED, _line_of(error), blocks)
+    return RunEnded(RunOutcome.FAILED, f"a fault of odf-node itself: {type(error).__name__}: {_line_of(error)}", blocks)
 
 
-def _judge(report: PullReport) -> Ended:
+def _judge(report: PullReport) -> RunEnded:
     failure = getattr(report, "failure", None)
-    ended = Ended(Result.UPDATED if report.new_blocks else Result.UP_TO_DATE, blocks=report.new_blocks)
+    ended = RunEnded(RunOutcome.UPDATED if report.new_blocks else RunOutcome.UP_TO_DATE, blocks=report.new_blocks)
     if failure is not None:
         ended = judge_failure(failure, report.new_blocks)
     if isinstance(report, IngestReport):

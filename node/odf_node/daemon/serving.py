@@ -33,13 +33,13 @@ from odf_node.plug_ins import PlugInFailure, reporting_failures, require_plug_in
 from odf_node.ports.keys import PrivateKey
 from odf_node.records.access import Pages
 from odf_node.rows.trees import KeptTrees
+from odf_node.semaphore import FairSemaphore, TurnLimits
 from odf_node.store.writers_lock import only_daemon
-from odf_node.turns import FairTurns, TurnLimits
 from odf_node.wording import count_of
 from odf_protocol.did import DidKey
 
 
-class Console(Protocol):
+class DaemonConsole(Protocol):
     """Who started the daemon, as far as it is told anything; everything else is in the log."""
 
     def note(self, text: str) -> None:
@@ -51,7 +51,7 @@ class Console(Protocol):
         ...
 
 
-async def serve(node: Node, setting: Setting, *, ready_file: Path | None, console: Console) -> None:
+async def serve(node: Node, setting: Setting, *, ready_file: Path | None, console: DaemonConsole) -> None:
     """Serve until told to stop.
 
     Args:
@@ -92,7 +92,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         return TurnLimits(limits.verifications, limits.waiting_verifications)
 
     _require_plug_ins(running)
-    stop, verifications = asyncio.Event(), FairTurns(read_turns)
+    stop, verifications = asyncio.Event(), FairSemaphore(read_turns)
     with ExitStack() as at_end:
         at_end.enter_context(only_daemon(node.home.folder))
         at_end.enter_context(reporting_failures(_log_failure))
@@ -162,7 +162,7 @@ def _prepare(node: Node) -> PrivateKey:
 
 
 def _announce(
-    node: Node, listening: ListeningAddress, ready_file: Path | None, console: Console, *, pages: Pages
+    node: Node, listening: ListeningAddress, ready_file: Path | None, console: DaemonConsole, *, pages: Pages
 ) -> None:
     """Tell people, scripts and the supervisor that requests are answered."""
     count = sum(record.published for record in node.store.list_datasets())
@@ -175,7 +175,7 @@ def _announce(
     notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")
 
 
-def _make_served(node: Node, key: PrivateKey, house: Housekeeping, verifications: FairTurns) -> ServedNode:
+def _make_served(node: Node, key: PrivateKey, house: Housekeeping, verifications: FairSemaphore) -> ServedNode:
     return ServedNode(
         software=f"odf-node/{__version__}",
         node_id=DidKey(key.public_key()),

@@ -131,7 +131,7 @@ class Changelogs:
             return describe_unsound(unsound)
         record = self.store.find_dataset(view.dataset_id)
         name = str(view.dataset_id) if record is None else record.name
-        raise UnsoundResultError(name, unsound[-1].explain(), _describe_mend(view, name))
+        raise UnsoundResultError(name, unsound[-1].explain(), _describe_fix(view, name))
 
     def list_slices(self, dataset_id: DatasetId, *, before: int) -> list[ChainSlice] | None:
         """List the slices that blocks before a number add; None where a file is not here."""
@@ -159,7 +159,7 @@ def excuse_of(view: DatasetView) -> Excuse:
     return Excuse.NONE
 
 
-def _describe_mend(view: DatasetView, name: str) -> str:
+def _describe_fix(view: DatasetView, name: str) -> str:
     check = f"'odf-node verify --all {name}' says whether what it has is right"
     if view.transform is None:
         return f"this is a fault of odf-node, please report it; {check}"

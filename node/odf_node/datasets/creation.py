@@ -48,7 +48,7 @@ class DatasetCreator:
     ) -> Added:
         """Create a dataset for each snapshot, or change the one that is there.
 
-        All changes are planned before the first is written, so a manifest that is refused leaves the others undone too.
+        All changes are planned before the first is written, so a rejected manifest leaves the others undone too.
 
         Args:
             snapshots: What shall be.

@@ -12,7 +12,7 @@ from odf_node.configuration.declaration import PRIORITIES, Schedule
 from odf_node.schedule_times import parse_cron, parse_every, parse_zone
 from odf_protocol.events import SetAttachments
 from odf_protocol.manifest.errors import At, ManifestError, find_nearest
-from odf_protocol.manifest.nodes import MapNode, Node, Scalar, describe
+from odf_protocol.manifest.nodes import MapNode, Node, ScalarNode, describe
 from odf_protocol.manifest.yaml_text import parse_yaml
 
 SCHEDULE_PATH: Final = "odf-node/schedule.yaml"
@@ -38,7 +38,7 @@ def find_schedule(attachments: SetAttachments | None, name: str) -> Schedule | N
 
 
 def check_schedule(event: SetAttachments, at: At) -> None:
-    """Refuse a schedule that cannot be followed.
+    """Reject a schedule that cannot be followed.
 
     Args:
         event: With attachments; those that are none of ours are not looked at.
@@ -72,7 +72,7 @@ def parse_schedule(text: str, name: str) -> Schedule:
     for key, node in documents[0].entries:
         if key.text not in _KEYS:
             _reject(key, key.text, f"one of {', '.join(_KEYS)}", key.text, find_nearest(key.text, _KEYS))
-        if not isinstance(node, Scalar) or node.is_null:
+        if not isinstance(node, ScalarNode) or node.is_null:
             _reject(node, key.text, f"a text, {_EXAMPLE}", describe(node))
         attribute, read = _KEYS[key.text]
         zone = node if attribute == "time_zone" else zone

@@ -13,9 +13,9 @@ from odf_node.ports.layouts import (
     HEAD_PATH,
     KEY_LOG_PATH,
     LayoutTarget,
-    replay_record_path,
     signature_path,
     signed_head_path,
+    step_record_path,
 )
 from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import ProgressLine
@@ -58,7 +58,7 @@ class Exporting:
         Raises:
             RejectedError: The place holds a history that ours does not continue.
             ObjectsAbsentError: What the place lacks is not here either; nothing was written.
-            ObjectCorruptError, ObjectNotFoundError: Our own copy is damaged; ``repair`` mends it.
+            ObjectCorruptError, ObjectNotFoundError: Our own copy is damaged; ``repair`` fixes it.
             PeerUnavailableError, PeerForbidsError: The place cannot be written.
         """
         pacing = Pacing(self.rate)
@@ -87,7 +87,7 @@ class Exporting:
             }
             missing = [item for item in wanted.values() if target.find_size(_path_of(item)) != item.size_bytes]
             Presence(self.home.store, self.home.objects).require(record, [item.hash for item in missing])
-            progress.say(f"{record.name}: writing to {target.url}")
+            progress.on_progress(f"{record.name}: writing to {target.url}")
             progress.expect(sum(item.size_bytes for item in missing))
             for item in missing:
                 self.home.objects.check(item.hash)
@@ -107,9 +107,9 @@ class Exporting:
         for stored in self.home.store.iter_blocks(record.id, after=after, upto=upto):
             if stored.signature is not None:
                 _write(target, signature_path(stored.hash), stored.signature, pacing)
-            replay_record = self.home.store.find_replay_record(record.id, stored.hash) if with_records else None
-            if replay_record is not None:
-                _write(target, replay_record_path(stored.hash), replay_record.raw, pacing)
+            step_record = self.home.store.find_step_record(record.id, stored.hash) if with_records else None
+            if step_record is not None:
+                _write(target, step_record_path(stored.hash), step_record.raw, pacing)
             _write(target, block_path(stored.hash), stored.raw, pacing)
         self._write_signed_head(record, target, pacing)
 

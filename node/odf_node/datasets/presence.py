@@ -46,7 +46,7 @@ class Presence:
         if needed is not None:
             absent &= frozenset(needed)
         if absent:
-            raise ObjectsAbsentError(record.name, len(absent), say_how_to_get(record))
+            raise ObjectsAbsentError(record.name, len(absent), describe_remedy(record))
 
     def require_checked(self, record: DatasetRecord, needed: Iterable[Multihash]) -> None:
         """Stop whoever reads rows of files that are not here by choice, or that nobody compared with their blocks.
@@ -56,10 +56,10 @@ class Presence:
         """
         marked = self.store.list_absent_objects(record.id) & frozenset(needed)
         if marked:
-            raise ObjectsAbsentError(record.name, len(marked), say_how_to_get(record))
+            raise ObjectsAbsentError(record.name, len(marked), describe_remedy(record))
 
 
-def say_how_to_get(record: DatasetRecord) -> str:
+def describe_remedy(record: DatasetRecord) -> str:
     """Say what brings the files of a dataset here."""
     if record.trust is Trust.METADATA:
         return f"'odf-node pull {record.name}' brings and verifies them"

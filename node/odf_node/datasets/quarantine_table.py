@@ -25,7 +25,7 @@ from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-MOST_COLUMNS: Final = 1000
+MAX_COLUMNS: Final = 1000
 """Of senders' names; what stands under others is in ``_original``.  # guess: more than tables have"""
 
 _BATCH_ROWS: Final = 4096
@@ -39,12 +39,12 @@ class QuarantineTables:
     Attributes:
         store: What the home keeps.
         reader: Of the rows.
-        most_bytes: Size of the file that the engine is given.
+        max_bytes: Size of the file that the engine is given.
     """
 
     store: MetadataStore
     reader: QuarantineReader
-    most_bytes: int
+    max_bytes: int
 
     def make(self, record: DatasetRecord, name: str, folder: Path, *, as_of: Timestamp | None) -> QueryTable:
         """Write the rows that were set aside as a table.
@@ -66,9 +66,9 @@ class QuarantineTables:
         with path.open("wb") as file, pq.ParquetWriter(file, schema, compression="snappy") as writer:
             for batch in _iter_batches(rows, columns, schema):
                 writer.write_batch(batch)
-                if file.tell() > self.most_bytes:
+                if file.tell() > self.max_bytes:
                     raise UsageError(
-                        f"the quarantine of {record.name} has more than {self.most_bytes:,} bytes to be asked at once;"
+                        f"the quarantine of {record.name} has more than {self.max_bytes:,} bytes to be asked at once;"
                         f" 'odf-node quarantine show {record.name}' reads it entry by entry"
                     )
         schema_of_rows = data_schema_of(schema)
@@ -83,7 +83,7 @@ class QuarantineTables:
         declared = [find_declared(read) for read in reads]
         found = dict.fromkeys(name for schema in declared if schema is not None for name in schema.names)
         for name in self.reader.iter_column_names(record, entries):
-            if len(found) >= MOST_COLUMNS:
+            if len(found) >= MAX_COLUMNS:
                 break
             found.setdefault(name)
         # Engines do not tell names apart that differ in case alone.

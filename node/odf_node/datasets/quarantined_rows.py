@@ -1,4 +1,4 @@
-"""Rows of quarantine as people work with them: what was sent, what is wrong, what it was mended to, what became of it.
+"""Rows of quarantine as people work with them: what was sent, what is wrong, what it was fixed to, what became of it.
 
 Source: clauses QUAR-1 and QUAR-4 in ``spec/quarantine.md``.
 """
@@ -25,7 +25,7 @@ class KeptRow:
         entry: It belongs to.
         record: Its number in the batch, None for the result of a query.
         line: Where it began, None where a source has no lines.
-        stage: That refused it.
+        stage: That rejected it.
         original: Its text, None where that is no UTF-8.
         original_bytes: Its bytes instead.
         given: Names and texts of its columns as they were sent; empty where it cannot be taken apart.
@@ -46,12 +46,12 @@ class KeptRow:
 
     @property
     def columns(self) -> Mapping[str, str | None]:
-        """What it is sent again with: what it was mended to, else what was sent."""
+        """What it is sent again with: what it was fixed to, else what was sent."""
         return self.given if self.note.columns is None else self.note.columns
 
     @property
     def waits(self) -> bool:
-        """Whether it can be mended, sent again or dropped by itself."""
+        """Whether it can be fixed, sent again or dropped by itself."""
         return self.note.fate is None and self.entry.batch is None
 
     @property
@@ -82,7 +82,7 @@ class QuarantineReader:
         return list(self.store.iter_quarantine(record.id))
 
     def require_single(self, record: DatasetRecord, rows: Iterable[RowId]) -> None:
-        """Refuse rows of a batch that waits whole: what can be done is done with the batch.
+        """Reject rows of a batch that waits whole: what can be done is done with the batch.
 
         Raises:
             UsageError: One is such.
@@ -92,12 +92,12 @@ class QuarantineReader:
         if found is not None:
             raise UsageError(
                 f"{found} is of batch {found.entry}, which waits whole: 'odf-node quarantine resend {record.name}"
-                f" {found.entry} --release' lets it pass and sets its bad rows aside to be mended, --file FILE in place"
-                f" of --release sends a mended file, and 'drop' gives it up"
+                f" {found.entry} --release' lets it pass and sets its bad rows aside to be fixed, --file FILE in place"
+                f" of --release sends a fixed file, and 'drop' gives it up"
             )
 
     def require_known(self, record: DatasetRecord, entries: Iterable[int], rows: Iterable[RowId]) -> None:
-        """Refuse what was never set aside, or was sent again as part of another entry.
+        """Reject what was never set aside, or was sent again as part of another entry.
 
         Raises:
             NotFoundError: There is no such entry or row.
@@ -108,7 +108,7 @@ class QuarantineReader:
         if unknown:
             raise NotFoundError(
                 f"quarantine of {record.name} has no {unknown[0]}; 'odf-node quarantine list {record.name}' shows its "
-                "entries (a batch that was sent again and refused has a new number)"
+                "entries (a batch that was sent again and rejected has a new number)"
             )
 
     def count_all_waiting(self, record: DatasetRecord) -> tuple[int, int]:

@@ -36,7 +36,7 @@ _STATE_SUFFIX: Final = "__state"  # Source: QUERY-3
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryAnswer:
     """What a question gave.
 
     Attributes:
@@ -55,7 +55,7 @@ class AnswerFile:
     Attributes:
         path: Arrow's stream, as ``host.tables`` reads it, in the session's workspace; gone with it, so whoever keeps
             it moves it.
-        engine: As of an ``Answer``.
+        engine: As of an ``QueryAnswer``.
     """
 
     path: Path
@@ -90,8 +90,8 @@ class QueryRunner:
         records: Sequence[DatasetRecord] | None = None,
         limits: Limits | None = None,
         more: Sequence[QueryTable] = (),
-    ) -> Answer:
-        """Answer one query.
+    ) -> QueryAnswer:
+        """QueryAnswer one query.
 
         Args:
             sql: In the SQL of the engine that answers; datasets that have data are tables under their
@@ -112,7 +112,7 @@ class QueryRunner:
         """
         found = self.ask(sql, as_of=as_of, max_rows=max_rows, engine=engine, records=records, limits=limits, more=more)
         with found.path.open("rb") as file:
-            return Answer(table_in(file), found.engine)
+            return QueryAnswer(table_in(file), found.engine)
 
     def ask(
         self,
@@ -125,7 +125,7 @@ class QueryRunner:
         limits: Limits | None = None,
         more: Sequence[QueryTable] = (),
     ) -> AnswerFile:
-        """Answer one query with a file; arguments and errors as ``run``."""
+        """QueryAnswer one query with a file; arguments and errors as ``run``."""
         of_operator = records is None
         records = self.home.store.list_datasets() if records is None else records
         tables, withheld = self._tables(_named(sql, records), as_of)
@@ -146,8 +146,8 @@ class QueryRunner:
             try:
                 answered_by, response = self.engines.query(request, engine)
             except InvalidQueryError as error:
-                said = str(error).lower()
-                if (damage := next((found for name, found in withheld.items() if name in said), None)) is not None:
+                stated = str(error).lower()
+                if (damage := next((found for name, found in withheld.items() if name in stated), None)) is not None:
                     raise damage from error
                 empty = [each.name for each in records if self._is_asked_in_vain(each, sql)]
                 if not empty:

@@ -1,4 +1,4 @@
-"""Mending the definition of a dataset of one's own: a manifest again, for the same identity and history.
+"""Fixing the definition of a dataset of one's own: a manifest again, for the same identity and history.
 
 A chain is never rewritten: what the manifest says otherwise than the chain becomes new blocks. What rows were made by
 stays as it was, so a query that has made rows, and names of columns that rows have, cannot be changed.
@@ -37,7 +37,7 @@ from odf_protocol.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DefinitionChange:
     """A definition that becomes another; ``before`` is None where there was none."""
 
     before: Event | None
@@ -57,7 +57,7 @@ class Redefinition:
     """
 
     record: DatasetRecord
-    changes: tuple[Change, ...]
+    changes: tuple[DefinitionChange, ...]
     writer: ChainWriter
     head: Multihash
     system_time: Timestamp
@@ -107,7 +107,7 @@ class Redefiner:
         if is_all:
             _require_sources(view, events, record.name)
         writer = ChainWriter.continue_chain(self.home.store, self.home.keys, record.id, after=view.head)
-        changes: list[Change] = []
+        changes: list[DefinitionChange] = []
         try:
             for event in events:
                 if _says(view, event):
@@ -115,7 +115,7 @@ class Redefiner:
                 assert writer.state is not None
                 _require_free(writer.state, event, record.name)
                 writer.add(event, system_time=system_time)
-                changes.append(Change(_find_before(view, event), event))
+                changes.append(DefinitionChange(_find_before(view, event), event))
         except RejectedError as error:
             raise UsageError(f"'{record.name}' cannot be changed so: {error}") from error
         return Redefinition(record, tuple(changes), writer, view.head, system_time)
@@ -138,7 +138,7 @@ class Redefiner:
 
 
 def require_changeable(record: DatasetRecord, kind: DatasetKind | None = None) -> None:
-    """Refuse to change a dataset of somebody else, or one into another kind.
+    """Reject to change a dataset of somebody else, or one into another kind.
 
     Raises:
         UsageError: It is one.
@@ -181,7 +181,7 @@ def _says(view: DatasetView, event: Event) -> bool:
 
 
 def _require_sources(view: DatasetView, events: list[Event], name: str) -> None:
-    """Refuse to drop a source: not every ODF node reads the events that would disable it (CHAIN-12)."""
+    """Reject to drop a source: not every ODF node reads the events that would disable it (CHAIN-12)."""
     if view.polling_source is not None and not any(isinstance(event, SetPollingSource) for event in events):
         raise UsageError(f"'{name}' has a polling source, which can be changed and not be taken away (CHAIN-12)")
     kept = {event.source_name for event in events if isinstance(event, AddPushSource)}

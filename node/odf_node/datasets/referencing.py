@@ -23,10 +23,10 @@ from odf_protocol.events import AddData, DataSlice, ExecuteTransform
 from odf_protocol.head import Head
 from odf_protocol.timestamp import Timestamp
 
-MOST_ROWS: Final = 5_000_000
+MAX_ROWS: Final = 5_000_000
 """Of a dataset that is looked into, all changes counted.  # guess: every company of a continent; an hour of it fits"""
 
-MOST_BYTES: Final = 512 * 1024 * 1024
+MAX_BYTES: Final = 512 * 1024 * 1024
 """Of its files.  # guess: what a sandbox of 2 GiB can unpack a few columns of"""
 
 _ITSELF: Final = "the dataset itself, whose first ingest would look for rows that there are not yet"
@@ -78,10 +78,10 @@ class References:
         head = self._find_head(record.id, as_of)
         slices = tuple(self._iter_slices(record.id, head))
         rows, size = sum(each.offset_interval.row_count for each in slices), sum(each.size for each in slices)
-        if rows > MOST_ROWS or size > MOST_BYTES:
+        if rows > MAX_ROWS or size > MAX_BYTES:
             raise UsageError(
-                f"'{record.name}' is too large to look into ({rows:,} rows, {size:,} bytes; at most {MOST_ROWS:,} and"
-                f" {MOST_BYTES:,}): join it in a derivative"
+                f"'{record.name}' is too large to look into ({rows:,} rows, {size:,} bytes; at most {MAX_ROWS:,} and"
+                f" {MAX_BYTES:,}): join it in a derivative"
             )
         Presence(self.store, self.objects).require_checked(record, (each.physical_hash for each in slices))
         paths = EngineRows(self.store, self.objects, self.cache).get_paths(record.id, slices, view.schema)

@@ -29,10 +29,10 @@ from odf_protocol.timestamp import Timestamp
 Cell = tuple[str, int] | None
 """The beginning of a cell's text, and how many characters it has whole; None: there is no value."""
 
-MOST_SLICES: Final = 500
+MAX_SLICES: Final = 500
 """In which the rows of a key are looked for, the newest ones.  # guess: some seconds"""
-MOST_SLICE_BYTES: Final = 512 * 1024 * 1024  # guess: some seconds
-MOST_LIKE: Final = 100  # guess: more are no history that anybody reads
+MAX_SLICE_BYTES: Final = 512 * 1024 * 1024  # guess: some seconds
+MAX_LIKE: Final = 100  # guess: more are no history that anybody reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class RowWindows:
         count: int,
         columns: slice,
         upto: int | None = None,
-        most_characters: int,
+        max_characters: int,
     ) -> RowWindow:
         """Read rows by their numbers.
 
@@ -94,7 +94,7 @@ class RowWindows:
             count: How many at most.
             columns: Which of the schema's.
             upto: As of this block; None: the newest.
-            most_characters: Longer cells are cut there.
+            max_characters: Longer cells are cut there.
 
         Raises:
             ObjectsAbsentError: Files are not here by choice, or nobody compared them with their blocks (PART-12).
@@ -120,13 +120,13 @@ class RowWindows:
                         first=begin - interval.start,
                         count=min(end, interval.end) - begin + 1,
                         columns=shown,
-                        most_characters=most_characters,
+                        max_characters=max_characters,
                     )
                 rows += ((begin + number, tuple(cells)) for number, cells in enumerate(found))
         return RowWindow(names, shown, tuple(rows), last)
 
     def read_history(
-        self, record: DatasetRecord, offset: int, keys: Sequence[str], *, columns: slice, most_characters: int
+        self, record: DatasetRecord, offset: int, keys: Sequence[str], *, columns: slice, max_characters: int
     ) -> RowHistory:
         """Read every row with the key of one row.
 
@@ -135,7 +135,7 @@ class RowWindows:
             offset: The number of the row.
             keys: The columns of the key; empty: that row alone.
             columns: Which of the schema's to give.
-            most_characters: Longer cells are cut there.
+            max_characters: Longer cells are cut there.
 
         Raises:
             UsageError: There is no such row, or no such column.
@@ -154,14 +154,14 @@ class RowWindows:
             if keys:
                 found, looked_from = self._find_like(reader, record, view, offset, keys)
             numbers = sorted(found | {offset})
-            kept = sorted({*numbers[-MOST_LIKE:], offset})
+            kept = sorted({*numbers[-MAX_LIKE:], offset})
             runs = [*self._group(record, view, kept)]
             needed = (item.physical_hash for item, _, _ in runs)
             Presence(self.store, self.objects).require_checked(record, needed)
             for item, start, count in runs:
                 interval = item.offset_interval
                 path = self.objects.get_path(item.physical_hash)
-                asked = {"count": count, "columns": names[columns], "most_characters": most_characters}
+                asked = {"count": count, "columns": names[columns], "max_characters": max_characters}
                 cells = reader.read_window(path, first=start - interval.start, **asked)  # type: ignore[arg-type]
                 rows += ((start + number, tuple(each)) for number, each in enumerate(cells))
         window = RowWindow(names, names[columns], tuple(rows), view.last_offset)
@@ -174,11 +174,11 @@ class RowWindows:
         (origin,) = self._find_slices(record, view, offset, offset)
         found, looked_from = set[int](), offset
         Presence(self.store, self.objects).require_checked(record, [origin.physical_hash])
-        pattern, left_bytes = self.objects.get_path(origin.physical_hash), MOST_SLICE_BYTES
+        pattern, left_bytes = self.objects.get_path(origin.physical_hash), MAX_SLICE_BYTES
         absent = self.store.list_absent_objects(record.id)
-        for stored in islice(self.store.iter_blocks_with_rows(record.id, newest_first=True), MOST_SLICES):
+        for stored in islice(self.store.iter_blocks_with_rows(record.id, newest_first=True), MAX_SLICES):
             item = _slice_of(decode_block(stored.raw, expected_hash=stored.hash))
-            if item is None or item.physical_hash in absent or left_bytes < item.size or len(found) > MOST_LIKE:
+            if item is None or item.physical_hash in absent or left_bytes < item.size or len(found) > MAX_LIKE:
                 break
             left_bytes -= item.size
             numbers = reader.find_rows_like(
@@ -186,7 +186,7 @@ class RowWindows:
                 pattern=pattern,
                 row=offset - origin.offset_interval.start,
                 keys=keys,
-                most=MOST_LIKE + 1,
+                most=MAX_LIKE + 1,
             )
             looked_from = min(looked_from, item.offset_interval.start)
             found |= {item.offset_interval.start + number for number in numbers}

@@ -19,9 +19,9 @@ from odf_protocol.errors import OdfError
 from odf_protocol.events import AddPushSource, SetPollingSource
 from odf_protocol.exchange.limits import (
     MAX_PROBLEM_TEXT_CHARACTERS,
+    MAX_REPORTED_CHARACTERS,
+    MAX_REPORTED_WORDS,
     MAX_SEARCH_LOOKS,
-    MAX_TOLD_CHARACTERS,
-    MAX_TOLD_WORDS,
     PAGE_SEARCHED,
 )
 from odf_protocol.exchange.messages import DatasetTexts
@@ -93,19 +93,19 @@ class Searching:
             view = load_view(self.store, record.id)
         except DatasetNotFoundError:
             return None  # deleted meanwhile
-        texts = _tell(view, wanted)
+        texts = _report(view, wanted)
         where = match_texts(wanted, texts.list_named(record.name))
         return Match(record, where, texts) if where else None
 
 
-def _tell(view: DatasetView, wanted: Sequence[str]) -> DatasetTexts:
+def _report(view: DatasetView, wanted: Sequence[str]) -> DatasetTexts:
     def choose(texts: Iterable[str]) -> tuple[str, ...]:
-        cut = [text[:MAX_TOLD_CHARACTERS] for text in texts]
+        cut = [text[:MAX_REPORTED_CHARACTERS] for text in texts]
         # Some of each word: many columns that have the first one must not hide the only one that has the second.
         of_each = (islice((text for text in cut if word in text.casefold()), most) for word in wanted)
         return tuple(dict.fromkeys(chain.from_iterable(of_each)))
 
-    most = MAX_TOLD_WORDS // max(len(wanted), 1)
+    most = MAX_REPORTED_WORDS // max(len(wanted), 1)
 
     info = view.info
     return DatasetTexts(

@@ -19,7 +19,7 @@ from odf_node.records.commits import Commit, FetchedPlace, NewBlock, NewDataset
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import HeadMovedError
 from odf_node.records.ingests import KeptAnswer
-from odf_node.records.quarantine import QuarantineFile, Settlement
+from odf_node.records.quarantine import QuarantineFile, SettledRows
 from odf_node.rows.file_hashes import describe_new_slice
 from odf_node.store import MetadataStore
 from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
@@ -68,7 +68,7 @@ def find_writing_time(store: MetadataStore, clock: Clock, dataset_id: DatasetId)
 class ChainWriter:
     """Blocks to be added to one chain; nothing is stored before ``commit``.
 
-    The rules are applied block by block as they are added, so a mistake of ours is refused before anything is written.
+    The rules are applied block by block as they are added, so a mistake of ours is rejected before anything is written.
     """
 
     store: MetadataStore
@@ -137,7 +137,7 @@ class ChainWriter:
         """Start a chain that does not exist yet; ``block_version`` is that of all its blocks."""
         return cls(store, dataset_id, key, None, None, block_version)
 
-    def add(self, event: Event, *, system_time: Timestamp, replay_record: bytes | None = None) -> Block:
+    def add(self, event: Event, *, system_time: Timestamp, step_record: bytes | None = None) -> Block:
         """Append a block with ``event``.
 
         Raises:
@@ -153,7 +153,7 @@ class ChainWriter:
         block = decode_block(raw, expected_hash=None)
         self.state, _warnings = append(self.state, block, strictness=Strictness.OWN)
         signature = sign_block(self.key.seed, self.dataset_id, block.sequence_number, block.hash)
-        self._blocks.append(NewBlock.of(block, signature, replay_record))
+        self._blocks.append(NewBlock.of(block, signature, step_record))
         return block
 
     @property
@@ -173,7 +173,7 @@ class ChainWriter:
         fetched_place: FetchedPlace | None = None,
         answer: KeptAnswer | None = None,
         merge_state: Multihash | None = None,
-        settlement: Settlement | None = None,
+        settlement: SettledRows | None = None,
     ) -> DatasetRecord:
         """Sign the new head and write everything at the one commit point.
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from odf_engines.stage_figures import StageFigures
-from odf_node.datasets.ingest_figures import describe_ingest
+from odf_engines.stage_metrics import StageMetrics
+from odf_node.datasets.ingest_metrics import describe_ingest
 from odf_node.datasets.presence import Presence
 from odf_node.derive.query_history import QuerySpan, list_queries
-from odf_node.derive.step_log import FiguresBasis, StepLog, basis_of, describe_step
+from odf_node.derive.step_log import MetricsBasis, StepLog, basis_of, describe_step
 from odf_node.home import Home
 from odf_node.records.datasets import DatasetRecord, StoredBlock
 from odf_node.row_counts import RowCounts
@@ -18,7 +18,7 @@ from odf_protocol.block_notes import find_reason, list_lookups
 from odf_protocol.enums import DatasetKind
 from odf_protocol.events import AddData, ExecuteTransform, SetTransform
 from odf_protocol.exchange.block_outlines import iter_wanted
-from odf_protocol.step_statistics import StepStatistics
+from odf_protocol.step_metrics import StepMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class LoggedBlock:
         is_signed: By the dataset's key.
         query: Of a step, which query made it; of a query, which rows it made; empty for others (PLAN-10).
         lacks_files: Files that it names are not here by choice.
-        statistics: Of a step, what it did, as its replay record says (REPLAY-13).
+        statistics: Of a step, what it did, as its step record says (REPLAY-13).
         basis: Who says so (REPLAY-15).
         stages: Of an ingest of this node, what took how long; empty where that is not kept (STAGE-4).
         row_counts: Of an ingest of this node, what became of its rows; None where that is not kept.
@@ -40,9 +40,9 @@ class LoggedBlock:
     is_signed: bool
     query: str
     lacks_files: bool
-    statistics: StepStatistics | None = None
-    basis: FiguresBasis = FiguresBasis.COUNTED
-    stages: tuple[StageFigures, ...] = ()
+    statistics: StepMetrics | None = None
+    basis: MetricsBasis = MetricsBasis.COUNTED
+    stages: tuple[StageMetrics, ...] = ()
     row_counts: RowCounts | None = None
 
     @property

@@ -24,7 +24,7 @@ from odf_protocol.timestamp import Timestamp
 
 Tables = Sequence[pa.Table | None]
 
-MOST_ROWS: Final = 8_388_608  # guess: a gigabyte where all texts are long, else some hundred megabytes
+MAX_ROWS: Final = 8_388_608  # guess: a gigabyte where all texts are long, else some hundred megabytes
 """Rows that are looked at at once. Every node gives up at as many: what it chooses, others have to choose as well."""
 
 
@@ -65,10 +65,10 @@ def number_alike(columns: Sequence[pa.ChunkedArray], rows: int) -> npt.NDArray[n
 
 
 _PER_MS: Final = 1000
-_LEAST_US: Final = -(2**62)  # before any time that a timestamp can hold
+_MIN_US: Final = -(2**62)  # before any time that a timestamp can hold
 
 
-def find_in_force(asked_us: int, table: InputRows, key: Sequence[str]) -> list[DataSlice]:
+def find_current(asked_us: int, table: InputRows, key: Sequence[str]) -> list[DataSlice]:
     """Leave out the slices of a temporal table before a step all of whose versions are superseded.
 
     Args:
@@ -92,7 +92,7 @@ def find_in_force(asked_us: int, table: InputRows, key: Sequence[str]) -> list[D
     known = [asked_us if each.physical_hash in cut else known_us for each, known_us in before]
     known_us = np.array([*known, *(asked_us for _ in table.new)], dtype=np.int64)
     is_base = ~was_taken & (times_us > known_us[places]) & (times_us <= asked_us)
-    base_us = np.full(int(keys.max(initial=0)) + 1, _LEAST_US, dtype=np.int64)
+    base_us = np.full(int(keys.max(initial=0)) + 1, _MIN_US, dtype=np.int64)
     np.maximum.at(base_us, keys[is_base], times_us[is_base])
     kept = set(places[times_us >= base_us[keys]].tolist())
     return [each for place, each in enumerate(table.earlier) if place in kept or each.physical_hash in cut]
@@ -101,30 +101,30 @@ def find_in_force(asked_us: int, table: InputRows, key: Sequence[str]) -> list[D
 def _read_newest(table: InputRows, key: Sequence[str]) -> list[pa.Table] | None:
     """Read the newest versions of all slices; None where those of one are not known, or there are too many."""
     found: list[pa.Table] = []
-    for some in _iter_portions([*table.earlier, *table.new]):
-        read = table.read_newest(some, key) if count_rows(some) <= MOST_ROWS else [None]
+    for some in _iter_subsets([*table.earlier, *table.new]):
+        read = table.read_newest(some, key) if count_rows(some) <= MAX_ROWS else [None]
         found += [each for each in read if each is not None]
-        if any(each is None for each in read) or sum(each.num_rows for each in found) > MOST_ROWS:
+        if any(each is None for each in read) or sum(each.num_rows for each in found) > MAX_ROWS:
             return None
     return found
 
 
-def _iter_portions(slices: Sequence[DataSlice]) -> Iterator[list[DataSlice]]:
-    """Cut slices into portions that are looked at together: one slice, or few rows."""
-    portion: list[DataSlice] = []
+def _iter_subsets(slices: Sequence[DataSlice]) -> Iterator[list[DataSlice]]:
+    """Cut slices into subsets that are looked at together: one slice, or few rows."""
+    subset: list[DataSlice] = []
     rows = 0
     for each in slices:
         rows += each.offset_interval.row_count
-        if portion and rows > MOST_ROWS:
-            yield portion
-            portion, rows = [], each.offset_interval.row_count
-        portion.append(each)
-    yield portion
+        if subset and rows > MAX_ROWS:
+            yield subset
+            subset, rows = [], each.offset_interval.row_count
+        subset.append(each)
+    yield subset
 
 
 def _known_before(table: InputRows) -> Iterator[int]:
     """Yield the highest watermark that was stated before the block of each slice before the step, in microseconds."""
-    known_us, waiting = _LEAST_US, deque(table.watermarks)
+    known_us, waiting = _MIN_US, deque(table.watermarks)
     for start in (each.offset_interval.start for each in table.earlier):
         while waiting and (waiting[0].last_offset is None or waiting[0].last_offset < start):
             known_us = max(known_us, waiting.popleft().event_time.unix_ms * _PER_MS)
@@ -147,18 +147,18 @@ def find_open_since(since_us: int, follows_us: int, inputs: Sequence[InputRows],
     firsts = [None if span is None else span.first_us for found in spans for _, span in found]
     if None in firsts:
         return None
-    least_us = min((each for each in firsts if each is not None), default=since_us)
+    min_us = min((each for each in firsts if each is not None), default=since_us)
     from_us = since_us
     while True:
         near = [[data for data, span in found if span is not None and span.last_us >= from_us] for found in spans]
-        if sum(map(count_rows, near)) > MOST_ROWS:
+        if sum(map(count_rows, near)) > MAX_ROWS:
             return None
         tables = [each for source, some in zip(inputs, near, strict=True) for each in source.read(some, alike)]
         known = [each for each in tables if each is not None]
         if len(known) < len(tables):
             return None
         first_us = _first_that_leads_to(since_us, follows_us, known)
-        if first_us - follows_us >= from_us or from_us <= least_us:
+        if first_us - follows_us >= from_us or from_us <= min_us:
             return first_us
         # Twice as far back each time, so that in a long session no row is read more often than its length says.
         from_us = min(first_us - follows_us, since_us - 2 * (since_us - from_us))
@@ -168,8 +168,8 @@ def _first_that_leads_to(since_us: int, follows_us: int, tables: Sequence[pa.Tab
     if not tables:
         return since_us
     # A column that does not tell rows apart in one slice is left out in all.
-    told = [name for name in tables[0].column_names if all(name in each.column_names for each in tables)]
-    *columns, times = pa.concat_tables(each.select(told) for each in tables).columns
+    reported = [name for name in tables[0].column_names if all(name in each.column_names for each in tables)]
+    *columns, times = pa.concat_tables(each.select(reported) for each in tables).columns
     times_us = np.asarray(times)
     kinds = number_alike(columns, len(times_us))
     order = np.lexsort((times_us, kinds))
@@ -205,7 +205,7 @@ class EarlierRows:
         if since_us is None:
             return list(rows.earlier)
         if lookback.newest_by is not None:
-            return find_in_force(since_us, rows, lookback.newest_by)
+            return find_current(since_us, rows, lookback.newest_by)
         met = rows.event_times(rows.new) if lookback.meets_new else ()
         if None in met:
             return list(rows.earlier)

@@ -14,16 +14,16 @@ from odf_engines.errors import EngineFailureError
 from odf_engines.registry import get_engine, installed_engines
 from odf_node.datasets.chains import load_view
 from odf_node.engines.finding import is_installed
-from odf_node.ports.engines import AnyShelved, DamagedEngine, EngineShelf
+from odf_node.ports.engines import AnyShelved, DamagedEngine, EngineFiles
 from odf_node.records.datasets import BlockRole, DatasetRecord
 from odf_node.store import MetadataStore
 from odf_node.wording import count_of
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
-from odf_protocol.replay_codec import decode_replay_record
+from odf_protocol.step_record_codec import decode_step_record
 
 _STEP_ROLES: Final = tuple(role for role in BlockRole if role > BlockRole.DEFINITION)
-_MOST_LOOKED_AT: Final = 1000  # guess: chains of others may have no record at all, and be long
+_MAX_LOOKED_AT: Final = 1000  # guess: chains of others may have no record at all, and be long
 _INSTALLED: Final = "installed"
 _UNKNOWN: Final = "unknown"
 
@@ -35,7 +35,7 @@ class EngineRow:
     Attributes:
         name: As transforms call it.
         version: For people; empty where it is not known.
-        offers: What it can be asked for.
+        capabilities: What it can be asked for.
         digest: Over its files; of one that is damaged, as they were added; empty where it is not known.
         origin: Where it is from.
         is_default: Whether it computes steps whose record names none of the engines here (ADDED-18).
@@ -46,7 +46,7 @@ class EngineRow:
 
     name: str
     version: str
-    offers: str
+    capabilities: str
     digest: str
     origin: str
     is_default: bool
@@ -91,22 +91,22 @@ class EngineUsage:
     """The use case behind ``odf-node engine list``: reads what is known, changes nothing."""
 
     store: MetadataStore
-    shelf: EngineShelf
+    engine_files: EngineFiles
 
     def list_engines(self) -> list[EngineRow]:
         """List the engines that are here, by name, the default of a name first; damaged ones among them."""
         named = self._by_engine()
         rows = [self._row(get_engine(name), _INSTALLED, named, is_default=True) for name in installed_engines()]
-        for name in dict.fromkeys(each.name for each in self.shelf.list()):
+        for name in dict.fromkeys(each.name for each in self.engine_files.list()):
             is_default = not is_installed(name)
-            for each in self.shelf.find(name):
+            for each in self.engine_files.find(name):
                 rows.append(self._shelved_row(each, named, is_default=is_default))
                 is_default = False
         return sorted(rows, key=lambda row: row.name.lower())
 
     def list_waiting(self) -> list[WaitingRow]:
         """List the engines that datasets here name and that are not here, by name."""
-        here = {name.lower() for name in installed_engines()} | {each.name for each in self.shelf.list()}
+        here = {name.lower() for name in installed_engines()} | {each.name for each in self.engine_files.list()}
         rows = []
         for name, records in sorted(self._by_engine().items()):
             if name not in here:
@@ -141,7 +141,7 @@ class EngineUsage:
         return EngineRow(
             name=engine.name,
             version=engine.version,
-            offers=", ".join(sorted(engine.offers)),
+            capabilities=", ".join(sorted(engine.capabilities)),
             digest=digest or str(engine.digest()),
             origin=origin,
             is_default=is_default,
@@ -172,11 +172,11 @@ class EngineUsage:
 
     def _find_digest(self, record: DatasetRecord) -> str | None:
         """Return which engine made the newest step that says so."""
-        for block in islice(self.store.iter_blocks_backwards(record.id), _MOST_LOOKED_AT):
-            found = self.store.find_replay_record(record.id, block.hash)
+        for block in islice(self.store.iter_blocks_backwards(record.id), _MAX_LOOKED_AT):
+            found = self.store.find_step_record(record.id, block.hash)
             if found is not None:
                 try:
-                    return str(decode_replay_record(found.raw).record.engine.digest)
+                    return str(decode_step_record(found.raw).record.engine.digest)
                 except OdfError:
                     return None  # 'verify' says what is wrong with it
         return None

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from odf_engines.contract import Finding, Grade, GradeLevel, QueryTable, TransformClass
-from odf_engines.engine import Offer, TransformSession
-from odf_engines.errors import EngineMissingError, NotReplayableError
+from odf_engines.engine import Capability, TransformSession
+from odf_engines.errors import EngineMissingError, NotReproducibleError
 from odf_engines.registry import engines_offering, get_engine
 from odf_node.datasets.chains import load_view
 from odf_node.derive.rows_meant import check_meant, find_record
 from odf_node.derive.waiting import gives_by_watermarks
 from odf_node.engines.finding import choose_build, get_engine_here
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports.engines import EngineShelf
+from odf_node.ports.engines import EngineFiles
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import HomeCorruptError
 from odf_node.store import MetadataStore
@@ -34,7 +34,7 @@ PER_STEP = (
 )
 
 
-def describe_reach(record: DatasetRecord, store: MetadataStore, shelf: EngineShelf | None) -> str | None:
+def describe_reach(record: DatasetRecord, store: MetadataStore, engine_files: EngineFiles | None) -> str | None:
     """Say of a derivative whose engine is not told about earlier rows what that means, and what would mean all of them.
 
     Returns:
@@ -44,11 +44,11 @@ def describe_reach(record: DatasetRecord, store: MetadataStore, shelf: EngineShe
     if transform is None:
         return None
     try:
-        if not get_engine_here(choose_build(transform.transform, None, shelf), shelf).is_stepwise:
+        if not get_engine_here(choose_build(transform.transform, None, engine_files), engine_files).is_stepwise:
             return None
     except (EngineMissingError, HomeCorruptError):
         return None
-    whole = [name for name in engines_offering(Offer.TRANSFORM) if not get_engine(name).is_stepwise]
+    whole = [name for name in engines_offering(Capability.TRANSFORM) if not get_engine(name).is_stepwise]
     if not whole:
         return PER_STEP
     return f"{PER_STEP}; a dataset of the same query with 'engine: {whole[0]}' is over all rows, and corrected"
@@ -85,11 +85,11 @@ class GradedTransform:
     is_taken: bool = False
 
     @property
-    def refusal(self) -> Finding | None:
+    def rejection(self) -> Finding | None:
         """Why no dataset is made of it, with what would pass; None where one can be."""
         if self.grade is None:
             return None
-        return self.grade.findings[0] if self.grade.level is GradeLevel.REFUSED else self.grade.obstacle
+        return self.grade.findings[0] if self.grade.level is GradeLevel.REJECTED else self.grade.obstacle
 
     @property
     def states_no_watermark(self) -> str:
@@ -156,7 +156,7 @@ class TransformGrader:
 
         Raises:
             EngineMissingError: An engine is not installed here; found before any engine is started.
-            NotReplayableError: A query that nobody could repeat, that is none, or that the engine cannot run.
+            NotReproducibleError: A query that nobody could repeat, that is none, or that the engine cannot run.
             EngineError: The engine failed.
         """
         derivatives = [each for each in snapshots if each.kind is DatasetKind.DERIVATIVE]
@@ -168,12 +168,14 @@ class TransformGrader:
     def _grade(self, snapshot: DatasetSnapshot, event: SetTransform) -> GradedTransform:
         session = self.engines.own_session(self.engines.choose_build(event.transform))
         graded = self.grade_declared(snapshot, event, session)
-        found = graded.refusal
+        found = graded.rejection
         if graded.is_stepwise and found is None and graded.grade is not None:
             attachments = next((each for each in reversed(snapshot.metadata) if isinstance(each, SetAttachments)), None)
             check_meant(self.store, str(snapshot.name), event, attachments, graded.grade)
         if found is not None:
-            raise NotReplayableError(f"transform of '{snapshot.name}': {found.expression}", found.reason, found.rewrite)
+            raise NotReproducibleError(
+                f"transform of '{snapshot.name}': {found.expression}", found.reason, found.rewrite
+            )
         return graded
 
     def grade_declared(
@@ -191,12 +193,12 @@ class TransformGrader:
         if len(times) != 1 or (words and words[-1].event_time_column is not None):
             return graded
         again = self.grade(name, declared, replace(vocabulary, event_time=times[0]), session)
-        return graded if again.refusal else replace(again, is_taken=True)
+        return graded if again.rejection else replace(again, is_taken=True)
 
     def grade(
         self, dataset: str, declared: SetTransform, vocabulary: Vocabulary, session: TransformSession
     ) -> GradedTransform:
-        """Grade a transform; a refusal is a grade, not an error.
+        """Grade a transform; a rejection is a grade, not an error.
 
         Args:
             dataset: What it makes, for people.

@@ -18,14 +18,14 @@ _NEAR: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows by their numbers, both included; there is at least one."""
+class HistoryRows:
+    """HistoryRows by their numbers, both included; there is at least one."""
 
     first: int
     last: int
 
     @classmethod
-    def after(cls, before: int | None, last: int | None) -> "Rows | None":
+    def after(cls, before: int | None, last: int | None) -> "HistoryRows | None":
         """Give the rows behind ``before`` up to ``last``; None stands for before the first one."""
         first = 0 if before is None else before + 1
         return None if last is None or last < first else cls(first, last)
@@ -44,8 +44,8 @@ class QuerySpan:
     sequence_number: int
     declared: SetTransform
     steps: int
-    made: Rows | None
-    read: tuple[tuple[DatasetId, Rows | None], ...]
+    made: HistoryRows | None
+    read: tuple[tuple[DatasetId, HistoryRows | None], ...]
 
 
 def list_queries(store: MetadataStore, dataset_id: DatasetId, *, most: int = sys.maxsize) -> list[QuerySpan]:
@@ -69,13 +69,13 @@ def _span(store: MetadataStore, dataset_id: DatasetId, number: int, declared: Se
     if first_step is None or last_step is None:
         ids = [DatasetId.parse(item.dataset_ref) for item in declared.inputs]
         return QuerySpan(number, declared, 0, None, tuple((each, None) for each in ids))
-    made = Rows.after(
+    made = HistoryRows.after(
         first_step.prev_offset, last_step.new_data.offset_interval.end if last_step.new_data else last_step.prev_offset
     )
     read = tuple(
         (
             begin.dataset_id,
-            Rows.after(begin.prev_offset, end.prev_offset if end.new_offset is None else end.new_offset),
+            HistoryRows.after(begin.prev_offset, end.prev_offset if end.new_offset is None else end.new_offset),
         )
         for begin, end in zip(first_step.query_inputs, last_step.query_inputs, strict=True)
     )

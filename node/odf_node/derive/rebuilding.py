@@ -16,7 +16,7 @@ from odf_node.derive.steps import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.home import Home
-from odf_node.ports.progress import Count, Say
+from odf_node.ports.progress import Count, OnProgress
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.rows.file_hashes import logical_hash_of
 from odf_protocol.block import Block
@@ -27,7 +27,7 @@ from odf_protocol.events import ExecuteTransform
 from odf_protocol.exchange.block_outlines import iter_wanted
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
-from odf_protocol.replay_codec import decode_replay_record
+from odf_protocol.step_record_codec import decode_step_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +110,11 @@ class Rebuilder:
         for step in steps:
             if step.before.transform is None:
                 return f"block {step.block.sequence_number} follows no declared query"
-            stored = self.home.store.find_replay_record(record.id, step.block.hash)
+            stored = self.home.store.find_step_record(record.id, step.block.hash)
             if stored is None:
-                return f"block {step.block.sequence_number} has no replay record"
+                return f"block {step.block.sequence_number} has no step record"
             try:
-                made_by = decode_replay_record(stored.raw).record.engine
+                made_by = decode_step_record(stored.raw).record.engine
                 here = self.engines.get_digest(self._choose(record, step))
             except (EngineMissingError, MalformedError) as error:
                 return str(error)
@@ -137,7 +137,7 @@ class Rebuilder:
             view = apply(view, block) if view else start_view(block)
         return steps
 
-    def rebuild(self, record: DatasetRecord, steps: Sequence[FileStep], say: Say) -> RebuildReport:
+    def rebuild(self, record: DatasetRecord, steps: Sequence[FileStep], on_progress: OnProgress) -> RebuildReport:
         """Run steps again and keep what has the hashes of their blocks; the files of their inputs are here.
 
         Raises:
@@ -154,9 +154,9 @@ class Rebuilder:
             for done, step in enumerate(steps):
                 name = self._choose(record, step)
                 if name not in sessions:
-                    say(f"starting the sandboxed engine '{name}'")
+                    on_progress(f"starting the sandboxed engine '{name}'")
                     sessions[name] = self._open(record, name, stack)
-                say("computing files again", Count(done, len(steps), "steps"))
+                on_progress("computing files again", Count(done, len(steps), "steps"))
                 builder = StepBuilder(self.home.store, self.home.objects)
                 planned = tuple(builder.plan_recorded(recorded) for recorded in step.event.query_inputs)
                 request = builder.build(
@@ -180,8 +180,8 @@ class Rebuilder:
     def _choose(self, record: DatasetRecord, step: FileStep) -> str:
         """Say which build here computes a step again (ADDED-19)."""
         assert step.before.transform is not None
-        stored = self.home.store.find_replay_record(record.id, step.block.hash)
-        made_by = None if stored is None else decode_replay_record(stored.raw).record.engine.digest
+        stored = self.home.store.find_step_record(record.id, step.block.hash)
+        made_by = None if stored is None else decode_step_record(stored.raw).record.engine.digest
         return self.engines.choose_build(step.before.transform.transform, made_by)
 
     def _find_checkpoint(self, record: DatasetRecord, step: FileStep) -> Path | None:

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from odf_engines.contract import Grade
-from odf_engines.engine import Offer
+from odf_engines.engine import Capability
 from odf_engines.errors import EngineMissingError
 from odf_engines.registry import engines_offering, get_engine
 from odf_node.datasets.chains import load_view
@@ -27,7 +27,7 @@ from odf_protocol.events import (
     SetAttachments,
     SetTransform,
 )
-from odf_protocol.manifest.nodes import MapNode, Scalar
+from odf_protocol.manifest.nodes import MapNode, ScalarNode
 from odf_protocol.manifest.yaml_text import parse_yaml
 
 TRANSFORM_PATH: Final = "odf-node/transform.yaml"
@@ -43,13 +43,13 @@ _CORRECTING: Final = re.compile(
     r"\b(?:group\s+by|join|union|intersect|except|distinct|over\s*\(|limit|having|max|min|sum|avg|count)\b",
     re.IGNORECASE,
 )
-_MOST_DEPTH: Final = 100  # guess: derivatives of derivatives
+_MAX_DEPTH: Final = 100  # guess: derivatives of derivatives
 
 
 def check_meant(
     store: MetadataStore, dataset: str, declared: SetTransform, attachments: SetAttachments | None, grade: Grade
 ) -> None:
-    """Refuse a query that would count corrections as rows, unless its manifest says that this is meant.
+    """Reject a query that would count corrections as rows, unless its manifest says that this is meant.
 
     Args:
         store: What the home keeps.
@@ -87,8 +87,8 @@ def is_meant(attachments: SetAttachments | None) -> bool:
         if item.path == TRANSFORM_PATH:
             documents = parse_yaml(item.content, source_name=TRANSFORM_PATH)
             entries = documents[0].entries if len(documents) == 1 and isinstance(documents[0], MapNode) else ()
-            said = [(key.text, node.text if isinstance(node, Scalar) else None) for key, node in entries]
-            if said != [(_KEY, _MEANT)]:
+            stated = [(key.text, node.text if isinstance(node, ScalarNode) else None) for key, node in entries]
+            if stated != [(_KEY, _MEANT)]:
                 raise MalformedError(TRANSFORM_PATH, expected=f"'{_KEY}: {_MEANT}'", found=repr(item.content[:60]))
             return True
     return False
@@ -122,11 +122,11 @@ def may_correct(store: MetadataStore, record: DatasetRecord, depth: int = 0) -> 
     if is_stepwise and not any(re.search(rf"\b{re.escape(view.vocabulary.op)}\b|\*", each) for each in texts):
         return False  # operations that are not passed on become appends
     inputs = [find_record(store, each) for each in names]
-    return depth >= _MOST_DEPTH or any(each is None or may_correct(store, each, depth + 1) for each in inputs)
+    return depth >= _MAX_DEPTH or any(each is None or may_correct(store, each, depth + 1) for each in inputs)
 
 
 def _other_engine() -> str:
-    whole = [name for name in engines_offering(Offer.TRANSFORM) if not get_engine(name).is_stepwise]
+    whole = [name for name in engines_offering(Capability.TRANSFORM) if not get_engine(name).is_stepwise]
     return f"'engine: {whole[0]}'" if whole else "an engine over all rows (pip install 'odf-node[spark]')"
 
 

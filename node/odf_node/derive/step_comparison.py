@@ -40,7 +40,7 @@ def find_divergence(
         assert published is not None
         same_interval = response.offset_interval == event.new_data.offset_interval
         if not same_interval or physical_hash_of(response.data_path) != event.new_data.physical_hash:
-            same_hash = recomputed_hash_of(response) == event.new_data.logical_hash
+            same_hash = reexecuted_hash_of(response) == event.new_data.logical_hash
             if same_interval and not response.is_ordered and not same_hash:
                 bags = _find_other_rows(block, view, response.data_path, published)
                 return bags or _find_other_state(block, view, response, rows)
@@ -59,11 +59,11 @@ def find_divergence(
     return _find_other_state(block, view, response, rows)
 
 
-def _find_other_rows(block: Block, view: DatasetView, recomputed: Path, published: Path) -> Divergence | None:
+def _find_other_rows(block: Block, view: DatasetView, reexecuted: Path, published: Path) -> Divergence | None:
     """Compare slices as bags of rows, as the declared query fixes no order (PLAN-19)."""
     with SliceProcess() as reader:
         claimed, made, shared = reader.compare_bags(
-            published, recomputed, view.vocabulary, sequence_number=block.sequence_number
+            published, reexecuted, view.vocabulary, sequence_number=block.sequence_number
         )
     if claimed == made == shared:
         return None
@@ -80,14 +80,16 @@ def is_in_order(block: Block, response: TransformResponse) -> bool:
     assert isinstance(event, ExecuteTransform)
     if response.is_ordered or event.new_data is None:
         return True
-    return recomputed_hash_of(response) == event.new_data.logical_hash
+    return reexecuted_hash_of(response) == event.new_data.logical_hash
 
 
 def _find_other_state(block: Block, view: DatasetView, response: TransformResponse, rows: int) -> Divergence | None:
     event = block.event
     assert isinstance(event, ExecuteTransform)
     if response.watermark != event.new_watermark:
-        return _plain("watermark", rows, f"watermark: published {event.new_watermark}, recomputed {response.watermark}")
+        return _plain(
+            "watermark", rows, f"watermark: published {event.new_watermark}, re-executed {response.watermark}"
+        )
     claimed = None if event.new_checkpoint is None else event.new_checkpoint.physical_hash
     made = None if response.checkpoint_path is None else physical_hash_of(response.checkpoint_path)
     if made != claimed:
@@ -98,7 +100,7 @@ def _find_other_state(block: Block, view: DatasetView, response: TransformRespon
     return None
 
 
-def recomputed_hash_of(response: TransformResponse) -> Multihash:
+def reexecuted_hash_of(response: TransformResponse) -> Multihash:
     """Return the logical hash of the rows that an engine gave; there are some."""
     assert response.data_path is not None
     return response.logical_hash or logical_hash_of(response.data_path)

@@ -27,7 +27,7 @@ PER_STEP: Final = "per step"
 _COSTS: Final = {
     TransformClass.MAP: "the query over the new rows",
     TransformClass.MAINTAINED: "the query twice, over all rows of its inputs before the step and after it",
-    TransformClass.FINAL: "the query over what its watermarks close; portions too old to count for that are not read",
+    TransformClass.FINAL: "the query over what its watermarks close; subsets too old to count for that are not read",
 }
 
 # What is left out of the inputs of a final query of this kind rests on the earliest time that is asked for.
@@ -67,7 +67,7 @@ class StepPlan:
     """A derivative, or what a manifest would make one.
 
     ``inputs`` is empty where an input is not here; ``is_due``: its next step would have something to read;
-    ``newest``: what its newest step did, where a replay record says it; ``is_as_of``: its query joins as of a time.
+    ``newest``: what its newest step did, where a step record says it; ``is_as_of``: its query joins as of a time.
     """
 
     dataset: str
@@ -80,9 +80,9 @@ class StepPlan:
 
     @property
     def kind(self) -> str | None:
-        """Class of the query, None where it is refused or not known yet."""
+        """Class of the query, None where it is rejected or not known yet."""
         grade = self.graded.grade
-        if grade is None or self.graded.refusal is not None:
+        if grade is None or self.graded.rejection is not None:
             return None
         return PER_STEP if grade.transform_class is None else grade.transform_class.value
 
@@ -111,15 +111,15 @@ class StepPlan:
 
     def to_json(self) -> dict[str, Any]:
         """Give it as plain values."""
-        refusal = self.graded.refusal
+        rejection = self.graded.rejection
         return {
             "dataset": self.dataset,
             "engine": self.engine,
             "class": self.kind,
             "grade": self.graded.to_json(),
             "refused": None
-            if refusal is None
-            else {"expression": refusal.expression, "reason": refusal.reason, "rewrite": refusal.rewrite},
+            if rejection is None
+            else {"expression": rejection.expression, "reason": rejection.reason, "rewrite": rejection.rewrite},
             "key": None if self.key is None else list(self.key),
             "stages": list(self.stages),
             "cost": self.cost if self.kind else None,

@@ -13,22 +13,29 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.changelogs import TAKING, Changelogs
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
-from odf_node.derive.replay_records import make_record, sign_record
 from odf_node.derive.rows_meant import check_meant
-from odf_node.derive.step_figures import StepClock, TransformReport, figures_of, naming_step, note_step, run_of_step
+from odf_node.derive.step_measurements import (
+    StepClock,
+    TransformReport,
+    metrics_of,
+    naming_step,
+    note_step,
+    run_of_step,
+)
+from odf_node.derive.step_records import make_record, sign_record
 from odf_node.derive.steps import Step, StepBuilder
 from odf_node.derive.waiting import find_waited_for
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.home import Home
-from odf_node.ports.progress import UNHEARD, Count, Say
+from odf_node.ports.progress import NO_PROGRESS, Count, OnProgress
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import Checkpoint, DataSlice, ExecuteTransform, SetDataSchema
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import find_slice_incompatibility, is_same
-from odf_protocol.step_statistics import StepStatistics
+from odf_protocol.step_metrics import StepMetrics
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import STEP_BOUND, PlannedInput, StepBound
 
@@ -39,7 +46,7 @@ class StepResult:
 
     engine: Engine
     response: TransformResponse
-    figures: StepStatistics | None
+    figures: StepMetrics | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +63,23 @@ class Transformer:
         return StepBuilder(self.home.store, self.home.objects)
 
     def run(
-        self, record: DatasetRecord, *, writing_time: Callable[[], Timestamp], say: Say = UNHEARD
+        self, record: DatasetRecord, *, writing_time: Callable[[], Timestamp], on_progress: OnProgress = NO_PROGRESS
     ) -> TransformReport:
         """Run steps until the derivative has seen everything that its inputs gained (PLAN-13).
 
         Args:
             record: Which.
             writing_time: Gives the system time of the next step.
-            say: Hears before each step but the first how many new rows of the inputs are taken, and of how many.
+            on_progress: Called before each step but the first: how many new rows of the inputs are taken, of how many.
 
         Raises:
-            EngineError: The engine refused the query, failed, or is not installed; steps before stay.
+            EngineError: The engine rejected the query, failed, or is not installed; steps before stay.
         """
         reports: list[TransformReport] = []
         while not reports or not (reports[-1].up_to_date or reports[-1].reaches_heads):
             if reports:
                 taken = sum(report.taken_rows for report in reports)
-                say("computing", Count(taken, taken + self._count_waiting(record), "rows"))
+                on_progress("computing", Count(taken, taken + self._count_waiting(record), "rows"))
             reports.append(self.run_next(record, system_time=writing_time()))
         return TransformReport(
             reports[-1].record,
@@ -93,7 +100,7 @@ class Transformer:
         """Run one step over what the inputs gained, up to the bound, and commit it.
 
         Raises:
-            EngineError: The engine refused the query, failed, or is not installed.
+            EngineError: The engine rejected the query, failed, or is not installed.
         """
         bound = self.bound
         while True:
@@ -135,7 +142,7 @@ class Transformer:
             with clock.measuring("checking"), naming_step(record, completed.request):
                 response = session.transform(completed.request)
             clock.split("checking", "computing", response.statistics.seconds)
-            figures = figures_of(response, completed, checkpoint, milliseconds=clock.milliseconds)
+            figures = metrics_of(response, completed, checkpoint, milliseconds=clock.milliseconds)
             report = self._commit(
                 record, view, step, StepResult(engine, response, figures), notes_progress=not reaches_heads
             )
@@ -186,7 +193,7 @@ class Transformer:
                 replay = sign_record(
                     writer.key, make_record(step.request, step.inputs, view, result.engine, result.figures)
                 )
-                writer.add(event, system_time=system_time, replay_record=replay)
+                writer.add(event, system_time=system_time, step_record=replay)
             if not writer.has_blocks:
                 return TransformReport(record, up_to_date=True)
             updated = writer.commit(

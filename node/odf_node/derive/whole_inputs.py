@@ -15,14 +15,14 @@ from odf_node.datasets.chains import get_block, iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.derive.earlier_rows import EarlierRows, InputRows, needed_watermarks
-from odf_node.derive.step_figures import CompletedRequest, StepClock
+from odf_node.derive.step_measurements import CompletedRequest, StepClock
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform, ExecuteTransformInput, SetVocab
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import data_schema_of
-from odf_protocol.step_statistics import StateSize
+from odf_protocol.step_metrics import StateSize
 from odf_protocol.transform_plan import PlannedInput
 from odf_protocol.vocabulary import Vocabulary
 
@@ -43,8 +43,8 @@ class _History:
         return replace(self, slices=[*self.slices], watermarks=[*self.watermarks], vocabularies=[*self.vocabularies])
 
 
-_MOST_KEPT: Final = 32  # guess: inputs of the derivatives that a daemon keeps up to date
-_MOST_BLOCKS: Final = 20_000  # guess: some 20 MB
+_MAX_KEPT: Final = 32  # guess: inputs of the derivatives that a daemon keeps up to date
+_MAX_BLOCKS: Final = 20_000  # guess: some 20 MB
 _kept: dict[DatasetId, _History] = {}
 """Of one process, so that a step does not decode the whole chain of an input. A block's hash names all before it."""
 
@@ -89,8 +89,8 @@ class WholeInputs:
         if request.declared is None and grade.schema is not None:
             # What a dataset says of its columns follows from its query, not from what its first step reads (FUSION-14).
             request = replace(request, declared=data_schema_of(grade.schema))
-        if grade.level is GradeLevel.REFUSED or grade.transform_class is None:
-            return CompletedRequest(request, grade=grade)  # the engine says why it refuses when it is asked to run it
+        if grade.level is GradeLevel.REJECTED or grade.transform_class is None:
+            return CompletedRequest(request, grade=grade)  # the engine says why it rejects when it is asked to run it
         if not grade.transform_class.reads_whole_inputs:
             return CompletedRequest(request)
         # A join as of a time is final, and corrects what it said of rows that are corrected.
@@ -212,10 +212,10 @@ class WholeInputs:
                     )
                     history.watermarks.append((block.sequence_number, mark))
             history.upto = upto
-            if upto <= _MOST_BLOCKS:
+            if upto <= _MAX_BLOCKS:
                 _kept.pop(dataset_id, None)
                 _kept[dataset_id] = history.copy()
-                for unused in tuple(_kept)[:-_MOST_KEPT]:
+                for unused in tuple(_kept)[:-_MAX_KEPT]:
                     _kept.pop(unused, None)
         return history
 

@@ -10,7 +10,7 @@ from odf_engines.errors import EngineFailureError
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.finding import is_installed
 from odf_node.errors import UsageError
-from odf_node.ports.engines import AnyShelved, DamagedEngine, EngineShelf, ShelvedEngine, WantedStart, split_build
+from odf_node.ports.engines import AnyShelved, DamagedEngine, EngineFiles, ShelvedEngine, WantedStart, split_build
 from odf_node.records.errors import HomeCorruptError, mapped_os_errors
 from odf_protocol.errors import NotFoundError, RejectedError, shown
 from odf_protocol.timestamp import Timestamp
@@ -20,7 +20,7 @@ from odf_protocol.timestamp import Timestamp
 class AddedEngines:
     """The use case behind ``odf-node engine add``, ``remove`` and ``export``."""
 
-    shelf: EngineShelf
+    engine_files: EngineFiles
     workspace: EngineWorkspace
     limits: Limits = field(default_factory=Limits)
 
@@ -29,20 +29,20 @@ class AddedEngines:
 
         Args:
             name: As transforms will name it.
-            file: See ``EngineShelf``.
+            file: See ``EngineFiles``.
             wanted: How it is started.
             now: For people.
 
         Raises:
             UsageError: It is here already, under this name, or there is no such file.
-            MalformedError, UnsupportedError: As ``EngineShelf.add``.
+            MalformedError, UnsupportedError: As ``EngineFiles.add``.
             EngineFailureError: It does not start, or does not answer at its port.
             SandboxUnavailableError: This machine cannot confine it.
         """
         if not file.is_file():
             raise UsageError(f"{file} is no file; name a program, or an archive of a root folder or an image")
         try:
-            return self.shelf.add(name, file, wanted, now=now, examine=self._try_start)
+            return self.engine_files.add(name, file, wanted, now=now, examine=self._try_start)
         except RejectedError as error:
             raise UsageError(f"engine '{name}' with digest {error.found} is here already") from error
         finally:
@@ -59,7 +59,7 @@ class AddedEngines:
             UsageError: There are several.
         """
         found = self._pick(build)
-        self.shelf.remove(found)
+        self.engine_files.remove(found)
         return found
 
     def export(self, build: str, target: Path) -> ShelvedEngine:
@@ -74,7 +74,7 @@ class AddedEngines:
         if isinstance(found, DamagedEngine):
             raise HomeCorruptError(found.place, found.describe())
         try:
-            self.shelf.export(found, target)
+            self.engine_files.export(found, target)
         except FileExistsError as error:
             raise UsageError(f"{target} is there already; nothing was written") from error
         return found
@@ -82,7 +82,7 @@ class AddedEngines:
     def _pick(self, build: str) -> AnyShelved:
         name, digest = split_build(build)
         check_engine_name(name)
-        found = [each for each in self.shelf.find(name) if each.fits(digest)]
+        found = [each for each in self.engine_files.find(name) if each.fits(digest)]
         if len(found) == 1:
             return found[0]
         if found:
@@ -100,6 +100,6 @@ class AddedEngines:
             try:
                 session.start()
             except EngineFailureError as error:
-                said = [line for line in error.log.splitlines() if line.strip()]
-                last = f"; the last that it wrote: {shown(said[-1])}" if said else ""
+                stated = [line for line in error.log.splitlines() if line.strip()]
+                last = f"; the last that it wrote: {shown(stated[-1])}" if stated else ""
                 raise EngineFailureError(f"the engine was not added: {error.message}{last}", log=error.log) from error

@@ -11,19 +11,19 @@ from collections.abc import Callable
 from odf_engines.engine import Engine
 from odf_engines.errors import EngineMissingError
 from odf_engines.registry import find_remedy, get_engine, installed_engines
-from odf_node.ports.engines import DamagedEngine, EngineShelf, ShelvedEngine, split_build
+from odf_node.ports.engines import DamagedEngine, EngineFiles, ShelvedEngine, split_build
 from odf_node.records.errors import HomeCorruptError
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import TransformSql
 from odf_protocol.multihash import Multihash
 
 
-def get_engine_here(build: str, shelf: EngineShelf | None) -> Engine:
+def get_engine_here(build: str, engine_files: EngineFiles | None) -> Engine:
     """Return an engine, whatever case its name is written in.
 
     Args:
         build: ``NAME`` or ``NAME@DIGEST``.
-        shelf: Has the engines that the operator added.
+        engine_files: Has the engines that the operator added.
 
     Raises:
         EngineMissingError: There is none; the message names it and those that are there.
@@ -37,7 +37,7 @@ def get_engine_here(build: str, shelf: EngineShelf | None) -> Engine:
         engine = get_engine(name)
         if not digest or str(engine.digest()).endswith(digest):
             return engine
-    added = () if shelf is None else shelf.find(name)
+    added = () if engine_files is None else engine_files.find(name)
     damaged = next((each for each in added if isinstance(each, DamagedEngine)), None)
     if digest or damaged is None:  # else it may be the one that is meant
         for each in added:
@@ -45,14 +45,14 @@ def get_engine_here(build: str, shelf: EngineShelf | None) -> Engine:
                 return each.engine
     if damaged is not None:
         raise HomeCorruptError(damaged.place, damaged.describe())
-    others = () if shelf is None else tuple(dict.fromkeys(each.name for each in shelf.list()))
+    others = () if engine_files is None else tuple(dict.fromkeys(each.name for each in engine_files.list()))
     raise EngineMissingError(build, (*installed_engines(), *others), remedy="" if digest else find_remedy(name))
 
 
 def choose_build(
     transform: TransformSql,
     made_by: Multihash | None,
-    shelf: EngineShelf | None,
+    engine_files: EngineFiles | None,
     digest_of: Callable[[str], Multihash] = lambda name: get_engine(name).digest(),
 ) -> str:
     """Say which build computes a step: the one that its record names, else of the version that the query states.
@@ -60,7 +60,7 @@ def choose_build(
     Args:
         transform: The query in force, which names the engine.
         made_by: The digest that the record of the step names, None where it has none, or for a new step.
-        shelf: Has the engines that the operator added.
+        engine_files: Has the engines that the operator added.
         digest_of: Gives the digest of an engine that is installed.
 
     Raises:
@@ -69,7 +69,9 @@ def choose_build(
     name = transform.engine
     if "@" in name:
         raise EngineMissingError(name, installed_engines())
-    added = [each for each in (() if shelf is None else shelf.find(name)) if isinstance(each, ShelvedEngine)]
+    added = [
+        each for each in (() if engine_files is None else engine_files.find(name)) if isinstance(each, ShelvedEngine)
+    ]
     if not added or (len(added) == 1 and not is_installed(name)):
         return name  # nothing to choose from, so no digest is needed
     if made_by is not None:

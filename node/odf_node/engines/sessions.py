@@ -15,26 +15,26 @@ from typing import Final
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryRequest, QueryResponse
 from odf_engines.engine import (
+    Capability,
     ClusterEngine,
     Engine,
     EngineSession,
     IngestEngine,
     IngestSession,
-    Offer,
     QuerySession,
-    TellsProgress,
+    ReportsProgress,
 )
 from odf_engines.errors import EngineMissingError
 from odf_engines.reading.files import read_table
 from odf_engines.registry import engines_offering, find_preprocess_engine, get_ingest_engine
-from odf_engines.stage_figures import MOST_SAMPLE_ROWS, IngestStage, SampledStage, StageClock, merge_stages
+from odf_engines.stage_metrics import MAX_SAMPLE_ROWS, IngestStage, SampledStage, StageClock, merge_stages
 from odf_node.configuration.declaration import INGEST_ENGINE, QUERY_ENGINE, SLOW_ENGINE, Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.engines.finding import choose_build, get_engine_here, is_installed
-from odf_node.ports.engines import EngineShelf
+from odf_node.ports.engines import EngineFiles
 from odf_node.ports.observing import UNOBSERVED, Observer
-from odf_node.ports.progress import UNHEARD, Count, Say
+from odf_node.ports.progress import NO_PROGRESS, Count, OnProgress
 from odf_node.ports.rows import RowsCache
 from odf_node.records.errors import mapped_os_errors
 from odf_protocol.events import AddPushSource, SetPollingSource, TransformSql
@@ -55,7 +55,7 @@ class EngineHost:
 
     own_workspace: EngineWorkspace
     rows: RowsCache
-    shelf: EngineShelf | None = None
+    engine_files: EngineFiles | None = None
     limits: Limits = field(default_factory=Limits)
     find_warm: Callable[[str], EngineSession | None] = field(default=lambda _name: None)
     roles: Engines = field(default_factory=Engines)
@@ -65,7 +65,7 @@ class EngineHost:
     _open_sessions: list[EngineSession] = field(default_factory=list)
     _digests: dict[str, Multihash] = field(default_factory=dict)
     _is_stopped: bool = False
-    _say: Say = UNHEARD
+    _on_progress: OnProgress = NO_PROGRESS
 
     @property
     def workspace(self) -> Path:
@@ -74,11 +74,11 @@ class EngineHost:
 
     def choose_build(self, transform: TransformSql, made_by: Multihash | None = None) -> str:
         """Say which build computes a step, as the other functions here take it; see ``finding.choose_build``."""
-        return choose_build(transform, made_by, self.shelf, self.get_digest)
+        return choose_build(transform, made_by, self.engine_files, self.get_digest)
 
     def has_several(self, name: str) -> bool:
         """Say whether there are several builds of an engine name."""
-        added = 0 if self.shelf is None else len(self.shelf.find(name))
+        added = 0 if self.engine_files is None else len(self.engine_files.find(name))
         return added + is_installed(name) > 1
 
     def get_digest(self, name: str) -> Multihash:
@@ -99,7 +99,7 @@ class EngineHost:
             EngineMissingError: There is none; the message names it and those that are there.
             HomeCorruptError: One that was added, and may be the one that is meant, cannot be read.
         """
-        return get_engine_here(name, self.shelf)
+        return get_engine_here(name, self.engine_files)
 
     def get_ingest_engine(self) -> IngestEngine:
         """Return the engine that ingests.
@@ -148,7 +148,7 @@ class EngineHost:
             sums.count(rows_out=made.rows)
         samples = dict(read.samples)
         if request.has_samples:
-            samples[SampledStage.QUERIED] = read_table(made.result_path, most=MOST_SAMPLE_ROWS)
+            samples[SampledStage.QUERIED] = read_table(made.result_path, most=MAX_SAMPLE_ROWS)
         read = replace(read, rows=made.result_path, quarantine=kept, samples={})
         prepared = replace(request, converters=(), has_samples=False, prepared=read)
         response = self._ingest_session().ingest(prepared)
@@ -202,13 +202,13 @@ class EngineHost:
             EngineMissingError: It is not installed here, or answers none.
         """
         engine = self.get_engine(name or QUERY_ENGINE)
-        if Offer.QUERY not in engine.offers:
-            raise EngineMissingError(engine.name, self.list_answering_engines(), offer=Offer.QUERY.value)
+        if Capability.QUERY not in engine.capabilities:
+            raise EngineMissingError(engine.name, self.list_answering_engines(), capability=Capability.QUERY.value)
         return engine
 
     def list_answering_engines(self) -> tuple[str, ...]:
         """List the names of installed engines that answer questions."""
-        return engines_offering(Offer.QUERY)
+        return engines_offering(Capability.QUERY)
 
     def own_session(self, name: str) -> EngineSession:
         """Return the session for work of this node's operator, started at the first call."""
@@ -242,13 +242,13 @@ class EngineHost:
                 self._open_sessions.remove(session)
 
     @contextmanager
-    def heard_by(self, say: Say) -> Iterator[None]:
+    def heard_by(self, on_progress: OnProgress) -> Iterator[None]:
         """Let somebody hear, from whichever thread, when an engine says that it is at work (ADDED-7)."""
-        before, self._say = self._say, say
+        before, self._on_progress = self._on_progress, on_progress
         try:
             yield
         finally:
-            self._say = before
+            self._on_progress = before
 
     def stop(self) -> None:
         """End every session's process at once, from any thread; requests that run or come later fail."""
@@ -285,13 +285,13 @@ class EngineHost:
 
     def _hear(self, name: str, count: int) -> None:
         if self._is_added(name):  # ODF's contract has no more to say (ADDED-7)
-            self._say(f"engine '{name}' is at work ({count:,} signs of it)")
+            self._on_progress(f"engine '{name}' is at work ({count:,} signs of it)")
         else:
-            self._say("reading records", Count(count, None, "rows"))
+            self._on_progress("reading records", Count(count, None, "rows"))
 
     def _watched(self, session: EngineSession, name: str) -> EngineSession:
         """Make the session one that ``stop`` finds, and whose progress is heard."""
-        if isinstance(session, TellsProgress):
+        if isinstance(session, ReportsProgress):
             session.on_progress = partial(self._hear, name)
         self._open_sessions.append(session)
         # Whoever stopped the host may have looked at the list before this session was in it.

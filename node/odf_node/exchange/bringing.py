@@ -10,14 +10,14 @@ from pathlib import Path
 
 from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.datasets.changelogs import Changelogs, data_of, slice_of
-from odf_node.datasets.presence import Presence, say_how_to_get
+from odf_node.datasets.presence import Presence, describe_remedy
 from odf_node.derive.rebuilding import Rebuilder
 from odf_node.errors import ObjectsAbsentError
 from odf_node.exchange.remotes import Remotes
 from odf_node.home import Home
 from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import PeerDataset
-from odf_node.ports.progress import ProgressLine, say_under
+from odf_node.ports.progress import ProgressLine, report_under
 from odf_node.readable_inputs import find_input
 from odf_node.records.access import ReadGrants
 from odf_node.records.datasets import DatasetRecord, Origin, RemoteDirection
@@ -96,7 +96,7 @@ class Bringing:
         if not absent:
             return report
         reasons = "; ".join(dict.fromkeys(report.failures)) or "no source is known"
-        raise ObjectsAbsentError(record.name, len(absent), f"{reasons}; {say_how_to_get(record)}")
+        raise ObjectsAbsentError(record.name, len(absent), f"{reasons}; {describe_remedy(record)}")
 
     async def bring_inputs(self, record: DatasetRecord, progress: ProgressLine) -> None:
         """Bring what the next step of a derivative of our own reads.
@@ -140,7 +140,7 @@ class Bringing:
             needed = await finish_in_thread(lambda: self.rebuilder.list_inputs(steps))
             await self._bring_all(needed, progress)
             done = await finish_in_thread(
-                lambda: self.rebuilder.rebuild(record, steps, say_under(record.name, progress.say))
+                lambda: self.rebuilder.rebuild(record, steps, report_under(record.name, progress.on_progress))
             )
         except OdfError as error:
             report.failures.append(f"computing it again: {error}")
@@ -168,7 +168,7 @@ class Bringing:
                     await self._fetch_from(url, report, missing, arrivals, progress)
             arrived = [item for item in items.values() if arrivals.has(item.hash)]
             if arrived:
-                progress.say(f"{record.name}: checking rows")
+                progress.on_progress(f"{record.name}: checking rows")
                 await finish_in_thread(lambda: self._take_in(record, named, {item.hash for item in arrived}, arrivals))
                 report.fetched_files += len(arrived)
                 report.size_bytes += sum(item.size_bytes for item in arrived)
@@ -181,7 +181,7 @@ class Bringing:
         arrivals: Arrivals,
         progress: ProgressLine,
     ) -> None:
-        progress.say(f"{report.record.name}: fetching from {url}")
+        progress.on_progress(f"{report.record.name}: fetching from {url}")
         progress.expect(sum(item.size_bytes for item in missing))
         try:
             async with await self.open_peer(url) as peer:

@@ -10,10 +10,10 @@ from typing import Final
 
 from odf_node.acceptance.acceptor import Acceptor
 from odf_node.acceptance.histories import ask_last_common
-from odf_node.acceptance.offers import Candidate, FileCount, Offer
+from odf_node.acceptance.offers import Candidate, FileCount, Proposal
 from odf_node.acceptance.row_checks import RowChecks
 from odf_node.errors import ObjectsAbsentError, UsageError
-from odf_node.ports.block_stage import BlockStage, OfferedBlock
+from odf_node.ports.block_stage import BlockStage, ProposedBlock
 from odf_node.ports.objects import LARGE_BYTES, Arrivals, ArrivingObjects
 from odf_node.ports.peer_client import ObjectKind, PackedBlock, PeerDataset, PeerHead, SearchableHistory
 from odf_node.ports.peer_errors import PeerNotFoundError
@@ -49,9 +49,9 @@ class ChainFetching:
     async def fetch(
         self,
         peer: PeerDataset,
-        offer: Offer,
+        proposal: Proposal,
         record: DatasetRecord | None,
-        offered: PeerHead,
+        proposed: PeerHead,
         stage: BlockStage,
         *,
         on_rows: Callable[[], None] = lambda: None,
@@ -60,9 +60,9 @@ class ChainFetching:
 
         Args:
             peer: Has it.
-            offer: Whose, from where, with which wishes; name, base and blocks are filled in here.
+            proposal: Whose, from where, with which wishes; name, base and blocks are filled in here.
             record: The copy held here, as far as it can be known before any block is here.
-            offered: What the peer claims.
+            proposed: What the peer claims.
             stage: Empty; where the blocks wait.
             on_rows: Hears, perhaps several times, that some blocks have data; from another thread.
 
@@ -70,47 +70,47 @@ class ChainFetching:
             What was found, or the record of the dataset where there is nothing new.
 
         Raises:
-            RefusedError: The blocks are not accepted; evidence is kept.
+            ProposalRejectedError: The blocks are not accepted; evidence is kept.
             UsageError: The dataset is this node's own.
         """
-        is_here = record is not None and offered.dataset_id in {None, record.id}
-        base = _base_in(record, offered) if is_here and record is not None else None
+        is_here = record is not None and proposed.dataset_id in {None, record.id}
+        base = _base_in(record, proposed) if is_here and record is not None else None
         search = record is None or not is_here
         while True:
             stage.clear()
-            known = offer
+            known = proposal
             if record is not None:
                 # Whoever may not know what it is called here is told of it as they call it (EX-85).
-                name = record.name if offer.reads.everything else offer.name
-                known = replace(offer, name=name, kept_as=None if name == record.name else record.name)
+                name = record.name if proposal.reads.everything else proposal.name
+                known = replace(proposal, name=name, kept_as=None if name == record.name else record.name)
             examination = self.acceptor.begin(replace(known, base=base, blocks=stage), stage)
-            blocks = peer.iter_blocks(after=base, upto=offered.head)
+            blocks = peer.iter_blocks(after=base, upto=proposed.head)
             batches = _batches(blocks)
             try:
-                batch: list[OfferedBlock] = await anext(batches, [])
+                batch: list[ProposedBlock] = await anext(batches, [])
                 first = _decode(batch[0]) if batch else None
                 if base is None and search:
                     held, search = self._find_held(first), False
-                    if held is not None and self.store.find_block(held.id, offered.head.hash) is not None:
+                    if held is not None and self.store.find_block(held.id, proposed.head.hash) is not None:
                         return held
-                    if held is not None and _base_in(held, offered) is not None:
+                    if held is not None and _base_in(held, proposed) is not None:
                         # It continues what is here under another name, or was taken meanwhile.
                         record, base = held, held.head
                         continue
                 is_fork = base is not None and first is not None and first.prev_block_hash != base.hash
-                if is_fork and offer.replaces_history:
+                if is_fork and proposal.replaces_history:
                     base, search = None, False
                     continue
                 if is_fork and record is not None:
-                    examination.note_fork(*await self.find_parting(peer, record, offered))
-                taken, expected = 0, offered.head.sequence_number - (-1 if base is None else base.sequence_number)
+                    examination.note_fork(*await self.find_parting(peer, record, proposed))
+                taken, expected = 0, proposed.head.sequence_number - (-1 if base is None else base.sequence_number)
                 while batch:
                     await finish_in_thread(partial(examination.take, batch))
                     if examination.has_rows:
                         await finish_in_thread(on_rows)
                     taken += len(batch)
                     # As many as the peer says; what it says is checked by the examination.
-                    self.acceptor.say("checking blocks", Count(taken, expected, "blocks"))
+                    self.acceptor.on_progress("checking blocks", Count(taken, expected, "blocks"))
                     batch = await anext(batches, [])
                 return await finish_in_thread(examination.finish)
             finally:
@@ -118,8 +118,8 @@ class ChainFetching:
                 await close_source(blocks)
 
     async def find_parting(
-        self, peer: PeerDataset, record: DatasetRecord, offered: PeerHead
-    ) -> tuple[int | None, OfferedBlock | None]:
+        self, peer: PeerDataset, record: DatasetRecord, proposed: PeerHead
+    ) -> tuple[int | None, ProposedBlock | None]:
         """Find where a peer's history parts from the one held here, as far as the peer answers.
 
         Returns:
@@ -127,14 +127,14 @@ class ChainFetching:
         """
         if not isinstance(peer, SearchableHistory):
             return None, None
-        last_common = await ask_last_common(self.store, record, peer, offered.head)
-        if last_common == min(record.head.sequence_number, offered.head.sequence_number):
+        last_common = await ask_last_common(self.store, record, peer, proposed.head)
+        if last_common == min(record.head.sequence_number, proposed.head.sequence_number):
             return None, None  # one is the beginning of the other
         if record.pinned_key is None or last_common is None or last_common < 0:
             return last_common, None  # nobody signed, or nobody knows
         return last_common, await self._fetch_parting(peer, record, last_common)
 
-    async def _fetch_parting(self, peer: PeerDataset, record: DatasetRecord, last_common: int) -> OfferedBlock | None:
+    async def _fetch_parting(self, peer: PeerDataset, record: DatasetRecord, last_common: int) -> ProposedBlock | None:
         assert isinstance(peer, SearchableHistory)
         common = await finish_in_thread(partial(self.store.find_block_by_number, record.id, last_common))
         try:
@@ -148,8 +148,8 @@ class ChainFetching:
             finally:
                 await close_source(blocks)
         except (RejectedError, MalformedError, NotFoundError, UnavailableError, UnsupportedError):
-            return None  # it is refused either way
-        return None if block is None else OfferedBlock(block.raw, block.signature, block.replay_record)
+            return None  # it is rejected either way
+        return None if block is None else ProposedBlock(block.raw, block.signature, block.step_record)
 
     def _find_held(self, first: Block | None) -> DatasetRecord | None:
         if first is None or not isinstance(first.event, Seed):
@@ -160,21 +160,21 @@ class ChainFetching:
         return held
 
 
-def _base_in(record: DatasetRecord, offered: PeerHead) -> Head | None:
+def _base_in(record: DatasetRecord, proposed: PeerHead) -> Head | None:
     """Give the block from which on to ask, None for all blocks.
 
     A chain that is no longer than ours, and whose head is not in ours, is another history. It is fetched whole, so that
-    what is refused can be shown.
+    what is rejected can be shown.
     """
-    return record.head if offered.head.sequence_number > record.head.sequence_number else None
+    return record.head if proposed.head.sequence_number > record.head.sequence_number else None
 
 
-async def _batches(blocks: AsyncIterator[PackedBlock]) -> AsyncIterator[list[OfferedBlock]]:
-    batch: list[OfferedBlock] = []
+async def _batches(blocks: AsyncIterator[PackedBlock]) -> AsyncIterator[list[ProposedBlock]]:
+    batch: list[ProposedBlock] = []
     size_bytes = 0
     async for block in blocks:
-        batch.append(OfferedBlock(block.raw, block.signature, block.replay_record))
-        size_bytes += len(block.raw) + len(block.replay_record or b"")
+        batch.append(ProposedBlock(block.raw, block.signature, block.step_record))
+        size_bytes += len(block.raw) + len(block.step_record or b"")
         if len(batch) == BATCH_BLOCKS or size_bytes >= BATCH_BYTES:
             yield batch
             batch, size_bytes = [], 0
@@ -182,9 +182,9 @@ async def _batches(blocks: AsyncIterator[PackedBlock]) -> AsyncIterator[list[Off
         yield batch
 
 
-def _decode(offered: OfferedBlock) -> Block | None:
+def _decode(proposed: ProposedBlock) -> Block | None:
     try:
-        return decode_block(offered.raw, expected_hash=None)
+        return decode_block(proposed.raw, expected_hash=None)
     except (MalformedError, UnsupportedError):
         return None
 
@@ -220,13 +220,13 @@ class FileFetching:
         wanted = {item.hash: item for block in blocks for item in iter_wanted(block.event)}
         missing = [item for item in wanted.values() if not self.objects.has(item.hash)]
         large = {n for n, item in wanted.items() if item.kind is ObjectKind.DATA and item.size_bytes >= LARGE_BYTES}
-        if large and candidate.offer.portion.has_rows:
+        if large and candidate.proposal.subset.has_rows:
             here = large.difference(item.hash for item in missing)
             await finish_in_thread(lambda: self.reader.expect(candidate.chain, large, here, self.objects.get_path))
         size_bytes = sum(item.size_bytes for item in missing)
         if missing:
-            self.progress.say(f"{candidate.offer.name}: fetching")
-            if candidate.offer.portion.has_rows and any(item.kind is ObjectKind.DATA for item in missing):
+            self.progress.on_progress(f"{candidate.proposal.name}: fetching")
+            if candidate.proposal.subset.has_rows and any(item.kind is ObjectKind.DATA for item in missing):
                 self.reader.start()  # is up when the files are here
             self.progress.expect(size_bytes)
             arriving = self.reader.hearing(self.objects)
@@ -238,7 +238,7 @@ class FileFetching:
                 await self._fetch_what_is_there(peer, missing, arriving)
                 left = sum(not self.objects.has(item.hash) for item in missing)
                 if left:
-                    raise ObjectsAbsentError(candidate.offer.name, left, str(error)) from error
+                    raise ObjectsAbsentError(candidate.proposal.name, left, str(error)) from error
         return FileCount(fetched_files=len(missing), fetched_bytes=size_bytes)
 
     async def _fetch_what_is_there(

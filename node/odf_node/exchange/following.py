@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
 from odf_node.exchange.pulling import name_in_url
-from odf_node.exchange.taking import Errand
+from odf_node.exchange.taking import PullRequest
 from odf_node.home import Home
 from odf_node.ports.peer_client import OpenPeer
 from odf_node.records.datasets import Origin, Subscription
@@ -153,11 +153,11 @@ class Follower:
         if not self._attempts.is_due(dataset_id, circumstances, now_s):
             return
         reason = "nobody has it"
-        async for url in self._sources(news, subscription, is_told=head is not None):
+        async for url in self._sources(news, subscription, is_reported=head is not None):
             try:
                 async with await self.open_peer(url) as peer:
                     taking = await asyncio.to_thread(self.taking)
-                    await taking.take(peer, self._errand_of(subscription, url))
+                    await taking.take(peer, self._pull_request_of(subscription, url))
             except (OdfError, UsageError) as error:
                 reason = f"{url}: {error}"
                 continue
@@ -169,8 +169,8 @@ class Follower:
         wait_s = self._attempts.fail(dataset_id, circumstances, now_s)
         self.log("subscription-waits", dataset=subscription.name, text=reason, retry_in_s=wait_s)
 
-    def _errand_of(self, subscription: Subscription, url: str) -> Errand:
-        return Errand(
+    def _pull_request_of(self, subscription: Subscription, url: str) -> PullRequest:
+        return PullRequest(
             url=url, name=subscription.name, expected_id=subscription.dataset_id, actor="subscription", turn=self.turn
         )
 
@@ -180,12 +180,12 @@ class Follower:
         with suppress(OdfError):  # who pulls is told what is wrong with them
             policies = self.read_policies()
         auditors = frozenset(auditor.key for auditor in policies.auditors) if policies else frozenset()
-        said = self.store.iter_attestations(dataset_id)
+        stated = self.store.iter_attestations(dataset_id)
         kinds = (DocumentKind.EQUIVOCATION, DocumentKind.SETTLEMENT)
         followed = {subscription.dataset_id for subscription in self.store.list_subscriptions()} - {dataset_id}
         return Circumstances(
             head=None if head is None else head.id,
-            statements=frozenset(statement.id for statement in said if statement.attester in auditors),
+            statements=frozenset(statement.id for statement in stated if statement.attester in auditors),
             documents=sum(1 for kind in kinds for _ in self.store.iter_documents(dataset_id, kind)),
             inputs=frozenset((r.id, r.head) for r in self.store.list_datasets() if r.id in followed),
             policies=policies,
@@ -197,7 +197,7 @@ class Follower:
             return record is not None
         return head is None or record.head.sequence_number >= head.rank[0]
 
-    async def _sources(self, news: News, subscription: Subscription, *, is_told: bool) -> AsyncIterator[str]:
+    async def _sources(self, news: News, subscription: Subscription, *, is_reported: bool) -> AsyncIterator[str]:
         record = await asyncio.to_thread(self.store.find_dataset, subscription.dataset_id)
         origin = None if record is None else record.origin_url
         if subscription.url is not None:
@@ -209,7 +209,7 @@ class Follower:
             url = f"{address}/{subscription.dataset_id}"
             if address.text in named:
                 yield url
-            elif is_told:  # else nobody there may know that there is such a dataset: to ask would tell them
+            elif is_reported:  # else nobody there may know that there is such a dataset: to ask would tell them
                 yield as_heard(url)
 
 

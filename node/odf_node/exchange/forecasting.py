@@ -128,19 +128,19 @@ class Forecasting:
 
     async def _ask(self, url: str, target: PullTarget, local_name: str | None, policy: Policy | None) -> PullForecast:
         async with await self.open_peer(url) as peer:
-            offered = await peer.get_head()
+            proposed = await peer.get_head()
             record = target.record
             if record is None:
-                record = await self._find_held(peer, offered)
+                record = await self._find_held(peer, proposed)
             name = local_name or (record.name if record else target.name) or name_in_url(url)
-            if record is not None and self.home.store.find_block(record.id, offered.head.hash) is not None:
+            if record is not None and self.home.store.find_block(record.id, proposed.head.hash) is not None:
                 return PullForecast(name, url, record)
-            if record is not None and offered.head.sequence_number <= record.head.sequence_number:
+            if record is not None and proposed.head.sequence_number <= record.head.sequence_number:
                 return PullForecast(name, url, record, is_fork=True)
             growth, dataset_id = Growth(), None if record is None else record.id
             transform = load_view(self.home.store, record.id).transform if record is not None else None
             expected = record.head.hash if record is not None else None
-            blocks = peer.iter_blocks(after=record.head if record else None, upto=offered.head)
+            blocks = peer.iter_blocks(after=record.head if record else None, upto=proposed.head)
             try:
                 async for packed in blocks:
                     block = decode_block(packed.raw, expected_hash=None)
@@ -158,11 +158,11 @@ class Forecasting:
             rule = self.policies.find_rule(name, dataset_id, url)
         return PullForecast(name, url, record, growth, rule, lacking=self._find_lacking(transform))
 
-    async def _find_held(self, peer: PeerDataset, offered: PeerHead) -> DatasetRecord | None:
+    async def _find_held(self, peer: PeerDataset, proposed: PeerHead) -> DatasetRecord | None:
         """Find the copy held here; plain servers and folders say in the Seed alone which dataset they have."""
-        if offered.dataset_id is not None:
-            return self.home.store.find_dataset(offered.dataset_id)
-        blocks = peer.iter_blocks(after=None, upto=offered.head)
+        if proposed.dataset_id is not None:
+            return self.home.store.find_dataset(proposed.dataset_id)
+        blocks = peer.iter_blocks(after=None, upto=proposed.head)
         try:
             packed = await anext(blocks, None)
         finally:

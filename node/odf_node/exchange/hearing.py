@@ -4,9 +4,9 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Final
 
-from odf_node.errors import RefusedError
+from odf_node.errors import ProposalRejectedError
 from odf_node.keys.disputes import Disputes
-from odf_node.keys.freshness import Freshness
+from odf_node.keys.freshness import HeadsFreshness
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.peer_client import PeerDataset, PeerHead
 from odf_node.records.datasets import DatasetRecord, Origin
@@ -78,20 +78,20 @@ class Hearing:
             raise heard.unread
         return ()
 
-    def learn(self, dataset_id: DatasetId, heard: Heard, offered: PeerHead) -> tuple[str, ...]:
+    def learn(self, dataset_id: DatasetId, heard: Heard, proposed: PeerHead) -> tuple[str, ...]:
         """Keep what the peer proves against the dataset; say what is doubtful about the head that it shows."""
         Disputes(self.store).learn(heard.disputes, dataset_id, now=self.now)
-        freshness = Freshness(self.store)
-        return freshness.list_doubts(dataset_id, offered.head, offered.signed_head, now=self.now)
+        freshness = HeadsFreshness(self.store)
+        return freshness.list_doubts(dataset_id, proposed.head, proposed.signed_head, now=self.now)
 
-    def remember(self, dataset_id: DatasetId, offered: PeerHead, source: str) -> None:
+    def remember(self, dataset_id: DatasetId, proposed: PeerHead, source: str) -> None:
         """Keep the head in mind, by which later ones are judged."""
-        if offered.signed_head is not None:
-            Freshness(self.store).learn(offered.signed_head, dataset_id, source=source, now=self.now)
+        if proposed.signed_head is not None:
+            HeadsFreshness(self.store).learn(proposed.signed_head, dataset_id, source=source, now=self.now)
 
-    def freeze(self, refusal: RefusedError) -> None:
-        """Keep the proof that came out of a refusal: from now on the dataset is frozen (EQUIV-9)."""
-        proof = None if refusal.folder is None else refusal.folder / "equivocation.json"
+    def freeze(self, rejection: ProposalRejectedError) -> None:
+        """Keep the proof that came out of a rejection: from now on the dataset is frozen (EQUIV-9)."""
+        proof = None if rejection.folder is None else rejection.folder / "equivocation.json"
         if proof is not None and proof.is_file():
             raw = proof.read_bytes()
             Disputes(self.store).learn([raw], check_equivocation(raw).dataset_id, now=self.now)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from odf_node.configuration.declaration import Notice
-from odf_node.ports.notices import MOST_ATTEMPTS, Told, wait_after_s
+from odf_node.ports.notices import MAX_ATTEMPTS, Told, wait_after_s
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
@@ -21,10 +21,10 @@ from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import fits_pattern
 
-__all__ = ["MOST_ATTEMPTS", "NOTES_FILE", "NoticeBoard", "Waiting", "read_board", "write_board"]
+__all__ = ["MAX_ATTEMPTS", "NOTES_FILE", "NoticeRegistry", "Waiting", "read_registry", "write_registry"]
 
 NOTES_FILE: Final = "notices.json"
-_MOST_NOTES_BYTES: Final = 64 * 1024**2  # guess: a hundred targets of some thousand datasets
+_MAX_NOTES_BYTES: Final = 64 * 1024**2  # guess: a hundred targets of some thousand datasets
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class _Place:
 
 
 @dataclass
-class NoticeBoard:
+class NoticeRegistry:
     """All targets; used by one thread."""
 
     places: dict[Notice, _Place] = field(default_factory=dict)
@@ -74,13 +74,13 @@ class NoticeBoard:
         """Count what is not told yet."""
         return sum(len(self._list_waiting(notice, records)) for notice in self.places)
 
-    def settle(self, notice: Notice, waiting: Waiting, told: Told, now_s: float) -> Told:
+    def settle(self, notice: Notice, waiting: Waiting, reported: Told, now_s: float) -> Told:
         """Take down how it went; what was in vain too often is dropped.
 
         Args:
             notice: Who was told.
             waiting: What.
-            told: How it went.
+            reported: How it went.
             now_s: Of a clock that only goes forward.
 
         Returns:
@@ -88,16 +88,16 @@ class NoticeBoard:
         """
         place = self.places.get(notice)
         if place is None:  # it was taken out of the settings meanwhile
-            return told
-        if told is Told.UNAVAILABLE:
+            return reported
+        if reported is Told.UNAVAILABLE:
             place.attempts += 1
-            if place.attempts < MOST_ATTEMPTS:
+            if place.attempts < MAX_ATTEMPTS:
                 place.due_s = now_s + wait_after_s(place.attempts)
-                return told
-            told = Told.DROPPED
+                return reported
+            reported = Told.DROPPED
         place.attempts, place.due_s = 0, 0.0
         place.heads[waiting.record.id] = waiting.record.head
-        return told
+        return reported
 
     def _list_waiting(self, notice: Notice, records: Iterable[DatasetRecord]) -> list[Waiting]:
         heads = self.places[notice].heads
@@ -109,19 +109,19 @@ def _named(notice: Notice, records: Iterable[DatasetRecord]) -> list[DatasetReco
     return [each for each in records if any(fits_pattern(pattern, each.name) for pattern in patterns)]
 
 
-def read_board(cache: Path) -> NoticeBoard:
+def read_registry(cache: Path) -> NoticeRegistry:
     """Return who was told what when the last daemon ended; a file that cannot be read is none."""
     try:
         path = cache / NOTES_FILE
-        if path.stat().st_size > _MOST_NOTES_BYTES:
-            return NoticeBoard()
+        if path.stat().st_size > _MAX_NOTES_BYTES:
+            return NoticeRegistry()
         found = json.loads(path.read_bytes())
-        return NoticeBoard({_notice_of(each): _Place(_heads_of(each["heads"])) for each in found})
+        return NoticeRegistry({_notice_of(each): _Place(_heads_of(each["heads"])) for each in found})
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, MalformedError):
-        return NoticeBoard()
+        return NoticeRegistry()
 
 
-def write_board(cache: Path, board: NoticeBoard) -> None:
+def write_registry(cache: Path, registry: NoticeRegistry) -> None:
     """Write it down; a home that cannot be written is served all the same (DAEMON-18)."""
     found = [
         {
@@ -129,7 +129,7 @@ def write_board(cache: Path, board: NoticeBoard) -> None:
             "datasets": notice.datasets,
             "heads": {str(key): [head.sequence_number, str(head.hash)] for key, head in place.heads.items()},
         }
-        for notice, place in board.places.items()
+        for notice, place in registry.places.items()
     ]
     temporary = cache / f".{NOTES_FILE}"
     try:

@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlsplit
 
-from odf_node.acceptance.offers import AcceptanceReport, Portion, Wishes
+from odf_node.acceptance.offers import AcceptanceReport, AcceptOptions, Subset
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.writer import find_writing_time
-from odf_node.derive.step_figures import TransformReport
+from odf_node.derive.step_measurements import TransformReport
 from odf_node.derive.transforms import Transformer
 from odf_node.errors import UsageError
 from odf_node.exchange.bringing import Bringing
 from odf_node.exchange.pull_planning import PullPlanner, PullTarget
 from odf_node.exchange.remotes import Remotes
-from odf_node.exchange.taking import Errand, Taking
+from odf_node.exchange.taking import PullRequest, Taking
 from odf_node.home import Home
 from odf_node.ingest.ingestion import Ingestor
 from odf_node.ingest.report import IngestReport
 from odf_node.ports.observing import DatasetVersion, Run, RunKind, place_of, version_of
 from odf_node.ports.peer_client import OpenPeer
-from odf_node.ports.progress import ProgressLine, say_under
+from odf_node.ports.progress import ProgressLine, report_under
 from odf_node.records.datasets import DatasetRecord, Origin, RemoteDirection
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
@@ -38,7 +38,7 @@ PullReport = IngestReport | TransformReport | AcceptanceReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PullWishes:
+class PullOptions:
     """How one dataset is pulled.
 
     Attributes:
@@ -46,7 +46,7 @@ class PullWishes:
         policy: What proof the user named.
         expected_id: Whose dataset it must be.
         force: Also where that replaces the history held here (ACCEPT-10).
-        portion: How much of it, where it is somebody else's.
+        subset: How much of it, where it is somebody else's.
         also: Other nodes that have it: large files are read from all at once.
         command: What was asked for, for the audit log.
         actor: Who asked for it, for the audit log.
@@ -56,7 +56,7 @@ class PullWishes:
     policy: Policy | None = None
     expected_id: DatasetId | None = None
     force: bool = False
-    portion: Portion = Portion.EVERYTHING
+    subset: Subset = Subset.EVERYTHING
     also: tuple[str, ...] = ()
     command: str = "pull"
     actor: str = "cli"
@@ -82,90 +82,90 @@ class Pulling:
             self.home.audit.note("set-watermark", record.name, str(watermark))
         return reports
 
-    async def pull(self, target: PullTarget, wishes: PullWishes, progress: ProgressLine) -> PullReport:
+    async def pull(self, target: PullTarget, pull_options: PullOptions, progress: ProgressLine) -> PullReport:
         """Bring one dataset up to date.
 
         Raises:
-            RefusedError: What the peer offers is not accepted; nothing changed.
+            ProposalRejectedError: What the peer offers is not accepted; nothing changed.
             UsageError: The request makes no sense for this dataset.
         """
-        with self.transformer.engines.heard_by(say_under(target.label, progress.say)):
-            return await self._pull(target, wishes, progress)
+        with self.transformer.engines.heard_by(report_under(target.label, progress.on_progress)):
+            return await self._pull(target, pull_options, progress)
 
-    async def _pull(self, target: PullTarget, wishes: PullWishes, progress: ProgressLine) -> PullReport:
+    async def _pull(self, target: PullTarget, pull_options: PullOptions, progress: ProgressLine) -> PullReport:
         record = target.record
         if record is None or record.origin is not Origin.OWN:
-            return await self._pull_from_others(target, wishes, progress)
-        if wishes.portion is not Portion.EVERYTHING:
-            raise UsageError(f"'{record.name}' is this node's own; --{wishes.portion} is for datasets of others")
-        progress.say(f"{record.name}: working")
+            return await self._pull_from_others(target, pull_options, progress)
+        if pull_options.subset is not Subset.EVERYTHING:
+            raise UsageError(f"'{record.name}' is this node's own; --{pull_options.subset} is for datasets of others")
+        progress.on_progress(f"{record.name}: working")
         report = await self._continue(record, progress)
         if report.new_blocks:
             detail = f"block {report.record.head.sequence_number}"
             await finish_in_thread(
-                partial(self.home.audit.note, wishes.command, record.name, detail, actor=wishes.actor)
+                partial(self.home.audit.note, pull_options.command, record.name, detail, actor=pull_options.actor)
             )
         return report
 
     async def _continue(self, record: DatasetRecord, progress: ProgressLine) -> IngestReport | TransformReport:
         if record.kind is DatasetKind.ROOT:
-            return await self.ingestor.poll(record, writing_time=self._writing_time, say=progress.say)
+            return await self.ingestor.poll(record, writing_time=self._writing_time, on_progress=progress.on_progress)
         await self.bringing.bring_inputs(record, progress)
         return await finish_in_thread(
             partial(
                 self.transformer.run,
                 record,
                 writing_time=partial(self._writing_time, record),
-                say=say_under(record.name, progress.say),
+                on_progress=report_under(record.name, progress.on_progress),
             )
         )
 
     async def _pull_from_others(
-        self, target: PullTarget, wishes: PullWishes, progress: ProgressLine
+        self, target: PullTarget, pull_options: PullOptions, progress: ProgressLine
     ) -> AcceptanceReport:
         """Ask one place after the other; what the last one says is what the pull says."""
         assert target.url is not None
         *others, last = (target.url, *target.others)
         for url in others:
             try:
-                return await self._pull_from(url, target, wishes, progress)
+                return await self._pull_from(url, target, pull_options, progress)
             except (UnavailableError, NotFoundError) as error:
-                progress.say(f"{target.label}: {error}")
-        return await self._pull_from(last, target, wishes, progress)
+                progress.on_progress(f"{target.label}: {error}")
+        return await self._pull_from(last, target, pull_options, progress)
 
     async def _pull_from(
-        self, url: str, target: PullTarget, wishes: PullWishes, progress: ProgressLine
+        self, url: str, target: PullTarget, pull_options: PullOptions, progress: ProgressLine
     ) -> AcceptanceReport:
-        name = wishes.local_name or (target.record.name if target.record else target.name)
+        name = pull_options.local_name or (target.record.name if target.record else target.name)
         # Such an address says which dataset it is, or in which file; what it is called is said by the place.
-        is_told_there = "/did:odf:" in url or url.endswith(".tar")
-        if name is None and not is_told_there:
+        is_reported_there = "/did:odf:" in url or url.endswith(".tar")
+        if name is None and not is_reported_there:
             name = name_in_url(url)
         shown = str(target.label if name is None else name)
-        dataset = DatasetVersion(dataset_id=str(wishes.expected_id or target.expected_id or ""), name=shown)
+        dataset = DatasetVersion(dataset_id=str(pull_options.expected_id or target.expected_id or ""), name=shown)
         run = Run(kind=RunKind.PULL, dataset=dataset, peer=place_of(url))
         with self.transformer.engines.observer.observing(run):
-            report = await self._take_from(url, name, target, wishes, progress)
+            report = await self._take_from(url, name, target, pull_options, progress)
             run.rows = report.new_rows
             if report.new_blocks:
                 run.written = version_of(report.record)
             return report
 
     async def _take_from(
-        self, url: str, name: str | None, target: PullTarget, wishes: PullWishes, progress: ProgressLine
+        self, url: str, name: str | None, target: PullTarget, pull_options: PullOptions, progress: ProgressLine
     ) -> AcceptanceReport:
-        async with await self.open_peer(url, also=wishes.also) as peer:
-            errand = Errand(
+        async with await self.open_peer(url, also=pull_options.also) as peer:
+            pull_request = PullRequest(
                 url=url,
                 name=name or str(DatasetName.parse((await peer.get_head()).name)),
-                policy=wishes.policy,
-                expected_id=wishes.expected_id or target.expected_id,
+                policy=pull_options.policy,
+                expected_id=pull_options.expected_id or target.expected_id,
                 progress=progress,
-                wishes=Wishes(published=True, force=wishes.force, portion=wishes.portion),
-                command=wishes.command,
-                actor=wishes.actor,
+                pull_options=AcceptOptions(published=True, force=pull_options.force, subset=pull_options.subset),
+                command=pull_options.command,
+                actor=pull_options.actor,
             )
-            return await self.taking.take(peer, errand)
+            return await self.taking.take(peer, pull_request)
 
     def _writing_time(self, record: DatasetRecord) -> Timestamp:
         return find_writing_time(self.home.store, self.home.clock, record.id)
@@ -215,13 +215,13 @@ class BatchPulling:
     remotes: Remotes
 
     async def pull(
-        self, targets: Sequence[PullTarget], wishes: PullWishes, show: ShowProgress, *, keeps_aliases: bool
+        self, targets: Sequence[PullTarget], pull_options: PullOptions, show: ShowProgress, *, keeps_aliases: bool
     ) -> AsyncIterator[PullOutcome]:
         """Pull one after the other; one that fails does not stop the others.
 
         Args:
             targets: Inputs before what is derived from them.
-            wishes: Of all of them; name and identity of the one that is named by its address.
+            pull_options: Of all of them; name and identity of the one that is named by its address.
             show: Opens the line on which one tells how far it is.
             keeps_aliases: Where a dataset came from is remembered as a pull alias.
         """
@@ -230,10 +230,12 @@ class BatchPulling:
         for target, is_own in zip(targets, own, strict=True):
             try:
                 with show(target) as progress:
-                    # Where there are others' datasets, the portion is about those; with own ones alone, it makes no
+                    # Where there are others' datasets, the subset is about those; with own ones alone, it makes no
                     # sense.
-                    wished = replace(wishes, portion=Portion.EVERYTHING) if is_own and not all(own) else wishes
-                    report = await self.pulling.pull(target, _wishes_of(target, wished), progress)
+                    wished = (
+                        replace(pull_options, subset=Subset.EVERYTHING) if is_own and not all(own) else pull_options
+                    )
+                    report = await self.pulling.pull(target, _options_of(target, wished), progress)
             except OdfError as error:
                 if target.record is not None:
                     behind[target.record.id] = target.label
@@ -249,6 +251,6 @@ class BatchPulling:
             yield PullOutcome(target, report, failure, stale)
 
 
-def _wishes_of(target: PullTarget, wishes: PullWishes) -> PullWishes:
+def _options_of(target: PullTarget, pull_options: PullOptions) -> PullOptions:
     """Name and identity are those of the dataset that the user named, not of its inputs."""
-    return wishes if target.alias is not None else replace(wishes, local_name=None, expected_id=None)
+    return pull_options if target.alias is not None else replace(pull_options, local_name=None, expected_id=None)

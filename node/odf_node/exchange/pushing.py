@@ -53,7 +53,7 @@ class Pushing:
             public: Ask to show a dataset that is new there to everybody.
 
         Raises:
-            PushRefusedError: The other node checked and refused; ``reason`` and ``report`` say why.
+            PushRejectedError: The other node checked and rejected; ``reason`` and ``report`` say why.
             PeerForbidsError: It wants a token, or another one.
             PeerUnavailableError: It does not answer.
             ObjectsAbsentError: The other node needs files that are not here.
@@ -74,7 +74,7 @@ class Pushing:
                 url=report.url, known_head=report.known, sent_blocks=report.new_blocks, sent_bytes=report.written_bytes
             )
         signed_head = self.home.store.find_signed_head(record.id)
-        offered = PushedHead(
+        proposed = PushedHead(
             dataset_id=record.id,
             head=record.head,
             signed_head=signed_head.raw if signed_head else None,
@@ -83,9 +83,9 @@ class Pushing:
             is_public=public,
             with_records=may_see_records(self.home.store, record, ANYBODY),
         )
-        progress.say(f"{record.name}: pushing to {url}")
+        progress.on_progress(f"{record.name}: pushing to {url}")
         try:
-            return await self.send(url, offered, token, progress.advance)
+            return await self.send(url, proposed, token, progress.advance)
         except ObjectNotFoundError:
             # Which files the other node lacks is known only now.
             await finish_in_thread(lambda: Presence(self.home.store, self.home.objects).require(record))

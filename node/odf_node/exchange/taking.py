@@ -23,11 +23,19 @@ from typing import Final
 from odf_engines.errors import SandboxUnavailableError
 from odf_node.acceptance.acceptor import Acceptor
 from odf_node.acceptance.completion import Completion
-from odf_node.acceptance.offers import EVERYTHING, AcceptanceReport, Candidate, FileCount, Offer, Portion, Wishes
+from odf_node.acceptance.offers import (
+    EVERYTHING,
+    AcceptanceReport,
+    AcceptOptions,
+    Candidate,
+    FileCount,
+    Proposal,
+    Subset,
+)
 from odf_node.acceptance.row_checks import RowChecks
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import find_partial
-from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
+from odf_node.errors import ObjectsAbsentError, ProposalRejectedError, UsageError
 from odf_node.exchange.bringing import Bringing
 from odf_node.exchange.fetching import ChainFetching, FileFetching
 from odf_node.exchange.hearing import Heard, Hearing, hear
@@ -37,7 +45,7 @@ from odf_node.ports.block_stage import OpenStage
 from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import PeerDataset, PeerDescription, PeerHead, PeerSpeaks, SeveralSources
 from odf_node.ports.peer_errors import PeerForbidsError
-from odf_node.ports.progress import ProgressLine, Say, Silence, say_under
+from odf_node.ports.progress import OnProgress, ProgressLine, Silence, report_under
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.records.errors import HeadMovedError, KeyLogMovedError, PeerKeyChangedError
 from odf_node.records.peers import Peer
@@ -53,7 +61,7 @@ ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
+class PullRequest:
     """What is to be taken, as whoever asked for it said.
 
     Attributes:
@@ -62,7 +70,7 @@ class Errand:
         policy: What proof the user named; None: what the policies say.
         expected_id: Whose dataset it must be; None: whose the name is.
         progress: Hears how far it is.
-        wishes: What is wanted beside the blocks.
+        pull_options: What is wanted beside the blocks.
         uploaded: What a peer has brought already; None where it has to be asked for.
         actor: Who asked, for the audit log: ``cli``, ``subscription``, or who pushed.
         command: What they asked for, for the audit log.
@@ -74,7 +82,7 @@ class Errand:
     policy: Policy | None = None
     expected_id: DatasetId | None = None
     progress: ProgressLine = field(default_factory=Silence)
-    wishes: Wishes = EVERYTHING
+    pull_options: AcceptOptions = EVERYTHING
     uploaded: Arrivals | None = None
     actor: str = "cli"
     command: str = "pull"
@@ -86,142 +94,148 @@ class Taking:
     """The use case; the module's docstring is its plan, the code repeats the letters."""
 
     home: Home
-    acceptor: Callable[[Say, Timestamp], Acceptor]
+    acceptor: Callable[[OnProgress, Timestamp], Acceptor]
     open_stage: OpenStage
     bringing: Bringing
 
-    async def take(self, peer: PeerDataset, errand: Errand) -> AcceptanceReport:
+    async def take(self, peer: PeerDataset, pull_request: PullRequest) -> AcceptanceReport:
         """Take what a peer offers.
 
         Raises:
-            RefusedError: It is not accepted; evidence is kept, nothing else changed.
+            ProposalRejectedError: It is not accepted; evidence is kept, nothing else changed.
             UsageError: The dataset is this node's own.
             HeadMovedError, KeyLogMovedError: Others wrote to the dataset all the time.
         """
         now = self.home.clock.now()
         try:
-            report = await self._take_soon(peer, errand, now)
+            report = await self._take_soon(peer, pull_request, now)
         finally:
             lies = tuple(map(str, peer.lies)) if isinstance(peer, SeveralSources) else ()
-            await finish_in_thread(partial(self._note_lies, lies, errand, now))
-        told = tuple(f"a source was put aside, as what it sent is wrong: {lie}" for lie in lies)
-        return replace(report, warnings=told + report.warnings)
+            await finish_in_thread(partial(self._note_lies, lies, pull_request, now))
+        reported = tuple(f"a source was put aside, as what it sent is wrong: {lie}" for lie in lies)
+        return replace(report, warnings=reported + report.warnings)
 
-    async def _take_soon(self, peer: PeerDataset, errand: Errand, now: Timestamp) -> AcceptanceReport:
+    async def _take_soon(self, peer: PeerDataset, pull_request: PullRequest, now: Timestamp) -> AcceptanceReport:
         hearing = Hearing(self.home.store, now)
         for attempts_left in reversed(range(ATTEMPTS)):
             try:
                 with self.home.objects.writing():
-                    report = await self._take(peer, errand, hearing, now)
+                    report = await self._take(peer, pull_request, hearing, now)
             except (HeadMovedError, KeyLogMovedError):
                 # Another pull or push of the dataset was faster; there is nothing wrong with this one.
                 if not attempts_left:
                     raise
-                errand.progress.say(f"{errand.name}: grew meanwhile, asking again")
-            except RefusedError as error:
+                pull_request.progress.on_progress(f"{pull_request.name}: grew meanwhile, asking again")
+            except ProposalRejectedError as error:
                 await finish_in_thread(partial(hearing.freeze, error))
                 raise
             else:
-                return await finish_in_thread(partial(self._conclude, report, errand, now))
+                return await finish_in_thread(partial(self._conclude, report, pull_request, now))
         raise AssertionError("the last attempt returns or raises")
 
-    async def _take(self, peer: PeerDataset, errand: Errand, hearing: Hearing, now: Timestamp) -> AcceptanceReport:
-        url, wishes = errand.url, errand.wishes
-        errand.progress.say(f"{errand.name}: asking {url}")
-        offered = await peer.get_head()  # (a)
+    async def _take(
+        self, peer: PeerDataset, pull_request: PullRequest, hearing: Hearing, now: Timestamp
+    ) -> AcceptanceReport:
+        url, pull_options = pull_request.url, pull_request.pull_options
+        pull_request.progress.on_progress(f"{pull_request.name}: asking {url}")
+        proposed = await peer.get_head()  # (a)
         # Under a name that is taken by what the asker may not know of, a dataset is known by its identity alone.
-        record = self._find_held(None if wishes.kept_as else errand.name, offered)
-        dataset_id = record.id if record is not None else offered.dataset_id
-        acceptor = self.acceptor(say_under(errand.name, errand.progress.say), now)
+        record = self._find_held(None if pull_options.kept_as else pull_request.name, proposed)
+        dataset_id = record.id if record is not None else proposed.dataset_id
+        acceptor = self.acceptor(report_under(pull_request.name, pull_request.progress.on_progress), now)
         heard = await hear(peer)  # (b)
         try:
-            doubts = await finish_in_thread(partial(hearing.learn_keys, record, heard, replaces=wishes.force))
+            doubts = await finish_in_thread(partial(hearing.learn_keys, record, heard, replaces=pull_options.force))
         except (MalformedError, RejectedError) as error:
-            nothing = Offer.of_head(offered, errand.name, url, heard.key_events)
+            nothing = Proposal.of_head(proposed, pull_request.name, url, heard.key_events)
             if record is not None:
                 # Whatever is wrong with the log, two signed blocks of one number prove more.
                 fetching = ChainFetching(self.home.store, acceptor)
-                parts_after, parting = await fetching.find_parting(peer, record, offered)
+                parts_after, parting = await fetching.find_parting(peer, record, proposed)
                 nothing = replace(nothing, parts_after=parts_after, parting=parting, kept_as=record.name)
-            raise acceptor.refuser.refuse(nothing, error) from error
+            raise acceptor.rejecter.reject(nothing, error) from error
         if dataset_id is not None:
-            doubts += await finish_in_thread(partial(hearing.learn, dataset_id, heard, offered))
+            doubts += await finish_in_thread(partial(hearing.learn, dataset_id, heard, proposed))
         if record is not None:
-            await self._require_takeable(record, offered, errand, hearing, acceptor)  # (c)
+            await self._require_takeable(record, proposed, pull_request, hearing, acceptor)  # (c)
         completed = None
-        if record is not None and wishes.completes:
-            completed = await self._complete(peer, record, errand, acceptor, heard.statements)  # (d)
-        if record is not None and self.home.store.find_block(record.id, offered.head.hash) is not None:
-            Disputes(self.home.store).require_undisputed(record.id, errand.name)
+        if record is not None and pull_options.completes:
+            completed = await self._complete(peer, record, pull_request, acceptor, heard.statements)  # (d)
+        if record is not None and self.home.store.find_block(record.id, proposed.head.hash) is not None:
+            Disputes(self.home.store).require_undisputed(record.id, pull_request.name)
             await finish_in_thread(partial(acceptor.keep_statements, record.id, heard.statements))
-            await finish_in_thread(partial(hearing.remember, record.id, offered, url))
-            return replace(completed or self._up_to_date(record, wishes), warnings=doubts)
+            await finish_in_thread(partial(hearing.remember, record.id, proposed, url))
+            return replace(completed or self._up_to_date(record, pull_options), warnings=doubts)
         with closing(self.open_stage()) as stage, closing(RowChecks()) as reader:
-            offer, fetching = _offer_of(errand, offered, heard), ChainFetching(self.home.store, acceptor)
+            proposal, fetching = _proposal_of(pull_request, proposed, heard), ChainFetching(self.home.store, acceptor)
             # What was pushed waits for its turn, and no reader with it.
-            reads_soon = wishes.portion.has_rows and errand.uploaded is None
+            reads_soon = pull_options.subset.has_rows and pull_request.uploaded is None
             on_rows = partial(_start_early, reader) if reads_soon else _do_nothing
-            candidate = await fetching.fetch(peer, offer, record, offered, stage, on_rows=on_rows)  # (e)
+            candidate = await fetching.fetch(peer, proposal, record, proposed, stage, on_rows=on_rows)  # (e)
             if isinstance(candidate, DatasetRecord):
-                return self._up_to_date(candidate, wishes)
-            report = await self._judge(peer, candidate, errand, acceptor, reader)  # (f)
-        await finish_in_thread(partial(hearing.remember, candidate.dataset_id, offered, url))  # (g)
+                return self._up_to_date(candidate, pull_options)
+            report = await self._judge(peer, candidate, pull_request, acceptor, reader)  # (f)
+        await finish_in_thread(partial(hearing.remember, candidate.dataset_id, proposed, url))  # (g)
         report = replace(report, warnings=report.warnings + doubts + self._remember_peer(peer.description, now))
         return report if completed is None else _with_completed(report, completed)
 
     async def _require_takeable(
-        self, record: DatasetRecord, offered: PeerHead, errand: Errand, hearing: Hearing, acceptor: Acceptor
+        self, record: DatasetRecord, proposed: PeerHead, pull_request: PullRequest, hearing: Hearing, acceptor: Acceptor
     ) -> None:
         if record.origin is Origin.OWN:
             # Another node may hold newer blocks of ours than we do: a restored backup learns of it here (HEAD-9).
-            await finish_in_thread(partial(hearing.remember, record.id, offered, errand.url))
+            await finish_in_thread(partial(hearing.remember, record.id, proposed, pull_request.url))
             raise UsageError(f"'{record.name}' is this node's own; take the other one under another name with --as")
-        if errand.expected_id not in {None, record.id}:
-            error = RejectedError("ACCEPT-8 identity-is-the-expected-one", expected=errand.expected_id, found=record.id)
-            raise acceptor.refuser.refuse(Offer.of_head(offered, record.name, errand.url), error)
+        if pull_request.expected_id not in {None, record.id}:
+            error = RejectedError(
+                "ACCEPT-8 identity-is-the-expected-one", expected=pull_request.expected_id, found=record.id
+            )
+            raise acceptor.rejecter.reject(Proposal.of_head(proposed, record.name, pull_request.url), error)
 
     async def _complete(
         self,
         peer: PeerDataset,
         record: DatasetRecord,
-        errand: Errand,
+        pull_request: PullRequest,
         acceptor: Acceptor,
         statements: tuple[bytes, ...],
     ) -> AcceptanceReport | None:
         if Disputes(self.home.store).find_obstacle(record.id) is not None:
             return None
         completion = Completion(self.home)
-        held = await finish_in_thread(partial(completion.find, record, errand.wishes.portion, errand.url, statements))
+        held = await finish_in_thread(
+            partial(completion.find, record, pull_request.pull_options.subset, pull_request.url, statements)
+        )
         if not held:
             return None
         with closing(RowChecks()) as reader:
-            return await self._judge(peer, held, errand, acceptor, reader)
+            return await self._judge(peer, held, pull_request, acceptor, reader)
 
     async def _judge(
-        self, peer: PeerDataset, candidate: Candidate, errand: Errand, acceptor: Acceptor, reader: RowChecks
+        self, peer: PeerDataset, candidate: Candidate, pull_request: PullRequest, acceptor: Acceptor, reader: RowChecks
     ) -> AcceptanceReport:
-        if errand.uploaded is not None:
-            return await self._judge_arrivals(peer, candidate, errand.uploaded, errand, acceptor, reader)
+        if pull_request.uploaded is not None:
+            return await self._judge_arrivals(peer, candidate, pull_request.uploaded, pull_request, acceptor, reader)
         # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
         with open_arrivals(self.home.store, self.home.objects, candidate.dataset_id, BY_PULLS) as arrivals:
-            return await self._judge_arrivals(peer, candidate, arrivals, errand, acceptor, reader)
+            return await self._judge_arrivals(peer, candidate, arrivals, pull_request, acceptor, reader)
 
     async def _judge_arrivals(
         self,
         peer: PeerDataset,
         candidate: Candidate,
         arrivals: Arrivals,
-        errand: Errand,
+        pull_request: PullRequest,
         acceptor: Acceptor,
         reader: RowChecks,
     ) -> AcceptanceReport:
-        offer, policy, fetched = candidate.offer, errand.policy, FileCount()
+        proposal, policy, fetched = candidate.proposal, pull_request.policy, FileCount()
         try:
-            if offer.portion.has_files:
-                fetched = await FileFetching(arrivals, reader, errand.progress).fetch(peer, candidate)
-                if policy is not Policy.INTEGRITY and offer.portion.has_rows:
-                    await self.bringing.bring_for_steps(candidate.chain.view, offer.reads, errand.progress)
-            async with errand.turn():
+            if proposal.subset.has_files:
+                fetched = await FileFetching(arrivals, reader, pull_request.progress).fetch(peer, candidate)
+                if policy is not Policy.INTEGRITY and proposal.subset.has_rows:
+                    await self.bringing.bring_for_steps(candidate.chain.view, proposal.reads, pull_request.progress)
+            async with pull_request.turn():
                 report = await finish_in_thread(
                     partial(acceptor.accept, candidate, arrivals, policy=policy, reader=reader)
                 )
@@ -230,29 +244,29 @@ class Taking:
         except ObjectsAbsentError:
             await finish_in_thread(partial(self._keep_what_came, candidate, arrivals))
             raise
-        except RefusedError:
+        except ProposalRejectedError:
             arrivals.drop()
             raise
         except RejectedError as error:
-            refusal = acceptor.refuser.refuse(candidate.offer, error)
+            rejection = acceptor.rejecter.reject(candidate.proposal, error)
             arrivals.drop()
-            raise refusal from error
+            raise rejection from error
         arrivals.drop()
         return _with_fetched(report, fetched)
 
-    def _conclude(self, report: AcceptanceReport, errand: Errand, now: Timestamp) -> AcceptanceReport:
-        record, portion = report.record, errand.wishes.portion
+    def _conclude(self, report: AcceptanceReport, pull_request: PullRequest, now: Timestamp) -> AcceptanceReport:
+        record, subset = report.record, pull_request.pull_options.subset
         if report.new_blocks or report.completed_blocks:
-            how = "" if portion is Portion.EVERYTHING else f" ({portion})"
+            how = "" if subset is Subset.EVERYTHING else f" ({subset})"
             detail = f"block {record.head.sequence_number}{how}"
-            self.home.audit.note(errand.command, record.name, detail, actor=errand.actor, at=now)
+            self.home.audit.note(pull_request.command, record.name, detail, actor=pull_request.actor, at=now)
         unchecked = find_unchecked(self.home.store, record)
         return report if unchecked is None else replace(report, unchecked=unchecked.what)
 
-    def _note_lies(self, lies: tuple[str, ...], errand: Errand, now: Timestamp) -> None:
+    def _note_lies(self, lies: tuple[str, ...], pull_request: PullRequest, now: Timestamp) -> None:
         """Keep in the audit log which of several nodes sent what is not so, also where the others made up for it."""
         for lie in lies:
-            self.home.audit.note("put-aside", errand.name, lie, actor=errand.actor, at=now)
+            self.home.audit.note("put-aside", pull_request.name, lie, actor=pull_request.actor, at=now)
 
     def _keep_what_came(self, candidate: Candidate, arrivals: Arrivals) -> None:
         """Keep files of held blocks although the peer lacked others (PART-13)."""
@@ -264,7 +278,7 @@ class Taking:
     def _remember_peer(self, description: PeerDescription, now: Timestamp) -> tuple[str, ...]:
         """Keep who answers at an address; say so when it is somebody else than before.
 
-        Not refused: data are judged by the keys of their datasets, and a node may be set up anew.
+        Not rejected: data are judged by the keys of their datasets, and a node may be set up anew.
         """
         if description.speaks is PeerSpeaks.FOLDER:
             return ()
@@ -274,18 +288,18 @@ class Taking:
             return (str(error),)
         return ()
 
-    def _find_held(self, name: str | None, offered: PeerHead) -> DatasetRecord | None:
-        if offered.dataset_id is not None:
-            held = self.home.store.find_dataset(offered.dataset_id)
+    def _find_held(self, name: str | None, proposed: PeerHead) -> DatasetRecord | None:
+        if proposed.dataset_id is not None:
+            held = self.home.store.find_dataset(proposed.dataset_id)
             if held is not None:
                 return held
         if name is None:
             return None
         return next((record for record in self.home.store.list_datasets() if record.name.lower() == name.lower()), None)
 
-    def _up_to_date(self, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
+    def _up_to_date(self, record: DatasetRecord, pull_options: AcceptOptions) -> AcceptanceReport:
         nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(self.home.store, record))
-        return AcceptanceReport(record=record, decision=nothing, portion=wishes.portion)
+        return AcceptanceReport(record=record, decision=nothing, subset=pull_options.subset)
 
 
 def _do_nothing() -> None:
@@ -298,23 +312,23 @@ def _start_early(reader: RowChecks) -> None:
         reader.start()
 
 
-def _offer_of(errand: Errand, offered: PeerHead, heard: Heard) -> Offer:
+def _proposal_of(pull_request: PullRequest, proposed: PeerHead, heard: Heard) -> Proposal:
     """Say what is offered, but for the blocks, which come one after the other."""
-    wishes = errand.wishes
-    return Offer(
-        name=errand.name,
-        source_url=errand.url,
+    pull_options = pull_request.pull_options
+    return Proposal(
+        name=pull_request.name,
+        source_url=pull_request.url,
         base=None,
         blocks=(),
-        signed_head=offered.signed_head,
-        expected_id=errand.expected_id,
+        signed_head=proposed.signed_head,
+        expected_id=pull_request.expected_id,
         statements=heard.statements,
         key_events=heard.key_events,
-        published=wishes.published,
-        replaces_history=wishes.force,
-        portion=wishes.portion,
-        reads=wishes.reads,
-        kept_as=wishes.kept_as,
+        published=pull_options.published,
+        replaces_history=pull_options.force,
+        subset=pull_options.subset,
+        reads=pull_options.reads,
+        kept_as=pull_options.kept_as,
     )
 
 

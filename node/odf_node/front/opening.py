@@ -19,14 +19,14 @@ from odf_node.composition import Node, open_node
 from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.exchange.pulling import PullReport, PullWishes
+from odf_node.exchange.pulling import PullOptions, PullReport
 from odf_node.front.tables import ArrowTable, Dataset, Rows, Table, bring_files, finish, written_stream
-from odf_node.ports.progress import UNHEARD, Silence
+from odf_node.ports.progress import NO_PROGRESS, Silence
 from odf_node.remote_names import STATE_SUFFIX
 from odf_node.remote_tables import RemoteTables
 from odf_node.trust.auditing import run_tasks
 from odf_node.trust.verifying import VerifyOptions
-from odf_node.upkeep.listing import DatasetSummary, Listing
+from odf_node.upkeep.listing import ListedDataset, Listing
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.names import fits_pattern
 from odf_protocol.policy import Policy
@@ -34,7 +34,7 @@ from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_node.ingest.report import IngestReport
-    from odf_node.trust.verifying import Finding
+    from odf_node.trust.verifying import VerificationFinding
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -60,7 +60,7 @@ class OpenNode:
             UnavailableError: The node at the address does not answer.
         """
         if self._url is not None:
-            return self._list_offered(self._url, patterns)
+            return self._list_proposed(self._url, patterns)
         store = self.inner.store
         records = select_datasets(store, patterns) if patterns else store.list_datasets()
         listing = Listing(self.inner.home)
@@ -75,7 +75,7 @@ class OpenNode:
 
         Raises:
             UnknownDatasetError: There is none.
-            RefusedError: Another node offers what is not accepted.
+            ProposalRejectedError: Another node offers what is not accepted.
         """
         if self._url is not None:
             self.pull(name)
@@ -84,7 +84,7 @@ class OpenNode:
     def sql(
         self, query: str, *, as_of: Moment | None = None, engine: str | None = None, max_rows: int | None = None
     ) -> Rows:
-        """Ask a question; datasets are tables under their names, ``NAME__state`` has the rows in force.
+        """Ask a question; datasets are tables under their names, ``NAME__state`` has the current rows.
 
         ``NAME__quarantine`` has the rows that ingests did not take, with all their errors.
 
@@ -121,17 +121,19 @@ class OpenNode:
             policy: What proof is enough for others' datasets: ``reexecute``, ``integrity`` or ``unsigned``.
 
         Raises:
-            RefusedError: What a peer offers is not accepted; that dataset did not change.
+            ProposalRejectedError: What a peer offers is not accepted; that dataset did not change.
             OdfError: What the command says; of several failures the first, after all others were tried.
         """
         return finish(
-            self._pull(self._addressed(sources), PullWishes(policy=None if policy is None else Policy(policy)))
+            self._pull(self._addressed(sources), PullOptions(policy=None if policy is None else Policy(policy)))
         )
 
-    async def _pull(self, sources: Sequence[str], wishes: PullWishes) -> list[PullReport]:
+    async def _pull(self, sources: Sequence[str], pull_options: PullOptions) -> list[PullReport]:
         node, reports, failures = self.inner, list[PullReport](), list[OdfError]()
         node.sweeper.clean_up()
-        async for outcome in node.batches.pull(node.planner.plan(sources), wishes, _in_silence, keeps_aliases=True):
+        async for outcome in node.batches.pull(
+            node.planner.plan(sources), pull_options, _in_silence, keeps_aliases=True
+        ):
             if outcome.failure is not None:
                 failures.append(outcome.failure)
             if outcome.report is not None:
@@ -191,7 +193,7 @@ class OpenNode:
             node.record("ingest", record.name, f"{report.counts.describe()}, from {shown_as}")
         return report
 
-    def verify(self, *subjects: str, replay: bool = True) -> "list[Finding]":
+    def verify(self, *subjects: str, replay: bool = True) -> "list[VerificationFinding]":
         """Verify datasets again, here or at addresses; what is wrong is said in what is returned, not raised.
 
         Args:
@@ -202,10 +204,10 @@ class OpenNode:
             UnknownDatasetError: A name or pattern means none.
         """
 
-        def work() -> "list[Finding]":
+        def work() -> "list[VerificationFinding]":
             options = VerifyOptions(replay=replay)
             tasks = list_tasks(self.inner, self._addressed(subjects), recursive=False, options=options, own_nodes=False)
-            return [*run_tasks(tasks, 1, UNHEARD)]
+            return [*run_tasks(tasks, 1, NO_PROGRESS)]
 
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(work).result()
@@ -225,15 +227,15 @@ class OpenNode:
             return list(sources)
         return [each if "://" in each else f"{self._url.rstrip('/')}/{each}" for each in sources]
 
-    def _list_offered(self, url: str, patterns: Sequence[str]) -> list[Dataset]:
-        offered = [
+    def _list_proposed(self, url: str, patterns: Sequence[str]) -> list[Dataset]:
+        proposed = [
             Dataset(each.name, each.dataset_id, each.kind, each.head.sequence_number + 1, each.trust)
-            for each in finish(self.inner.outgoing.list_offered(url))
+            for each in finish(self.inner.outgoing.list_proposed(url))
         ]
         for pattern in patterns:
-            if not any(fits_pattern(pattern, each.name) for each in offered):
+            if not any(fits_pattern(pattern, each.name) for each in proposed):
                 raise UnknownDatasetError(f"{url} offers this node no dataset '{pattern}'")
-        return [each for each in offered if not patterns or any(fits_pattern(p, each.name) for p in patterns)]
+        return [each for each in proposed if not patterns or any(fits_pattern(p, each.name) for p in patterns)]
 
 
 def open_front(home_or_url: str | Path | None = None) -> OpenNode:
@@ -254,7 +256,7 @@ def open_front(home_or_url: str | Path | None = None) -> OpenNode:
     return OpenNode(open_node(None if home_or_url is None else Path(home_or_url).expanduser()))
 
 
-def _describe(summary: DatasetSummary) -> Dataset:
+def _describe(summary: ListedDataset) -> Dataset:
     record, mark = summary.record, summary.watermark
     return Dataset(
         record.name,

@@ -126,7 +126,7 @@ class Table:
         return type(self)(self.inner, self.record, self.as_of, max(after, self.after))
 
     def state(self) -> Rows:
-        """Give the rows in force, as ``NAME__state`` of ``sql``.
+        """Give the current rows, as ``NAME__state`` of ``sql``.
 
         Raises:
             InvalidQueryError: The dataset has no such state.

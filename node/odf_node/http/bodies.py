@@ -12,7 +12,7 @@ from odf_protocol.exchange.messages import JSON_MEDIA_TYPE
 
 
 @web.middleware
-async def refuse_encoded_bodies(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def reject_encoded_bodies(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Take bodies as they are: what would be unpacked could be anything, of any size.
 
     Raises:

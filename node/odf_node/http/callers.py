@@ -1,4 +1,4 @@
-"""Who is asking, and what they may read: a token, a node that signed, or nobody in particular.
+"""Who is asking, and what they may read: a token, a node that signed, or neither.
 
 Source: clauses EX-50 to EX-55 in ``spec/extensions/exchange.md`` and DAEMON-15 in ``spec/daemon.md``.
 """
@@ -79,17 +79,17 @@ def get_caller(request: web.Request) -> Caller:
 
 async def _identify(request: web.Request) -> Caller:
     anonymous = request.app[LIVE].configuration.access.anonymous
-    nobody = Caller(f"address:{share_of(request.remote)}", None, read_grants((), anonymous=anonymous))
+    anyone = Caller(f"address:{share_of(request.remote)}", None, read_grants((), anonymous=anonymous))
     if "Signature-Input" in request.headers:
         token = await _find_node_token(request)
     elif "Authorization" in request.headers:
         token = await _find_bearer_token(request)
         # Other programs show their token everywhere: one that is no good opens nothing, and closes nothing either.
-        nobody = replace(nobody, lack="the token is unknown, expired or revoked")
+        anyone = replace(anyone, lack="the token is unknown, expired or revoked")
     else:
         token = None
     if token is None:
-        return nobody
+        return anyone
     return Caller(f"token:{token.id}", token, read_grants(token.scopes, anonymous=anonymous))
 
 

@@ -38,13 +38,13 @@ def load_certificate(contexts: Iterable[ssl.SSLContext], certificate: Path, key:
             raise UsageError(f"{what}: {path}: others can read or change it; say 'chmod 600 {path}'")
     try:
         # Tried on a context of its own first: a pair that does not fit would leave ours half changed.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_refuse_password)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_reject_password)
         for context in contexts:
-            context.load_cert_chain(certificate, key, password=_refuse_password)
+            context.load_cert_chain(certificate, key, password=_reject_password)
     except (ssl.SSLError, OSError) as error:
         reason = getattr(error, "reason", None) or error
         raise UsageError(f"tls: {certificate} and {key} cannot be used together: {reason}") from error
 
 
-def _refuse_password() -> str:
+def _reject_password() -> str:
     raise OSError("the key is encrypted; keep it in a file without a password that only this user can read")

@@ -18,7 +18,7 @@ from odf_node.http.sending import wait_to_send
 from odf_node.http.served_node import NODE
 from odf_node.readable_inputs import may_see_records
 from odf_node.records.datasets import DatasetRecord
-from odf_node.turns import FairTurns, TurnLimits
+from odf_node.semaphore import FairSemaphore, TurnLimits
 from odf_protocol.coverage import decode_progress
 from odf_protocol.enums import DatasetKind
 from odf_protocol.exchange.limits import (
@@ -45,7 +45,7 @@ from odf_protocol.exchange.packs import PACK_MEDIA_TYPE, encode_pack
 from odf_protocol.exchange.routes import PREFIX, PROTOCOL_VERSION
 
 _PACKERS: Final = web.AppKey("packers", asyncio.Semaphore)
-_SEARCHES: Final = web.AppKey("searches", FairTurns)
+_SEARCHES: Final = web.AppKey("searches", FairSemaphore)
 
 _DESCRIPTION: Final = Path(__file__).with_name("openapi.yaml")
 """Here a link to ``spec/schemas/openapi.yaml``, in a wheel the file itself."""
@@ -55,7 +55,7 @@ def add_routes(app: web.Application) -> None:
     """Register the routes."""
     app.router.add_get("/openapi.yaml", _get_description)
     app[_PACKERS] = asyncio.Semaphore(MAX_CONCURRENT_PACKS)
-    app[_SEARCHES] = FairTurns(lambda: TurnLimits(1, MAX_WAITING_SEARCHES))
+    app[_SEARCHES] = FairSemaphore(lambda: TurnLimits(1, MAX_WAITING_SEARCHES))
     app.router.add_get(f"/{PREFIX}/node", _get_node)
     app.router.add_get(f"/{PREFIX}/datasets", _list_datasets)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/head", _get_head)

@@ -135,7 +135,7 @@ async def note_requests(request: web.Request, handler: Handler) -> web.StreamRes
         connections.end(request.protocol)
 
 
-class Listener:
+class HttpListener:
     """An open port."""
 
     def __init__(
@@ -172,7 +172,7 @@ class Listener:
 
 async def listen(
     runner: web.AppRunner, host: str, port: int, *, connections: Connections, tls: ssl.SSLContext | None = None
-) -> Listener:
+) -> HttpListener:
     """Open the port; connections beyond the limits are closed at once, so that files can always be opened.
 
     Raises:
@@ -180,7 +180,7 @@ async def listen(
     """
     if runner.server is None:
         raise RuntimeError("the runner is set up before it listens")
-    return Listener(await open_sockets(host, port), runner.server, connections, tls)
+    return HttpListener(await open_sockets(host, port), runner.server, connections, tls)
 
 
 async def iter_arrivals(listening: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:

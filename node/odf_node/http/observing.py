@@ -47,7 +47,7 @@ def create_observing_app(live: Live, main: web.Application) -> web.Application:
 
 
 async def _get_damage(request: web.Request) -> web.Response:
-    """Alive in any case: a node with damaged objects serves the others, and a restart mends nothing."""
+    """Alive in any case: a node with damaged objects serves the others, and a restart fixes nothing."""
     damaged = request.app[LIVE].damaged_objects
     return web.json_response(
         {"status": "damaged" if damaged else "alive", "damaged_objects": damaged}, headers={"Cache-Control": "no-store"}

@@ -45,7 +45,7 @@ async def require_own_name(request: web.Request, handler: Handler) -> web.Stream
 
 
 @web.middleware
-async def refuse_foreign_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def reject_cross_origin_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Do nothing that a web page of somebody else asks a browser for: browsers say whose page it is.
 
     Raises:

@@ -115,7 +115,7 @@ async def _take_pack(request: web.Request, session: PushSession, after: int) -> 
     body = await _read_signed(request, MAX_PACK_BYTES)
     rate = request.app[RECEIVE_RATE]
     rate.set(request.app[LIVE].configuration.limits.receive_bytes_per_second)
-    await rate.pay(len(body), most_s=HELD_BACK_S)  # it is here already, and paid for before it is answered
+    await rate.pay(len(body), max_s=HELD_BACK_S)  # it is here already, and paid for before it is answered
     async with get_registry(request).alone(session):
         await finish_in_thread(lambda: session.add_pack(body, after=after))
         wanted = dict(session.wanted)
@@ -124,7 +124,7 @@ async def _take_pack(request: web.Request, session: PushSession, after: int) -> 
 
 
 async def _require_room(request: web.Request, session: PushSession, wanted: Mapping[Multihash, WantedObject]) -> None:
-    """Refuse a push whose objects would not fit into what the operator gives (EX-57)."""
+    """Reject a push whose objects would not fit into what the operator gives (EX-57)."""
     live = request.app[LIVE]
     storage = live.configuration.storage
     expected = Expected(wanted, session.arrivals.count_arrived)
@@ -166,7 +166,7 @@ async def _put_object(request: web.Request) -> web.Response:
         # One object may take longer than a push may be idle.
         await receive_body(request, staged, wanted.size_bytes - position, lambda: registry.touch(session))
         if staged.size_bytes == wanted.size_bytes:
-            # A mismatch throws the bytes away and is answered as refused: this object's bytes are others.
+            # A mismatch throws the bytes away and is answered as rejected: this object's bytes are others.
             await finish_in_thread(lambda: arrivals.put(staged, wanted.hash))
         registry.touch(session)
         return answer_message(UploadProgress(position=staged.size_bytes), status=HTTPStatus.CREATED)
@@ -266,8 +266,8 @@ async def _receive(request: web.Request, staged: StagedObject, left_bytes: int, 
 async def _read_signed(request: web.Request, limit_bytes: int) -> bytes:
     body = await read_body(request, limit_bytes)
     # Of a signed request the signature covers this field: so it covers the body (EX-52).
-    said = request.headers.get(CONTENT_DIGEST)
-    if said is not None and said != content_digest(body):
+    stated = request.headers.get(CONTENT_DIGEST)
+    if stated is not None and stated != content_digest(body):
         raise ProblemError(HTTPStatus.BAD_REQUEST, "malformed", f"expected {CONTENT_DIGEST} of the body, found another")
     return body
 

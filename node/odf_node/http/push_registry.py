@@ -12,14 +12,14 @@ from aiohttp import web
 
 from odf_node.http.access_log import write_line
 from odf_node.http.problems import TYPE_PREFIX, ProblemError, problem_of
-from odf_node.http.push_session import PushedDataset, PushSession, offered_head
+from odf_node.http.push_session import PushedDataset, PushSession, proposed_head
 from odf_node.http.served_node import ServedNode
 from odf_node.http.uploads import Uploads
 from odf_node.metrics import Metrics
 from odf_node.ports.pushes import PushReceiver
 from odf_node.records.access import ReadGrants
+from odf_node.semaphore import Turn
 from odf_node.threads import finish_in_thread
-from odf_node.turns import Turn
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
 from odf_protocol.exchange.limits import MAX_ENDED_PUSHES, MAX_PUSH_SESSIONS, MAX_TOKEN_PUSH_SESSIONS, PUSH_IDLE_S
 from odf_protocol.exchange.messages import Problem, PushRequest, PushStatus
@@ -69,9 +69,9 @@ class PushRegistry:
     ) -> PushSession:
         record = await asyncio.to_thread(self._node.store.find_dataset, request.to_dataset_id())
         known_head = None if record is None else record.head
-        offered = request.head.to_head()
-        if known_head != offered:
-            await receiver.consider(offered_head(request), actor=token_id, reads=reads)
+        proposed = request.head.to_head()
+        if known_head != proposed:
+            await receiver.consider(proposed_head(request), actor=token_id, reads=reads)
         session = await finish_in_thread(
             lambda: PushSession.begin(
                 secrets.token_urlsafe(16),
@@ -85,7 +85,7 @@ class PushRegistry:
                 now_s=_now_s(),
             )
         )
-        if known_head == offered:
+        if known_head == proposed:
             session.status = PushStatus.ACCEPTED
             session.close()
         self._sessions[session.push_id] = session
@@ -164,7 +164,7 @@ class PushRegistry:
                 await receiver.receive(PushedDataset(session), actor=session.token_id, reads=session.reads)
             status = PushStatus.ACCEPTED
         except (RejectedError, MalformedError, UnsupportedError) as error:
-            status, problem = PushStatus.REFUSED, problem_of(error)
+            status, problem = PushStatus.REJECTED, problem_of(error)
         except OdfError as error:
             problem = problem_of(error)
             write_line("push-failed", push_id=session.push_id, error=type(error).__name__, text=str(error))

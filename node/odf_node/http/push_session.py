@@ -2,12 +2,12 @@
 
 ::
 
-    receiving --commit--> verifying --> accepted | refused | failed
+    receiving --commit--> verifying --> accepted | rejected | failed
         '-- nobody continues it for PUSH_IDLE_S, or DELETE --> gone
 
 Blocks wait in a file without a name: a crash leaves nothing behind. Objects are compared with their hashes and lie
 apart until the push is accepted (EX-80): one that broke goes on with them when it is begun again, also at the next
-process (EX-21). They go with a refusal.
+process (EX-21). They go with a rejection.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -84,7 +84,7 @@ class PushSession:
             )
 
     @property
-    def offered(self) -> Head:
+    def proposed(self) -> Head:
         """Where the pushed chain ends."""
         return self.request.head.to_head()
 
@@ -120,8 +120,8 @@ class PushSession:
                 if item.hash.code != SHA3_256:
                     raise RejectedError("EX-12 object-hash", sequence_number=block.sequence_number, found=item.hash)
                 wanted[item.hash] = item
-        if last is not None and last.sequence_number > self.offered.sequence_number:
-            raise RejectedError("EX-19 blocks-up-to-the-head", expected=self.offered, found=last)
+        if last is not None and last.sequence_number > self.proposed.sequence_number:
+            raise RejectedError("EX-19 blocks-up-to-the-head", expected=self.proposed, found=last)
         self.spool.append(body)
         self.received, self.block_count = last, self.block_count + len(packed)
         self.wanted.update(wanted)
@@ -141,8 +141,8 @@ class PushSession:
         Raises:
             RejectedError: Something is missing; the push may go on.
         """
-        if self.received != self.offered:
-            raise RejectedError("EX-20 all-blocks", expected=self.offered, found=self.received)
+        if self.received != self.proposed:
+            raise RejectedError("EX-20 all-blocks", expected=self.proposed, found=self.received)
         missing = self.list_missing()
         if missing:
             raise RejectedError("EX-20 all-objects", expected="none missing", found=f"{len(missing)} missing")
@@ -186,7 +186,7 @@ class PushedDataset(UploadedPeer):
 
     async def get_head(self) -> PeerHead:
         """See ``PeerDataset``."""
-        return offered_head(self._session.request)
+        return proposed_head(self._session.request)
 
     async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
         """See ``PeerDataset``."""
@@ -204,7 +204,7 @@ class PushedDataset(UploadedPeer):
         return () if isinstance(events, msgspec.UnsetType) else events
 
 
-def offered_head(request: PushRequest) -> PeerHead:
+def proposed_head(request: PushRequest) -> PeerHead:
     """Give the head that a push offers, as a peer's claim."""
     return PeerHead(
         head=request.head.to_head(),

@@ -29,8 +29,8 @@ from odf_node.records.access import PUSH_SCOPE, AccessToken
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.records.errors import TooManyWaitingError
 from odf_node.records.ingests import KeyInUseError
+from odf_node.semaphore import FairSemaphore, TurnLimits
 from odf_node.threads import finish_in_thread
-from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.routes import ObjectKind
@@ -49,13 +49,13 @@ _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\["\\])*)"')
 _PARAMETERS: Final = frozenset({"sourceName"})
 
 
-class RowDesk:
+class IntakeQueue:
     """What is sent at this moment; used on the event loop only."""
 
     def __init__(self) -> None:
         self._tokens: Counter[str] = Counter()
         self._keys: set[tuple[str, str, str]] = set()
-        self.turns = FairTurns(lambda: TurnLimits(at_once=1, waiting=2 * MAX_SENT))
+        self.semaphore = FairSemaphore(lambda: TurnLimits(at_once=1, waiting=2 * MAX_SENT))
 
     @asynccontextmanager
     async def place(self, token: AccessToken, record: DatasetRecord, key: str | None) -> AsyncIterator[None]:
@@ -81,12 +81,12 @@ class RowDesk:
             self._keys.discard(asked)
 
 
-DESK: Final = web.AppKey("row_desk", RowDesk)
+ROW_INTAKE: Final = web.AppKey("row_desk", IntakeQueue)
 
 
 def add_routes(app: web.Application) -> None:
     """Register the route; its path, parameters and headers are those of the reference implementation."""
-    app[DESK] = RowDesk()
+    app[ROW_INTAKE] = IntakeQueue()
     app.router.add_post("/{dataset}/ingest", _take_rows)
 
 
@@ -100,7 +100,7 @@ async def _take_rows(request: web.Request) -> web.Response:
     key, event_time, source_name = _read_key(request), _read_event_time(request), _read_source_name(request)
     try:
         await asyncio.to_thread(intake.check, record, source_name, request.content_type)
-        async with request.app[DESK].place(token, record, key):
+        async with request.app[ROW_INTAKE].place(token, record, key):
             taken = await _receive_and_take(request, intake, token, record, (key, event_time, source_name))
     except RowFormatError as error:
         accepted = {"Accept-Post": ", ".join(error.accepted)}
@@ -132,15 +132,15 @@ async def _receive_and_take(
     asked: tuple[str | None, Timestamp | None, str | None],
 ) -> TakenRows:
     objects, (key, event_time, source_name) = request.app[NODE].objects, asked
-    most_bytes = request.app[LIVE].configuration.limits.sent_rows_bytes
-    if (request.content_length or 0) > most_bytes:
-        raise too_large(most_bytes)
+    max_bytes = request.app[LIVE].configuration.limits.sent_rows_bytes
+    if (request.content_length or 0) > max_bytes:
+        raise too_large(max_bytes)
     with objects.writing(), objects.stage() as staged:
-        async with _room(request, staged, request.content_length or most_bytes):
-            await receive_body(request, staged, most_bytes)
+        async with _room(request, staged, request.content_length or max_bytes):
+            await receive_body(request, staged, max_bytes)
         await asyncio.to_thread(staged.flush)
         await asyncio.to_thread(_check_digest, request, staged.path)
-        async with request.app[DESK].turns.ask(token.id):
+        async with request.app[ROW_INTAKE].semaphore.ask(token.id):
             rows = SentRows(
                 path=staged.path, source_name=source_name, event_time=event_time, token_id=token.id, key=key
             )
@@ -148,10 +148,10 @@ async def _receive_and_take(
 
 
 @asynccontextmanager
-async def _room(request: web.Request, staged: StagedObject, most_bytes: int) -> AsyncIterator[None]:
+async def _room(request: web.Request, staged: StagedObject, max_bytes: int) -> AsyncIterator[None]:
     """Keep room for a body, as for the objects of a push (EX-57)."""
     name = Multihash.of_sha3_256(secrets.token_bytes(16))
-    expected = Expected({name: WantedObject(ObjectKind.DATA, name, most_bytes)}, lambda _: staged.size_bytes)
+    expected = Expected({name: WantedObject(ObjectKind.DATA, name, max_bytes)}, lambda _: staged.size_bytes)
     live, uploads, which = request.app[LIVE], request.app[UPLOADS], f"rows:{name}"
     lack = await uploads.admit(which, expected, live.configuration.storage, request.app[NODE].objects)
     if lack is not None:
@@ -165,12 +165,12 @@ async def _room(request: web.Request, staged: StagedObject, most_bytes: int) -> 
 
 def _check_digest(request: web.Request, path: Path) -> None:
     """Compare a body with what is said of it, which a signature covers (EX-52)."""
-    said = request.headers.get(CONTENT_DIGEST)
-    if said is None:
+    stated = request.headers.get(CONTENT_DIGEST)
+    if stated is None:
         return
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").digest()
-    if said != f"sha-256=:{base64.b64encode(digest).decode('ascii')}:":
+    if stated != f"sha-256=:{base64.b64encode(digest).decode('ascii')}:":
         raise MalformedError("body", expected=f"{CONTENT_DIGEST} of it", found="another")
 
 

@@ -10,9 +10,9 @@ from odf_node.http.access_log import note_sent
 from odf_node.http.served_node import LIVE
 from odf_protocol.exchange.limits import HELD_BACK_S, KIB, MIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
 
-_PIECE_BYTES: Final = 8 * MIB
+_CHUNK_BYTES: Final = 8 * MIB
 """What is handed to the kernel at once; what was sent is known to this precision."""
-_SLOW_PIECE_BYTES: Final = 256 * KIB
+_SLOW_CHUNK_BYTES: Final = 256 * KIB
 """The same where a rate or encryption makes the node look at each piece."""
 
 
@@ -24,7 +24,7 @@ async def wait_to_send(request: web.Request, size_bytes: int) -> None:
     """Wait as the rate asks for a body that goes out in one piece, as long as its reader would (DAEMON-11)."""
     rate = request.app[SEND_RATE]
     rate.set(request.app[LIVE].configuration.limits.send_bytes_per_second)
-    await rate.pay(size_bytes, most_s=HELD_BACK_S)
+    await rate.pay(size_bytes, max_s=HELD_BACK_S)
 
 
 async def send_file(request: web.Request, answer: web.StreamResponse, file: BinaryIO, start: int, count: int) -> None:
@@ -41,22 +41,22 @@ async def send_file(request: web.Request, answer: web.StreamResponse, file: Bina
     while start < end:
         rate = request.app[SEND_RATE]
         rate.set(request.app[LIVE].configuration.limits.send_bytes_per_second)
-        piece = min(end - start, _SLOW_PIECE_BYTES if rate.is_limited or is_encrypted else _PIECE_BYTES)
+        chunk = min(end - start, _SLOW_CHUNK_BYTES if rate.is_limited or is_encrypted else _CHUNK_BYTES)
         if rate.is_limited:
-            piece = min(piece, rate.piece_bytes)
+            chunk = min(chunk, rate.chunk_bytes)
         await rate.wait()
-        rate.take(piece)
+        rate.take(chunk)
         try:
-            async with asyncio.timeout(RATE_WINDOW_S + piece / MIN_RATE_BYTES_PER_S):
+            async with asyncio.timeout(RATE_WINDOW_S + chunk / MIN_RATE_BYTES_PER_S):
                 if is_encrypted:
-                    sent = await _write(answer, file, start, piece)
+                    sent = await _write(answer, file, start, chunk)
                 else:
-                    sent = await asyncio.get_running_loop().sendfile(transport, file, start, piece)
+                    sent = await asyncio.get_running_loop().sendfile(transport, file, start, chunk)
         except TimeoutError:
             transport.abort()
             raise ConnectionResetError("the client reads too slowly") from None
         note_sent(request, sent)
-        if sent != piece:
+        if sent != chunk:
             # The promised length cannot be kept; only the end of the connection tells the client so.
             transport.abort()
             raise ConnectionResetError("the object on our disk is shorter than it was")

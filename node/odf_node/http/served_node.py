@@ -12,9 +12,9 @@ from odf_node.ports.clock import Clock
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
 from odf_node.ports.row_intake import RowIntake
-from odf_node.ports.serving import DatasetSearch, DisputeBoard, KeyLogBoard, RebuildDesk, SliceTrees
+from odf_node.ports.serving import DatasetSearch, DisputeRegistry, KeyLogRegistry, RebuildRequests, SliceTrees
+from odf_node.semaphore import FairSemaphore, TurnLimits
 from odf_node.store import MetadataStore
-from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.did import DidKey
 from odf_protocol.exchange.limits import MAX_VERIFICATIONS, MAX_WAITING_VERIFICATIONS
 
@@ -46,15 +46,15 @@ class ServedNode:
     search: DatasetSearch
     objects: ObjectStore
     clock: Clock
-    disputes: DisputeBoard
-    key_logs: KeyLogBoard
+    disputes: DisputeRegistry
+    key_logs: KeyLogRegistry
     trees: SliceTrees
     pushes: PushReceiver | None = None
     rows: RowIntake | None = None
     spool_folder: Path | None = None
-    rebuilds: RebuildDesk | None = None
-    verifications: FairTurns = field(
-        default_factory=lambda: FairTurns(lambda: TurnLimits(MAX_VERIFICATIONS, MAX_WAITING_VERIFICATIONS))
+    rebuilds: RebuildRequests | None = None
+    verifications: FairSemaphore = field(
+        default_factory=lambda: FairSemaphore(lambda: TurnLimits(MAX_VERIFICATIONS, MAX_WAITING_VERIFICATIONS))
     )
 
 

@@ -22,11 +22,11 @@ from odf_node.http import (
     trees,
 )
 from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_line
-from odf_node.http.bodies import refuse_encoded_bodies
+from odf_node.http.bodies import reject_encoded_bodies
 from odf_node.http.callers import NONCES, Nonces, identify_caller
-from odf_node.http.listening import CONNECTIONS, Connections, Listener, listen, note_requests
+from odf_node.http.listening import CONNECTIONS, Connections, HttpListener, listen, note_requests
 from odf_node.http.middleware import DRAINING, RequestGate, answer_errors, count_requests
-from odf_node.http.origins import refuse_foreign_pages, require_own_name
+from odf_node.http.origins import reject_cross_origin_pages, require_own_name
 from odf_node.http.push import RECEIVE_RATE
 from odf_node.http.push_registry import PUSHES, PushRegistry
 from odf_node.http.quotas import PeerQuotas
@@ -81,8 +81,8 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
             count_requests,
             answer_errors,
             require_own_name,
-            refuse_foreign_pages,
-            refuse_encoded_bodies,
+            reject_cross_origin_pages,
+            reject_encoded_bodies,
             RequestGate().__call__,
             identify_caller,
             PeerQuotas().__call__,
@@ -205,7 +205,7 @@ async def serve(
         LOGGER.removeHandler(handler)
 
 
-async def _open(runner: web.AppRunner, host: str, port: int, tls: ssl.SSLContext | None) -> Listener:
+async def _open(runner: web.AppRunner, host: str, port: int, tls: ssl.SSLContext | None) -> HttpListener:
     try:
         return await listen(runner, host, port, connections=runner.app[CONNECTIONS], tls=tls)
     except (OSError, OverflowError) as error:

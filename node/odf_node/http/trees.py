@@ -17,20 +17,20 @@ from odf_node.http.callers import get_caller
 from odf_node.http.served_node import NODE
 from odf_node.ports.objects import StoredObjects
 from odf_node.records.errors import ObjectNotFoundError
+from odf_node.semaphore import FairSemaphore, TurnLimits
 from odf_node.threads import finish_in_thread
-from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.errors import MalformedError
-from odf_protocol.exchange.limits import MAX_TREE_QUESTIONS, MAX_WAITING_LEAVES
+from odf_protocol.exchange.limits import MAX_TREE_QUERIES, MAX_WAITING_LEAVES
 from odf_protocol.exchange.messages import TreeHeader, TreeNodes
 from odf_protocol.exchange.object_parts import LEAF_BYTES, MAX_LEAVES, TREE_MEDIA_TYPE, count_leaves, hash_leaves
 from odf_protocol.exchange.routes import PREFIX
-from odf_protocol.hashing.v1_difference import NodeName, answer_question
+from odf_protocol.hashing.v1_difference import NodeName, answer_query
 from odf_protocol.multihash import Multihash
 
 if TYPE_CHECKING:
     from odf_protocol.hashing.v1 import TableSummary
 
-_QUESTION: Final = re.compile(r"(c|\d{1,6})\.(\d{1,2})\.(\d{1,12})", re.ASCII)
+_QUERY_TEXT: Final = re.compile(r"(c|\d{1,6})\.(\d{1,2})\.(\d{1,12})", re.ASCII)
 """Column (``c`` for the tree over the columns), level, index."""
 
 
@@ -55,11 +55,11 @@ async def _get_header(request: web.Request) -> web.Response:
 
 
 async def _get_nodes(request: web.Request) -> web.Response:
-    questions = [_read_question(text) for text in request.query.getone("ask", "").split(",")]
-    if len(questions) > MAX_TREE_QUESTIONS:
-        raise MalformedError("questions", expected=f"at most {MAX_TREE_QUESTIONS}", found=len(questions))
+    query_service = [_read_query(text) for text in request.query.getone("ask", "").split(",")]
+    if len(query_service) > MAX_TREE_QUERIES:
+        raise MalformedError("questions", expected=f"at most {MAX_TREE_QUERIES}", found=len(query_service))
     summary = await _get_summary(request)
-    return answer_message(TreeNodes(children=tuple(answer_question(summary, question) for question in questions)))
+    return answer_message(TreeNodes(children=tuple(answer_query(summary, query_text) for query_text in query_service)))
 
 
 async def _get_summary(request: web.Request) -> "TableSummary":
@@ -70,8 +70,8 @@ async def _get_summary(request: web.Request) -> "TableSummary":
     return await node.trees.get_summary(object_hash, get_caller(request).peer)
 
 
-def _read_question(text: str) -> NodeName:
-    found = _QUESTION.fullmatch(text)
+def _read_query(text: str) -> NodeName:
+    found = _QUERY_TEXT.fullmatch(text)
     if found is None:
         raise MalformedError("question", expected="column.level.index", found=repr(text))
     column, level, index = found.groups()
@@ -87,7 +87,7 @@ class KeptLeaves:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Multihash, bytes] = OrderedDict()
-        self._turns = FairTurns(lambda: TurnLimits(1, MAX_WAITING_LEAVES))
+        self._semaphore = FairSemaphore(lambda: TurnLimits(1, MAX_WAITING_LEAVES))
 
     async def get(self, objects: StoredObjects, object_hash: Multihash, size_bytes: int, caller: str) -> bytes:
         """Return the list of an object that is here; ``caller`` waits for a turn, where others wait.
@@ -96,7 +96,7 @@ class KeptLeaves:
             TooManyWaitingError: Many wait for such lists already.
         """
         if object_hash not in self._kept:
-            async with self._turns.ask(caller):
+            async with self._semaphore.ask(caller):
                 if object_hash not in self._kept:  # whoever had the turn before may have asked the same
                     self._kept[object_hash] = await _read_leaves(objects, object_hash, size_bytes)
         raw = self._kept[object_hash]

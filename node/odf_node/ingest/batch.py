@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from odf_engines.contract import IngestResponse, QuarantineReason
-from odf_engines.stage_figures import StageClock, StageFigures
+from odf_engines.stage_metrics import StageClock, StageMetrics
 from odf_node.ingest.report import StageSample, describe_reasons
 from odf_node.ports.observing import Run
 from odf_node.records.commits import FetchedPlace
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.ingests import IngestKey
-from odf_node.records.quarantine import QuarantineFile, RowId, Settlement
+from odf_node.records.quarantine import QuarantineFile, RowId, SettledRows
 from odf_node.row_counts import RowCounts
 from odf_node.store import MetadataStore
 from odf_node.wording import count_of
@@ -50,7 +50,7 @@ class Batch:
     system_time: Timestamp
     new_state: SourceState | None = None
     place: bytes | None = None
-    settlement: Settlement | None = None
+    settlement: SettledRows | None = None
     resent_from: tuple[RowId, ...] = ()
     has_limits: bool = True
     is_converted: bool = False
@@ -58,7 +58,7 @@ class Batch:
     clock: StageClock = field(default_factory=StageClock)
     unread: tuple[str, ...] = ()
 
-    def figures_with(self, response: IngestResponse) -> tuple[StageFigures, ...]:
+    def metrics_with(self, response: IngestResponse) -> tuple[StageMetrics, ...]:
         """List what was measured so far, here and by the engine, in the order in which it began."""
         return tuple(sorted((*self.clock.figures, *response.statistics.stages), key=lambda each: each.began_s))
 
@@ -111,7 +111,7 @@ def note_stages(
     store: MetadataStore,
     record: DatasetRecord,
     sequence_number: int | None,
-    stages: Sequence[StageFigures],
+    stages: Sequence[StageMetrics],
     row_counts: RowCounts | None = None,
 ) -> None:
     """Keep figures, beside a block where there is one, and what became of the rows of an ingest that did not fail."""
@@ -150,7 +150,7 @@ _OF_TIMES: Final = ("day", "RFC 3339")
 """Words in the reasons of ING-4 that are about dates and times."""
 
 
-class BatchRefusedError(MalformedError):
+class BatchRejectedError(MalformedError):
     """A batch breaks a limit, so nothing of it was taken.
 
     Attributes:
@@ -185,22 +185,22 @@ class BatchRefusedError(MalformedError):
         self.reasons = reasons
         self.samples = samples
         which = "none" if bad_rows >= rows else f"only {rows - bad_rows:,}" if bad_rows else "each"
-        mend = "; if dates are written in another way, say so with dateFormat or timestampFormat in the read step"
+        fix = "; if dates are written in another way, say so with dateFormat or timestampFormat in the read step"
         about_times = any(word in each.reason for each in reasons for word in _OF_TIMES)
-        told = f" {describe_reasons(reasons)}{mend if about_times else ''};" if reasons else ""
+        reported = f" {describe_reasons(reasons)}{fix if about_times else ''};" if reasons else ""
         outcome = "nothing of it was" if is_kept else "nothing of it would be"
         shows = f" 'odf-node quarantine show {dataset}' shows"
-        sent = "mended or let pass, it is sent again with 'odf-node quarantine resend'"
+        sent = "fixed or let pass, it is sent again with 'odf-node quarantine resend'"
         let_pass = f"'odf-node quarantine resend {dataset} ENTRY --release' lets it pass"
         waits = f"{shows} its bad rows; {sent}" if bad_rows else f"{shows} it and its ENTRY; {let_pass}"
         tail = waits if is_kept else ""
         of_rows = f"{which} of {count_of(rows, 'row')} of {source}"
-        self.args = (f"{dataset}: {of_rows} could be taken, and {outcome} ({why}).{told}{tail}",)
+        self.args = (f"{dataset}: {of_rows} could be taken, and {outcome} ({why}).{reported}{tail}",)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """When a batch is refused as a whole.
+    """When a batch is rejected as a whole.
 
     Attributes:
         largest_bad_share: Share of its rows that may be in quarantine, from 0 to 1; None: nothing is declared.
@@ -231,7 +231,7 @@ class BatchLimits:
         retracted: int = 0,
         current_rows: int = 0,
     ) -> str | None:
-        """Say why a batch is refused; None where it is not.
+        """Say why a batch is rejected; None where it is not.
 
         All rows are too many too, unless the manifest says which share is not.
 
@@ -259,9 +259,9 @@ class BatchLimits:
         return None if last_size is None else self._compare(rows, last_size)
 
     def _compare(self, rows: int, last: int) -> str | None:
-        told = f"the batch before had {count_of(last, 'row')}, this one has {rows:,}"
+        reported = f"the batch before had {count_of(last, 'row')}, this one has {rows:,}"
         if self.least_of_last is not None and rows < self.least_of_last * last:
-            return f"{told}: fewer than {self.least_of_last:g} times as many"
+            return f"{reported}: fewer than {self.least_of_last:g} times as many"
         if self.most_of_last is not None and rows > self.most_of_last * last:
-            return f"{told}: more than {self.most_of_last:g} times as many"
+            return f"{reported}: more than {self.most_of_last:g} times as many"
         return None

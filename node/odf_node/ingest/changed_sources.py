@@ -35,7 +35,7 @@ _Source = SetPollingSource | AddPushSource
 
 
 def check_changed_sources(name: str, view: DatasetView, events: Sequence[Event], find_columns: FindColumns) -> None:
-    """Refuse sources of which no file, or none with a null, could be taken; a query is known by its first rows only.
+    """Reject sources of which no file, or none with a null, could be taken; a query is known by its first rows only.
 
     Args:
         name: Of the dataset.
@@ -71,7 +71,7 @@ def evolve(view: DatasetView, events: Sequence[Event], find_columns: FindColumns
 
     Returns:
         The events, behind a schema where there are new columns; columns that go or change are left to
-        ``check_changed_sources``, which refuses them.
+        ``check_changed_sources``, which rejects them.
     """
     if view.schema is None or any(isinstance(event, SetDataSchema) for event in events):
         return tuple(events)
@@ -148,6 +148,6 @@ def _check_columns(name: str, source: _Source, columns: Columns, vocabulary: Voc
         if have.nullable and not want.nullable and want.name not in system:
             raise UsageError(
                 f"'{name}' cannot be changed so: of {where}, the column {want.name} may be null, and that of the"
-                " dataset may not: a file with one null would be refused whole; as NOT NULL its row alone is set"
+                " dataset may not: a file with one null would be rejected whole; as NOT NULL its row alone is set"
                 " aside (ING-20)"
             )

@@ -1,4 +1,4 @@
-"""What the validators of a dataset say of corrected rows: a correction brings in none that an ingest would refuse.
+"""What the validators of a dataset say of corrected rows: a correction brings in none that an ingest would reject.
 
 The engine that ingests is asked with the rows as its source, and what it would write is thrown away. Limits, and what a
 validator says of a batch as a whole, are about what sources bring.
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from odf_engines.contract import IngestRequest, QuarantineReason, ValidatorCall
 from odf_engines.reading.files import read_table
 from odf_node.engines.sessions import EngineHost
-from odf_node.ingest.standing_rows import content_of
+from odf_node.ingest.current_rows import content_of
 from odf_node.wording import count_of
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import MalformedError
@@ -34,7 +34,7 @@ _APPEND, _CORRECT_TO = 0, 3  # Source: ODF OperationType
 
 
 class InvalidCorrectionError(MalformedError):
-    """Validators of the dataset refuse corrected rows.
+    """Validators of the dataset reject corrected rows.
 
     Attributes:
         dataset: Name of the dataset.
@@ -47,8 +47,12 @@ class InvalidCorrectionError(MalformedError):
         self.reasons = reasons
         shown = [f"row {offset}: {reason}" for offset, reason in sorted(reasons.items())[:_SHOWN]]
         more = [f"{len(reasons) - _SHOWN:,} more"] if len(reasons) > _SHOWN else []
-        told = f"{dataset}: {count_of(len(reasons), 'corrected row')} would break its rules, and nothing was changed"
-        self.args = (f"{told}: {'; '.join(shown + more)}; a rule that is wrong is mended with 'odf-node change' first",)
+        reported = (
+            f"{dataset}: {count_of(len(reasons), 'corrected row')} would break its rules, and nothing was changed"
+        )
+        self.args = (
+            f"{reported}: {'; '.join(shown + more)}; a rule that is wrong is fixed with 'odf-node change' first",
+        )
 
 
 def check_corrected(

@@ -1,6 +1,6 @@
 """Corrections by hand: rows that stand are retracted, or others put in their place, with a reason.
 
-1. Which rows: a condition in SQL over the rows in force, or the offsets of a file. Engines answer from rows that were
+1. Which rows: a condition in SQL over the current rows, or the offsets of a file. Engines answer from rows that were
    checked, as any question; what the rows have is asked by offset, so that no condition can give them other values.
 2. Each has to be in force: given, and not taken away since, counted by content (QUERY-3).
 3. What they become is compared with the key of the dataset's sources, judged by its validators, and shown.
@@ -31,8 +31,8 @@ from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.errors import UsageError
 from odf_node.home import Home
 from odf_node.ingest.corrected_rows_check import check_corrected
+from odf_node.ingest.current_rows import VALUE, CurrentRows, content_of, read_values, whole
 from odf_node.ingest.ingest_rules import find_rules
-from odf_node.ingest.standing_rows import VALUE, StandingRows, content_of, read_values, whole
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.block_notes import LookedUp, note_correction, note_lookups
 from odf_protocol.dataset_view import DatasetView
@@ -81,34 +81,34 @@ class Correcting:
     references: References
 
     def plan_retraction(self, record: DatasetRecord, condition: str, reason: str) -> Correction:
-        """Find the rows in force for which a condition holds, to retract them.
+        """Find the current rows for which a condition holds, to retract them.
 
         Raises:
-            UsageError: The dataset is not this node's own root, no row in force is meant, or more than ``MOST_ROWS``.
+            UsageError: The dataset is not this node's own root, no current row is meant, or more than ``MAX_ROWS``.
             InvalidQueryError: The condition is none.
             MalformedError: The reason is none.
         """
         view, note, writer = self._begin(record, reason)
-        before, _ = StandingRows(self.queries, record, view).find(condition, ())
+        before, _ = CurrentRows(self.queries, record, view).find(condition, ())
         return Correction(record, view, before, None, note, writer)
 
     def plan_setting(
         self, record: DatasetRecord, condition: str, expressions: Mapping[str, str], reason: str, now: Timestamp
     ) -> Correction:
-        """Find the rows in force for which a condition holds, and compute columns of them anew.
+        """Find the current rows for which a condition holds, and compute columns of them anew.
 
         Raises:
             UsageError: As ``plan_retraction``; or a column is unknown, of the system, or in a key, or cannot have the
                 value.
             InvalidQueryError, MalformedError: As ``plan_retraction``; or an expression is none.
-            InvalidCorrectionError: Validators of the dataset refuse what a row would become.
+            InvalidCorrectionError: Validators of the dataset reject what a row would become.
         """
         view, note, writer = self._begin(record, reason)
         assert view.schema is not None
         known = [field.name for field in view.schema.fields]
         if unknown := [name for name in expressions if name not in known]:
             raise UsageError(f"'{record.name}' has no column '{unknown[0]}'; it has {', '.join(known)}")
-        before, found = StandingRows(self.queries, record, view).find(condition, tuple(expressions.values()))
+        before, found = CurrentRows(self.queries, record, view).find(condition, tuple(expressions.values()))
         values = {name: found.column(VALUE.format(number)) for number, name in enumerate(expressions)}
         return self._checked(self._correction(record, view, before, values, note, writer), now)
 
@@ -127,7 +127,7 @@ class Correcting:
         offset = view.vocabulary.offset
         found = found.sort_by(offset)
         offsets = found.column(offset).to_pylist()
-        before = StandingRows(self.queries, record, view).get(offsets)
+        before = CurrentRows(self.queries, record, view).get(offsets)
         values = {name: found.column(name) for name in found.schema.names if name != offset}
         return self._checked(self._correction(record, view, before, values, note, writer), now)
 

@@ -14,7 +14,7 @@ from odf_engines.plug_in_names import CONVERTERS, READERS, SINKS, VALIDATORS, Pl
 from odf_node.errors import UsageError
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.manifest.errors import ManifestError, find_nearest
-from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
+from odf_protocol.manifest.nodes import ListNode, MapNode, Node, ScalarNode, describe
 
 RULES_PATH: Final = "odf-node/ingest.yaml"
 """The attachment in which a manifest states its rules."""
@@ -22,7 +22,7 @@ RULES_PATH: Final = "odf-node/ingest.yaml"
 SECRET_PREFIX: Final = "ODF_NODE_SECRET_"  # noqa: S105 - of names
 """Begins the variables of the environment that hold secrets; their names follow."""
 
-MOST_PLUG_INS: Final = 100  # guess: a few for each column of a wide table
+MAX_PLUG_INS: Final = 100  # guess: a few for each column of a wide table
 
 _KIND, _SEVERITY, _SECRET, _DATASET = "kind", "severity", "secret", "dataset"
 _SEVERITIES: Final = ("Error", "Warning")
@@ -191,7 +191,7 @@ def read_sinks(node: Node, path: str) -> tuple[DeclaredSink, ...]:
     return tuple(DeclaredSink(**_read_plug_in(item, at, DeclaredSink)) for item, at in _items(node, path))
 
 
-def refuse_parameter(
+def reject_parameter(
     declared: DeclaredPlugIn,
     parameter: str,
     *,
@@ -199,7 +199,7 @@ def refuse_parameter(
     found: str,
     known: Sequence[str],
 ) -> NoReturn:
-    """Refuse a parameter of a plug-in, with its place.
+    """Reject a parameter of a plug-in, with its place.
 
     Raises:
         ManifestError: Always.
@@ -213,7 +213,7 @@ def refuse_parameter(
 
 
 def reject(node: Node | None, path: str, expected: str, found: str, nearest: str | None = None) -> NoReturn:
-    """Refuse a part of the rules, with its place.
+    """Reject a part of the rules, with its place.
 
     Raises:
         ManifestError: Always.
@@ -225,8 +225,8 @@ def reject(node: Node | None, path: str, expected: str, found: str, nearest: str
 def _items(node: Node, path: str) -> list[tuple[Node, str]]:
     if not isinstance(node, ListNode):
         reject(node, path, f"a list of {path}", describe(node))
-    if len(node.items) > MOST_PLUG_INS:
-        reject(node, path, f"at most {MOST_PLUG_INS} {path}", str(len(node.items)))
+    if len(node.items) > MAX_PLUG_INS:
+        reject(node, path, f"at most {MAX_PLUG_INS} {path}", str(len(node.items)))
     return [(item, f"{path}[{index}]") for index, item in enumerate(node.items)]
 
 
@@ -236,7 +236,7 @@ def _read_plug_in(node: Node, path: str, kind: type[DeclaredPlugIn]) -> _Fields:
         reject(node, path, f"a map with the {_KIND} of {expected}", describe(node))
     entries = {key.text: value for key, value in node.entries}
     name = entries.pop(_KIND, None)
-    if not isinstance(name, Scalar):
+    if not isinstance(name, ScalarNode):
         reject(node, f"{path}.{_KIND}", expected, describe(name) if name else "nothing")
     parameters = {key: _plain(value) for key, value in entries.items()}
     return {"name": name.text, "parameters": parameters, "node": node, "path": path}
@@ -246,15 +246,15 @@ def _read_validator(node: Node, path: str) -> DeclaredValidator:
     fields = _read_plug_in(node, path, DeclaredValidator)
     severity = next((value for key, value in fields["node"].entries if key.text == _SEVERITY), None)
     fields["parameters"].pop(_SEVERITY, None)
-    if severity is not None and (not isinstance(severity, Scalar) or severity.text not in _SEVERITIES):
+    if severity is not None and (not isinstance(severity, ScalarNode) or severity.text not in _SEVERITIES):
         reject(severity, f"{path}.{_SEVERITY}", " or ".join(_SEVERITIES), describe(severity))
-    is_warning = isinstance(severity, Scalar) and severity.text == _SEVERITIES[1]
+    is_warning = isinstance(severity, ScalarNode) and severity.text == _SEVERITIES[1]
     return DeclaredValidator(**fields, is_warning=is_warning)
 
 
 def _plain(node: Node) -> Any:
     match node:
-        case Scalar():
+        case ScalarNode():
             return None if node.is_null else node.text
         case ListNode():
             return [_plain(item) for item in node.items]

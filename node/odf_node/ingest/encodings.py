@@ -58,7 +58,7 @@ def find_codec(name: str) -> str | None:
 
 
 def check_encoding(read: ReadStep, at: At) -> None:
-    """Refuse an encoding that is not read here; ``at`` is the place of the read step in its manifest.
+    """Reject an encoding that is not read here; ``at`` is the place of the read step in its manifest.
 
     Raises:
         SnapshotError: It is one.

@@ -22,7 +22,7 @@ from odf_node.ports.objects import StoredObjects
 from odf_node.ports.rows import RowsCache
 from odf_node.ports.sources import DATASET_SCHEME, Fetched, UpToDate
 from odf_node.records.datasets import DatasetRecord
-from odf_node.rows.slice_process import MOST_FILES, SliceProcess
+from odf_node.rows.slice_process import MAX_FILES, SliceProcess
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, RejectedError
@@ -43,7 +43,7 @@ from odf_protocol.transform_plan import input_ids
 CURSOR: Final = "odf-node/dataset-cursor"
 """The kind of a source state: how far a dataset was read; other nodes ignore it."""
 
-MOST_BATCH_BYTES: Final = 512 * 1024 * 1024
+MAX_BATCH_BYTES: Final = 512 * 1024 * 1024
 """Of slices in a batch; one that is larger is a batch of its own.  # guess: as of datasets that are looked into"""
 
 _EXPECTED: Final = "dataset:NAME or dataset:did:odf:..., and perhaps ?op=true"
@@ -91,7 +91,7 @@ class FollowedRows:
     cache: RowsCache
 
     def check(self, snapshot: DatasetSnapshot) -> None:
-        """Refuse a manifest whose source could never be followed: an unknown dataset, itself, one that rests on it.
+        """Reject a manifest whose source could never be followed: an unknown dataset, itself, one that rests on it.
 
         Raises:
             SnapshotError: It is such.
@@ -117,7 +117,7 @@ class FollowedRows:
         except UnknownDatasetError:
             (at / "fetch" / "url").reject("a dataset of this node", place.name)
         with suppress(UnknownDatasetError):  # which is about to be made
-            if self._rests_on(found.id, get_dataset(self.store, follower).id):
+            if self._trust_basis(found.id, get_dataset(self.store, follower).id):
                 (at / "fetch" / "url").reject("no circle", f"'{found.name}', which rests on '{follower}'")
 
     def fetch(
@@ -132,7 +132,7 @@ class FollowedRows:
             FrozenDatasetError: Two histories of it are signed.
         """
         record = get_dataset(self.store, place.name)
-        if self._rests_on(record.id, follower.id):
+        if self._trust_basis(record.id, follower.id):
             raise RejectedError("ING-43 no-circles", expected=f"a dataset that does not rest on '{follower.name}'")
         Disputes(self.store).require_undisputed(record.id, record.name)
         view = load_view(self.store, record.id)
@@ -157,7 +157,7 @@ class FollowedRows:
             if each.offset_interval.end <= last:
                 continue
             size_bytes = sum(one.size for one in chosen) + each.size
-            if chosen and (size_bytes > MOST_BATCH_BYTES or len(chosen) == MOST_FILES):
+            if chosen and (size_bytes > MAX_BATCH_BYTES or len(chosen) == MAX_FILES):
                 return chosen, True
             chosen.append(each)
         return chosen, False
@@ -177,7 +177,7 @@ class FollowedRows:
             raise RejectedError("ING-43 history-stays", expected=expected, found="another history")
         return offset if is_same else -1
 
-    def _rests_on(self, dataset_id: DatasetId, other: DatasetId) -> bool:
+    def _trust_basis(self, dataset_id: DatasetId, other: DatasetId) -> bool:
         waiting, known = [dataset_id], {dataset_id}
         while waiting:
             each = waiting.pop()

@@ -27,7 +27,7 @@ from odf_node.ingest.declared_plug_ins import (
 )
 from odf_protocol.events import SetAttachments
 from odf_protocol.manifest.errors import find_nearest
-from odf_protocol.manifest.nodes import MapNode, Node, Scalar, describe
+from odf_protocol.manifest.nodes import MapNode, Node, ScalarNode, describe
 from odf_protocol.manifest.yaml_text import parse_yaml
 
 __all__ = ["RULES_PATH", "IngestRules", "find_rules", "parse_rules"]
@@ -94,14 +94,14 @@ def parse_rules(text: str) -> IngestRules:
 
 
 def _read_share(node: Node, path: str) -> float:
-    text = node.text if isinstance(node, Scalar) else ""
+    text = node.text if isinstance(node, ScalarNode) else ""
     if not re.fullmatch(r"0|1|[01]?\.[0-9]{1,6}", text, re.ASCII) or float(text) > 1:
         reject(node, path, f"a share from 0 to 1, such as '{path}: 0.1'", describe(node))
     return float(text)
 
 
 def _read_count(node: Node, path: str) -> int:
-    text = node.text if isinstance(node, Scalar) else ""
+    text = node.text if isinstance(node, ScalarNode) else ""
     if not re.fullmatch(r"[0-9]{1,15}", text, re.ASCII):
         reject(node, path, f"a number of rows, such as '{path}: 100'", describe(node))
     return int(text)
@@ -114,7 +114,7 @@ def _read_counts(node: Node, path: str) -> dict[str, int]:
 
 
 def _read_multiple(node: Node, path: str) -> float:
-    text = node.text if isinstance(node, Scalar) else ""
+    text = node.text if isinstance(node, ScalarNode) else ""
     if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", text, re.ASCII):
         reject(node, path, f"a multiple of the rows of the batch before, such as '{path}: 0.5'", describe(node))
     return float(text)

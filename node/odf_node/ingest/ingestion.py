@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from odf_engines.contract import ReferencedRows
-from odf_engines.stage_figures import IngestStage, StageClock
+from odf_engines.stage_metrics import IngestStage, StageClock
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
@@ -26,7 +26,7 @@ from odf_node.ingest.report import IngestReport
 from odf_node.ingest.source_variables import digest_of_place, fill_in, list_variables
 from odf_node.ingest.taking import BatchTaker
 from odf_node.ports.observing import Run
-from odf_node.ports.progress import UNHEARD, Say
+from odf_node.ports.progress import NO_PROGRESS, OnProgress
 from odf_node.ports.sources import Fetched, Prepared, SourceNotFoundError, SourceReader, UpToDate
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import DatasetNotFoundError, HeadMovedError
@@ -72,7 +72,7 @@ class Ingestor:
         return BatchTaker(*parts, is_rehearsal=self.is_rehearsal)
 
     def check_manifest(self, snapshot: "DatasetSnapshot", added: Sequence["DatasetSnapshot"] = ()) -> None:
-        """Refuse a manifest that could never be pulled or pushed to (ING-18).
+        """Reject a manifest that could never be pulled or pushed to (ING-18).
 
         Args:
             snapshot: The manifest.
@@ -97,7 +97,7 @@ class Ingestor:
         self._followed.check(snapshot)
 
     def check_changes(self, record: DatasetRecord, events: Sequence["Event"]) -> None:
-        """Refuse to change sources so that their rows would not fit the dataset (ING-20); ``check_manifest`` is first.
+        """Reject to change sources so that their rows would not fit the dataset (ING-20); ``check_manifest`` is first.
 
         Raises:
             UsageError: They would not.
@@ -130,14 +130,14 @@ class Ingestor:
         record: DatasetRecord,
         *,
         writing_time: Callable[[DatasetRecord], Timestamp],
-        say: Say = UNHEARD,
+        on_progress: OnProgress = NO_PROGRESS,
     ) -> IngestReport:
         """Fetch what the polling source has, and take in what is new, piece by piece until nothing waits (ING-19).
 
         Args:
             record: A root with a polling source.
             writing_time: The system time of the next block of a dataset.
-            say: Hears how far it is.
+            on_progress: Hears how far it is.
 
         Returns:
             One report of all batches; where one fails after others were taken, it says why.
@@ -145,27 +145,34 @@ class Ingestor:
         Raises:
             As ``poll_next``, where the first batch fails.
         """
-        report = await self.poll_next(record, system_time=writing_time(record), say=say)
+        report = await self.poll_next(record, system_time=writing_time(record), on_progress=on_progress)
         # A rehearsal keeps nothing, so the source would give the same piece again.
         while report.has_more and report.batches < MAX_BATCHES and not self.is_rehearsal:
-            say(f"{record.name}: {report.batches} taken ({report.counts.describe()}), asking for the next")
+            on_progress(f"{record.name}: {report.batches} taken ({report.counts.describe()}), asking for the next")
             try:
                 time = writing_time(report.record)
-                following = await self.poll_next(report.record, system_time=time, say=say, waiting=report.waiting)
+                following = await self.poll_next(
+                    report.record, system_time=time, on_progress=on_progress, waiting=report.waiting
+                )
             except OdfError as error:
                 return replace(report, failure=error)
             report = report.plus(following)
         return report
 
     async def poll_next(
-        self, record: DatasetRecord, *, system_time: Timestamp, say: Say = UNHEARD, waiting: tuple[str, ...] = ()
+        self,
+        record: DatasetRecord,
+        *,
+        system_time: Timestamp,
+        on_progress: OnProgress = NO_PROGRESS,
+        waiting: tuple[str, ...] = (),
     ) -> IngestReport:
         """Fetch the next piece of what the polling source has, and take it in.
 
         Args:
             record: The dataset.
             system_time: Of the next block.
-            say: Hears how far it is.
+            on_progress: Hears how far it is.
             waiting: What the report of the piece just before says.
 
         Raises:
@@ -173,13 +180,19 @@ class Ingestor:
             EngineMissingError: No engine is here for what it declares; nothing was fetched.
             SourceUnavailableError, SourceNotFoundError: The source did not answer, or has nothing there.
             InvalidSourceError: What it gave cannot be read at all.
-            BatchRefusedError: Too many of its rows cannot.
+            BatchRejectedError: Too many of its rows cannot.
         """
         with self.taker.observing(record) as run:
-            return await self._poll_next(record, run, system_time=system_time, say=say, waiting=waiting)
+            return await self._poll_next(record, run, system_time=system_time, on_progress=on_progress, waiting=waiting)
 
     async def _poll_next(
-        self, record: DatasetRecord, run: Run, *, system_time: Timestamp, say: Say, waiting: tuple[str, ...]
+        self,
+        record: DatasetRecord,
+        run: Run,
+        *,
+        system_time: Timestamp,
+        on_progress: OnProgress,
+        waiting: tuple[str, ...],
     ) -> IngestReport:
         view, clock = load_view(self.home.store, record.id), StageClock()
         source = view.polling_source
@@ -209,7 +222,7 @@ class Ingestor:
                 raise SourceNotFoundError(error.source, reason) from error
             if isinstance(fetched, UpToDate):
                 return IngestReport(record, up_to_date=True, batches=0)
-            say(f"{record.name}: taking in {fetched.name}")
+            on_progress(f"{record.name}: taking in {fetched.name}")
             prepared = await self._prepare(source.prepare or (), fetched, Path(folder), clock)
             name, new_state = fetched.name, fetched.source_state
             event_time = fetched.event_time or system_time
@@ -300,7 +313,7 @@ class Ingestor:
             EngineMissingError: No engine is here for what it declares; the file was not touched.
             SourceNotFoundError, SourceUnavailableError, SourceTooLargeError: The file is not to be had.
             InvalidSourceError: The file cannot be read at all.
-            BatchRefusedError: Too many of its rows cannot.
+            BatchRejectedError: Too many of its rows cannot.
             KeyReusedError: Something else was asked under the key.
             HeadMovedError, KeyInUseError: Others wrote to the dataset all the time; nothing was taken.
         """

@@ -30,7 +30,7 @@ from odf_node.ingest.declared_plug_ins import (
     DeclaredReader,
     DeclaredSink,
     DeclaredValidator,
-    refuse_parameter,
+    reject_parameter,
 )
 from odf_node.ingest.encodings import as_utf8, check_encoding
 from odf_node.ingest.ingest_rules import find_rules, parse_rules
@@ -100,7 +100,7 @@ def check_rules(
     schemas: Sequence[pa.Schema],
     find_columns: FindColumns,
 ) -> None:
-    """Refuse rules that cannot be followed.
+    """Reject rules that cannot be followed.
 
     Args:
         event: With attachments; those that are none of ours are not looked at.
@@ -138,11 +138,11 @@ def _check_reader(declared: DeclaredReader, reads: Sequence[ReadStep]) -> None:
         if schema is None or not isinstance(read, ReadStepNdJson):
             found = f"a read step {type(read).__name__.removeprefix('ReadStep')}"
             found += " without a schema" if schema is None else ""
-            refuse_parameter(declared, "kind", expected=f"{declared.name} where {NEEDED_STEP}", found=found, known=())
+            reject_parameter(declared, "kind", expected=f"{declared.name} where {NEEDED_STEP}", found=found, known=())
         try:
             kind(parameters, tuple(schema.names))
         except ParameterError as error:
-            _refuse(declared, error)
+            _reject(declared, error)
 
 
 def _check_converters(
@@ -157,9 +157,9 @@ def _check_converters(
         except ColumnsUnknownError:
             left = []  # what follows is checked by the first ingest
         except UnknownDatasetError as error:
-            _refuse_dataset(declared, error)
+            _reject_dataset(declared, error)
         except ParameterError as error:
-            _refuse(declared, error)
+            _reject(declared, error)
 
 
 def _check_validator(declared: DeclaredValidator, schemas: Iterable[pa.Schema], find_columns: FindColumns) -> None:
@@ -169,9 +169,9 @@ def _check_validator(declared: DeclaredValidator, schemas: Iterable[pa.Schema], 
         for schema in schemas:
             kind(parameters, Context(schema=schema, now_ms=0, rows=rows))
     except UnknownDatasetError as error:
-        _refuse_dataset(declared, error)
+        _reject_dataset(declared, error)
     except ParameterError as error:
-        _refuse(declared, error)
+        _reject(declared, error)
 
 
 def _check_sink(declared: DeclaredSink) -> None:
@@ -179,7 +179,7 @@ def _check_sink(declared: DeclaredSink) -> None:
     try:
         kind(parameters, SinkContext())
     except ParameterError as error:
-        _refuse(declared, error)
+        _reject(declared, error)
 
 
 def _read_declared(declared: DeclaredPlugIn, base: type) -> tuple[Any, Any]:
@@ -187,22 +187,22 @@ def _read_declared(declared: DeclaredPlugIn, base: type) -> tuple[Any, Any]:
     if place is None:
         known = declared.kinds.installed()
         expected = f"a {declared.word} that is installed here ({', '.join(known)})"
-        refuse_parameter(declared, "kind", expected=expected, found=declared.name, known=known)
+        reject_parameter(declared, "kind", expected=expected, found=declared.name, known=known)
     kind = load_plug_in(base, declared.name, *place)
     try:
         return kind, read_parameters(kind, declared.parameters)
     except ParameterError as error:
-        _refuse(declared, error)
+        _reject(declared, error)
 
 
-def _refuse_dataset(declared: DeclaredPlugIn, error: UnknownDatasetError) -> NoReturn:
+def _reject_dataset(declared: DeclaredPlugIn, error: UnknownDatasetError) -> NoReturn:
     found = str(declared.parameters.get("dataset"))
-    refuse_parameter(declared, "dataset", expected="a dataset", found=f"{found} ({error})", known=())
+    reject_parameter(declared, "dataset", expected="a dataset", found=f"{found} ({error})", known=())
 
 
-def _refuse(declared: DeclaredPlugIn, error: ParameterError) -> NoReturn:
+def _reject(declared: DeclaredPlugIn, error: ParameterError) -> NoReturn:
     known = tuple(error.known)
-    refuse_parameter(declared, error.parameter, expected=error.expected, found=error.found, known=known)
+    reject_parameter(declared, error.parameter, expected=error.expected, found=error.found, known=known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class ManifestCheck:
     find_columns: FindColumns
 
     def check(self, snapshot: DatasetSnapshot) -> None:
-        """Refuse a manifest that could never be pulled or pushed to.
+        """Reject a manifest that could never be pulled or pushed to.
 
         Raises:
             SnapshotError: What is wrong first, in the order of events.

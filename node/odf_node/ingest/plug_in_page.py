@@ -45,10 +45,12 @@ def _section(title: str, base: type, places: Iterable[tuple[str, tuple[str, str]
     for name, place in places:
         if place is not None and place[0].startswith(_OURS):
             kind = load_plug_in(base, name, *place)
-            yield "\n\n".join([f"### `{name}`", _told(kind), _told(kind.Parameters), _table(parameter_schema(kind))])
+            yield "\n\n".join(
+                [f"### `{name}`", _reported(kind), _reported(kind.Parameters), _table(parameter_schema(kind))]
+            )
 
 
-def _told(what: Any) -> str:
+def _reported(what: Any) -> str:
     return inspect.cleandoc(what.__doc__).replace("``", "`")
 
 

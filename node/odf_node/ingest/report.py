@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from odf_engines.contract import IngestResponse, QuarantineReason
-from odf_engines.stage_figures import MOST_SAMPLE_ROWS, SampledStage, StageFigures, merge_stages
+from odf_engines.stage_metrics import MAX_SAMPLE_ROWS, SampledStage, StageMetrics, merge_stages
 from odf_node.datasets import row_files
 from odf_node.records.datasets import DatasetRecord
 from odf_node.row_counts import RowCounts
@@ -19,14 +19,14 @@ from odf_protocol.errors import OdfError
 from odf_protocol.timestamp import Timestamp
 
 
-class Stage(StrEnum):
+class ReportedStage(StrEnum):
     """Behind which stage rows stand, in the order of the pipeline."""
 
     READ = "read"
     CONVERTED = "converted"
     QUERIED = "queried"
     WRITTEN = "written"
-    REFUSED = "refused"
+    REJECTED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +35,27 @@ class StageSample:
 
     Attributes:
         stage: The stage.
-        rows: Of each its columns, as JSON has them; of a refused one its record, line, what was sent, and the errors.
+        rows: Of each its columns, as JSON has them; of a rejected one its record, line, what was sent, and the errors.
     """
 
-    stage: Stage
+    stage: ReportedStage
     rows: tuple[dict[str, Any], ...]
 
 
 def sample_stages(response: IngestResponse) -> tuple[StageSample, ...]:
-    """Show rows behind each stage that there is, as they would be written, and those that would be refused."""
+    """Show rows behind each stage that there is, as they would be written, and those that would be rejected."""
     files = row_files
-    told = ((Stage(stage.value), response.samples.get(stage)) for stage in SampledStage)
-    samples = [StageSample(stage, files.plain_rows(table.to_batches())) for stage, table in told if table is not None]
+    reported = ((ReportedStage(stage.value), response.samples.get(stage)) for stage in SampledStage)
+    samples = [
+        StageSample(stage, files.plain_rows(table.to_batches())) for stage, table in reported if table is not None
+    ]
     if response.data_path is not None:
-        samples.append(StageSample(Stage.WRITTEN, files.read_first(response.data_path, MOST_SAMPLE_ROWS)))
+        samples.append(StageSample(ReportedStage.WRITTEN, files.read_first(response.data_path, MAX_SAMPLE_ROWS)))
     if response.quarantine_path is not None:
         names = ("record", "line", "original", "errors")
-        samples.append(StageSample(Stage.REFUSED, files.read_first(response.quarantine_path, MOST_SAMPLE_ROWS, names)))
+        samples.append(
+            StageSample(ReportedStage.REJECTED, files.read_first(response.quarantine_path, MAX_SAMPLE_ROWS, names))
+        )
     return tuple(samples)
 
 
@@ -90,7 +94,7 @@ class IngestReport:
     has_more: bool = False
     failure: OdfError | None = None
     is_rehearsal: bool = False
-    stages: tuple[StageFigures, ...] = ()
+    stages: tuple[StageMetrics, ...] = ()
     samples: tuple[StageSample, ...] = ()
     is_repeated: bool = False
     waiting: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ from odf_node.ingest.ingest_rules import find_rules
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.taking import BatchTaker
 from odf_node.records.datasets import DatasetRecord
-from odf_node.records.quarantine import Fate, QuarantineFile, RowId, SettledError, Settlement
+from odf_node.records.quarantine import Fate, QuarantineFile, RowId, SettledError, SettledRows
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     AddData,
@@ -53,7 +53,7 @@ class Resending:
     def list_sendable(
         self, record: DatasetRecord, *, entries: Collection[int], rows: Collection[RowId]
     ) -> tuple[list[KeptRow], list[KeptRow]]:
-        """List the waiting rows that can be sent again, and those that need to be mended first.
+        """List the waiting rows that can be sent again, and those that need to be fixed first.
 
         Raises:
             SettledError: A row or an entry was named that does not wait.
@@ -94,7 +94,7 @@ class Resending:
                     system_time,
                     system_time,
                     new_state=view.source_state,
-                    settlement=Settlement(fate=Fate.RESENT, rows=ids),
+                    settlement=SettledRows(fate=Fate.RESENT, rows=ids),
                     resent_from=ids,
                     has_limits=False,
                     is_converted=sent[0].record is None,
@@ -123,7 +123,7 @@ class Resending:
 
         Raises:
             SettledError: It does not wait any more.
-            BatchRefusedError: It breaks a limit again, and goes on waiting.
+            BatchRejectedError: It breaks a limit again, and goes on waiting.
         """
         waiting = entry.batch
         if waiting is None or waiting.file is None:
@@ -142,7 +142,7 @@ class Resending:
                 waiting.event_time,
                 system_time,
                 new_state=new_state,
-                settlement=Settlement(fate=Fate.RESENT, batches=(entry.id,)),
+                settlement=SettledRows(fate=Fate.RESENT, batches=(entry.id,)),
                 has_limits=has_limits,
             )
             return self.taker.take(Root(record, view, source), batch)
@@ -153,7 +153,7 @@ class Resending:
         Raises:
             SettledError: One does not wait; none was dropped.
         """
-        self.home.store.settle(record.id, Settlement(fate=Fate.DROPPED, rows=tuple(rows)))
+        self.home.store.settle(record.id, SettledRows(fate=Fate.DROPPED, rows=tuple(rows)))
 
     def drop_batch(self, record: DatasetRecord, entry: QuarantineFile, *, system_time: Timestamp) -> DatasetRecord:
         """Give a waiting batch up; a polled source goes on behind it, where it was the next one.
@@ -164,7 +164,7 @@ class Resending:
         waiting = entry.batch
         if waiting is None or waiting.fate is not None:
             raise SettledError(entry.id)
-        settlement = Settlement(fate=Fate.DROPPED, batches=(entry.id,))
+        settlement = SettledRows(fate=Fate.DROPPED, batches=(entry.id,))
         view = load_view(self.home.store, record.id)
         with self._batch_folder():
             superfluous = self.taker.waiting.list_files(record, settlement)

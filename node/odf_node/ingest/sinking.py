@@ -20,7 +20,7 @@ from odf_node.home import Home
 from odf_node.home_folder import name_sinks
 from odf_node.ingest.declared_plug_ins import DeclaredSink
 from odf_node.ingest.ingest_rules import find_rules
-from odf_node.ports.notices import MOST_ATTEMPTS, SignedPosting, wait_after_s
+from odf_node.ports.notices import MAX_ATTEMPTS, SignedPosting, wait_after_s
 from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.quarantine import QuarantineFile
@@ -40,7 +40,7 @@ class Delivery:
 
     sink: str
     entry: int
-    told: Told
+    reported: Told
     why: str
 
 
@@ -88,14 +88,14 @@ class BadRowSinks:
                 for entry in entries:
                     if entry.id > last:
                         delivery = self._give(each, record, entry)
-                        if delivery.told is Told.UNAVAILABLE and now_s is not None:
+                        if delivery.reported is Told.UNAVAILABLE and now_s is not None:
                             delivery = _waited(delivery, patience, now_s)
-                        is_dropped = delivery.told is Told.DROPPED
-                        if delivery.told is not Told.UNAVAILABLE:
+                        is_dropped = delivery.reported is Told.DROPPED
+                        if delivery.reported is not Told.UNAVAILABLE:
                             taken[key[1]] = entries[-1].id if is_dropped else entry.id
                             patience.attempts, patience.due_s = 0, 0.0
                         yield delivery
-                        if is_dropped or delivery.told is Told.UNAVAILABLE:
+                        if is_dropped or delivery.reported is Told.UNAVAILABLE:
                             break
 
     def waits(self, record: DatasetRecord) -> bool:
@@ -105,8 +105,8 @@ class BadRowSinks:
     def _give(self, declared: DeclaredSink, record: DatasetRecord, entry: QuarantineFile) -> Delivery:
         try:
             sink = self._make(declared, record)
-            told, why = sink.deliver(self._bad_rows(record, entry))
-            return Delivery(declared.name, entry.id, Told(told), str(why)[:200])
+            reported, why = sink.deliver(self._bad_rows(record, entry))
+            return Delivery(declared.name, entry.id, Told(reported), str(why)[:200])
         except (ParameterError, BrokenPlugInError, OdfError) as error:
             return Delivery(declared.name, entry.id, Told.UNAVAILABLE, str(error)[:200])
         except Exception as error:  # noqa: BLE001 - code of others
@@ -152,7 +152,7 @@ def _key_of(record: DatasetRecord, declared: DeclaredSink) -> _Key:
 
 def _waited(delivery: Delivery, patience: _Patience, now_s: float) -> Delivery:
     patience.attempts += 1
-    if patience.attempts < MOST_ATTEMPTS:
+    if patience.attempts < MAX_ATTEMPTS:
         patience.due_s = now_s + wait_after_s(patience.attempts)
         return delivery
     return Delivery(delivery.sink, delivery.entry, Told.DROPPED, delivery.why)

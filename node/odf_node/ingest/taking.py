@@ -10,7 +10,7 @@ from pathlib import Path
 
 from odf_engines.contract import IngestRequest, IngestResponse, ReferencedRows
 from odf_engines.ingest.state import count_state_rows
-from odf_engines.stage_figures import IngestStage, StageClock
+from odf_engines.stage_metrics import IngestStage, StageClock
 from odf_engines.strategies.contract import Keeps
 from odf_engines.strategies.registry import strategy_of
 from odf_node.datasets.chains import iter_slices
@@ -20,7 +20,7 @@ from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.home import Home
-from odf_node.ingest.batch import Batch, BatchRefusedError, Root, entry_of, note_stages, noting_failure
+from odf_node.ingest.batch import Batch, BatchRejectedError, Root, entry_of, note_stages, noting_failure
 from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.ingest_rules import IngestRules, find_rules
 from odf_node.ingest.keyed import answer_of
@@ -30,7 +30,7 @@ from odf_node.ports.observing import Run, RunKind, columns_of_schema, version_of
 from odf_node.ports.sources import SourceReader
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.ingests import KeptAnswer
-from odf_node.records.quarantine import QuarantineFile, Settlement
+from odf_node.records.quarantine import QuarantineFile, SettledRows
 from odf_node.row_counts import RowCounts
 from odf_protocol.block_notes import LookedUp, note_lookups
 from odf_protocol.dataset_view import DatasetView
@@ -93,7 +93,7 @@ class BatchTaker:
 
         Raises:
             InvalidSourceError: It cannot be read at all.
-            BatchRefusedError: It breaks a limit; it waits whole.
+            BatchRejectedError: It breaks a limit; it waits whole.
             UnknownDatasetError, UsageError, ObjectsAbsentError: Nothing can be looked up in a dataset that it names.
             SettledError: What it settles does not wait any more.
         """
@@ -116,11 +116,11 @@ class BatchTaker:
             if batch.has_limits
             else None
         )
-        run.stages, run.bad_rows = batch.figures_with(response), response.quarantined_rows
+        run.stages, run.bad_rows = batch.metrics_with(response), response.quarantined_rows
         if why is not None:
             if not self.is_rehearsal:
                 self.waiting.keep(root, batch, response, why)
-            raise BatchRefusedError(
+            raise BatchRejectedError(
                 record.name,
                 batch.shown_as,
                 rows=response.statistics.rows_in,
@@ -135,7 +135,7 @@ class BatchTaker:
         with batch.clock.measuring(IngestStage.PERSIST) as persist:
             report = self._commit(root, batch, response, counts, looked_up)
             persist.count(rows_in=report.new_rows, rows_out=report.new_rows)
-        report = replace(report, stages=batch.figures_with(response))
+        report = replace(report, stages=batch.metrics_with(response))
         run.stages, run.rows = report.stages, report.new_rows
         run.written = None if report.up_to_date else version_of(report.record, columns_of_schema(response.schema))
         number = None if report.up_to_date else report.record.head.sequence_number
@@ -182,17 +182,17 @@ class BatchTaker:
         """Let an engine ingest; it says of itself what took how long, within the time that it had."""
         with batch.clock.measuring(IngestStage.ENGINE) as sums:
             response = self.engines.ingest(request)
-        told = tuple(each.within(sums.began_s, sums.ended_s) for each in response.statistics.stages)
+        reported = tuple(each.within(sums.began_s, sums.ended_s) for each in response.statistics.stages)
         # What is left is the engine's start, what brings files to it and from it, and the check of what it gave.
-        sums.seconds = max(sums.seconds - sum(each.seconds for each in told if not each.plug_in), 0.0)
-        return replace(response, statistics=replace(response.statistics, stages=told))
+        sums.seconds = max(sums.seconds - sum(each.seconds for each in reported if not each.plug_in), 0.0)
+        return replace(response, statistics=replace(response.statistics, stages=reported))
 
     def commit_event(
         self,
         record: DatasetRecord,
         view: DatasetView,
         event: AddData,
-        settlement: Settlement,
+        settlement: SettledRows,
         *,
         system_time: Timestamp,
     ) -> DatasetRecord:

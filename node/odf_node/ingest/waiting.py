@@ -13,7 +13,7 @@ from odf_node.datasets.writer import StagedOutputs
 from odf_node.home import Home
 from odf_node.ingest.batch import Batch, Root, entry_of
 from odf_node.records.datasets import DatasetRecord
-from odf_node.records.quarantine import Fate, Settlement, WaitingBatch
+from odf_node.records.quarantine import Fate, SettledRows, WaitingBatch
 from odf_protocol.multihash import Multihash
 
 
@@ -24,7 +24,7 @@ class WaitingBatches:
     home: Home
     workspace: Path
 
-    def list_files(self, record: DatasetRecord, settlement: Settlement | None) -> list[Multihash]:
+    def list_files(self, record: DatasetRecord, settlement: SettledRows | None) -> list[Multihash]:
         """List the objects with waiting batches that a settlement makes superfluous."""
         if settlement is None or not settlement.batches:
             return []
@@ -38,7 +38,7 @@ class WaitingBatches:
             return batch
         with self.home.objects.stage_copy(batch.path) as copy:
             twins = tuple(each.id for each in waiting if each.batch and each.batch.file == copy.hash)
-        return replace(batch, settlement=Settlement(fate=Fate.RESENT, batches=twins)) if twins else batch
+        return replace(batch, settlement=SettledRows(fate=Fate.RESENT, batches=twins)) if twins else batch
 
     def keep(self, root: Root, batch: Batch, response: IngestResponse, why: str) -> None:
         """Keep a batch with its bad rows; the same again adds nothing."""

@@ -68,7 +68,7 @@ class KeyChanging:
         """
         record, current, known = self._open(record)
         if known.history.recovery_key == recovery_key:
-            return self._said_already(next(e for e in known.history.events if e.recovery_key == recovery_key))
+            return self._stated_already(next(e for e in known.history.events if e.recovery_key == recovery_key))
         signer = self._require_preparable(record, current, known.history, signed_with)
         raw = sign_recovery_key(signer.seed, known.history, recovery_key=recovery_key, time=now)
         return self._commit(record, known, known.history, raw, now, None)
@@ -114,7 +114,7 @@ class KeyChanging:
         known = KeyLogs(self.home.store).read(record.id)
         done = self._find_done(known.history, record, recovery_key, stolen_from, next_recovery_key)
         if done is not None:
-            return self._said_already(done)
+            return self._stated_already(done)
         history = self._require_recoverable(record, known.history, recovery_key, stolen_from)
         new = self.home.keys.generate()
         try:
@@ -213,7 +213,7 @@ class KeyChanging:
         asked = (DidKey(recovery_key.public_key()), stolen_from, record.head.hash, following)
         return last if (last.signer, last.stolen_from, last.keeps, last.recovery_key) == asked else None
 
-    def _said_already(self, event: KeyEvent) -> KeyEvent:
+    def _stated_already(self, event: KeyEvent) -> KeyEvent:
         self.home.keys.note_key_event(event.dataset_id, event.index, event.hash)
         return event
 

@@ -88,9 +88,9 @@ class Disputes:
             if dispute.kept is None:
                 shown = f"; 'odf-node evidence show {name}' lays both out" if name is not None else ""
                 return f"it is frozen: {_in_short(proof)}{shown}; only its owner can {_remedy(proof)}"
-            offered = (hashes or {}).get(proof.position)
-            if offered is not None and offered != dispute.kept:
-                return f"what is offered is the history that its owner gave up, with block {proof.position} {offered}"
+            proposed = (hashes or {}).get(proof.position)
+            if proposed is not None and proposed != dispute.kept:
+                return f"what is offered is the history that its owner gave up, with block {proof.position} {proposed}"
             here = self._held_at(dataset_id, proof.position)
             if here is not None and here != dispute.kept:
                 return (

@@ -1,6 +1,6 @@
 """Heads that are old, run out or hidden: what a node notices before it takes a peer's newest block for the newest one.
 
-Nothing here refuses data: an old head is still true. It says what is suspicious, and keeps the newest head ever met.
+Nothing here rejects data: an old head is still true. It says what is suspicious, and keeps the newest head ever met.
 
 Source: clauses HEAD-3 and HEAD-6 to HEAD-10 in ``spec/extensions/heads.md``.
 """
@@ -12,7 +12,7 @@ from odf_node.errors import RestoredBackupError
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.keys import SignedMarks
-from odf_node.records.datasets import SignedHead
+from odf_node.records.datasets import HeldHead
 from odf_node.records.errors import KeyLogMovedError
 from odf_node.records.evidence import SeenHead
 from odf_node.store import MetadataStore
@@ -28,7 +28,7 @@ from odf_protocol.timestamp import Timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class Freshness:
+class HeadsFreshness:
     """What is known about the newest heads, over one store."""
 
     store: MetadataStore
@@ -62,7 +62,7 @@ class Freshness:
         )
 
     def list_doubts(
-        self, dataset_id: DatasetId, offered: Head, signed_head: bytes | None, *, now: Timestamp
+        self, dataset_id: DatasetId, proposed: Head, signed_head: bytes | None, *, now: Timestamp
     ) -> tuple[str, ...]:
         """Say what speaks against a peer's head being the newest one: expiry, rollback, a suffix that it withholds."""
         doubts = []
@@ -79,16 +79,16 @@ class Freshness:
             elif head is not None and head.time > Timestamp(now.seconds + MAX_SKEW_S):
                 doubts.append(f"the signed head says it was signed at {head.time}, which has not come yet (HEAD-5)")
         seen = self.store.find_seen_head(dataset_id)
-        if seen is not None and seen.sequence_number > offered.sequence_number:
+        if seen is not None and seen.sequence_number > proposed.sequence_number:
             doubts.append(
-                f"the peer shows block {offered.sequence_number} as the newest; {seen.source} showed a signed head "
+                f"the peer shows block {proposed.sequence_number} as the newest; {seen.source} showed a signed head "
                 f"of block {seen.sequence_number} at {seen.seen_at}: newer blocks are withheld, or the peer is behind "
                 "(HEAD-8)"
             )
         record = self.store.find_dataset(dataset_id)
-        if record is not None and record.head.sequence_number > offered.sequence_number:
+        if record is not None and record.head.sequence_number > proposed.sequence_number:
             doubts.append(
-                f"the peer went back to block {offered.sequence_number}; block {record.head.sequence_number} is held "
+                f"the peer went back to block {proposed.sequence_number}; block {record.head.sequence_number} is held "
                 "here already (HEAD-8)"
             )
         return tuple(doubts)
@@ -99,8 +99,8 @@ class Freshness:
             return
         held = self.store.find_block_by_number(head.dataset_id, head.sequence_number)
         if held is not None and held.hash != head.block_hash and held.signature is not None:
-            said = block_statement(head.dataset_id, held.sequence_number, held.hash, head.signer, held.signature)
-            self._prove(EquivocationKind.HEAD_AND_BLOCK, head, said, now)
+            stated = block_statement(head.dataset_id, held.sequence_number, held.hash, head.signer, held.signature)
+            self._prove(EquivocationKind.HEAD_AND_BLOCK, head, stated, now)
 
     def _prove(self, kind: EquivocationKind, head: HeadDocument, other: bytes, now: Timestamp) -> None:
         try:
@@ -122,7 +122,7 @@ class Freshness:
         if _rank(known, log.history, now) >= _rank(head, log.history, now):
             return
         with suppress(KeyLogMovedError):
-            self.store.put_signed_head(SignedHead(head.dataset_id, held.head, head.raw), known_key_events=log.kept)
+            self.store.put_signed_head(HeldHead(head.dataset_id, held.head, head.raw), known_key_events=log.kept)
 
 
 def _rank(head: HeadDocument, history: KeyHistory, now: Timestamp) -> tuple[int, bool, Timestamp]:

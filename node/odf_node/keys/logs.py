@@ -39,7 +39,7 @@ class KnownKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedKeys:
+class ProposedKeys:
     """The keys of a dataset with those that came with an offer: ``new`` events, ``kept`` ones at the time."""
 
     history: KeyHistory
@@ -71,7 +71,7 @@ class KeyLogs:
         in_force = {event.hash for event in self.get_history(dataset_id).events}
         return [event for raw in self._raws(dataset_id) if (event := decode_key_event(raw)).hash not in in_force]
 
-    def compare(self, dataset_id: DatasetId, raws: Sequence[bytes]) -> OfferedKeys:
+    def compare(self, dataset_id: DatasetId, raws: Sequence[bytes]) -> ProposedKeys:
         """Say who speaks for a dataset if what somebody shows is taken; nothing is changed.
 
         Raises:
@@ -81,7 +81,7 @@ class KeyLogs:
         found = compare_key_log(known.history, raws)
         if found.proofs and not all(excuses(found.history, proof) for proof in found.proofs):
             raise RejectedError("KEY-7 one-log", expected="one log", found=found.proofs[0].explain())
-        return OfferedKeys(found.history, found.new, known.kept)
+        return ProposedKeys(found.history, found.new, known.kept)
 
     def learn(self, dataset_id: DatasetId, raws: Sequence[bytes], *, now: Timestamp) -> KeyLogComparison:
         """Keep what is new in a log that somebody shows; a contradiction freezes the dataset (KEY-7).

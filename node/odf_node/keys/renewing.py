@@ -12,7 +12,7 @@ from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import require_newest
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.keys import KeyStore
-from odf_node.records.datasets import DatasetRecord, Origin, SignedHead
+from odf_node.records.datasets import DatasetRecord, HeldHead, Origin
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
@@ -20,7 +20,7 @@ from odf_protocol.heads import Renewal, sign_head, verify_head
 from odf_protocol.heads import SignedHead as HeadDocument
 from odf_protocol.timestamp import Timestamp
 
-AFTER_FAILURE_S: Final = 60  # guess: what forbids it is mended by people
+AFTER_FAILURE_S: Final = 60  # guess: what forbids it is fixed by people
 
 
 def renew_head(store: MetadataStore, keys: KeyStore, record: DatasetRecord, *, now: Timestamp, valid_s: int) -> None:
@@ -44,7 +44,7 @@ def renew_head(store: MetadataStore, keys: KeyStore, record: DatasetRecord, *, n
         time=now,
         expires=Timestamp(now.seconds + valid_s, now.nanoseconds),
     )
-    store.put_signed_head(SignedHead(record.id, record.head, raw), known_key_events=known.kept)
+    store.put_signed_head(HeldHead(record.id, record.head, raw), known_key_events=known.kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,29 +12,29 @@ from typing import NamedTuple, overload
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedBlock:
+class ProposedBlock:
     """One block as it came: bytes, and what the sender says goes with them. Nothing of it has been checked."""
 
     raw: bytes
     signature: bytes | None = None
-    replay_record: bytes | None = None
+    step_record: bytes | None = None
 
 
 class StagedBlock(NamedTuple):
     """An offered block with what a verifier found out about it.
 
     Attributes:
-        offered: As it came.
+        proposed: As it came.
         digest: SHA3-256 of its bytes, 32 bytes.
         traits: What it is good for (``odf_protocol.block_traits``); 0 where no verifier looked at it.
     """
 
-    offered: OfferedBlock
+    proposed: ProposedBlock
     digest: bytes
     traits: int
 
 
-class BlockStage(Sequence[OfferedBlock]):
+class BlockStage(Sequence[ProposedBlock]):
     """Offered blocks in the order in which they came. For one user at a time; not for several threads at once.
 
     Raises on writing: HomeFullError, HomeReadOnlyError.
@@ -114,10 +114,10 @@ class MemoryStage(BlockStage):
         return len(self._blocks)
 
     @overload
-    def __getitem__(self, place: int) -> OfferedBlock: ...
+    def __getitem__(self, place: int) -> ProposedBlock: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[OfferedBlock]: ...
-    def __getitem__(self, place: int | slice) -> OfferedBlock | Sequence[OfferedBlock]:
+    def __getitem__(self, place: slice) -> Sequence[ProposedBlock]: ...
+    def __getitem__(self, place: int | slice) -> ProposedBlock | Sequence[ProposedBlock]:
         if isinstance(place, slice):
-            return [staged.offered for staged in self._blocks[place]]
-        return self._blocks[place].offered
+            return [staged.proposed for staged in self._blocks[place]]
+        return self._blocks[place].proposed

@@ -77,7 +77,7 @@ class DamagedEngine:
 
 AnyShelved = ShelvedEngine | DamagedEngine
 
-_LEAST_END = 8  # guess: as short as people copy it, and long enough to tell the engines of a machine apart
+_MIN_END = 8  # guess: as short as people copy it, and long enough to tell the engines of a machine apart
 
 
 def split_build(build: str) -> tuple[str, str]:
@@ -87,13 +87,13 @@ def split_build(build: str) -> tuple[str, str]:
         MalformedError: The digest is none, nor the end of one.
     """
     name, at, digest = build.partition("@")
-    if at and (len(digest) < _LEAST_END or not set(digest) <= set("0123456789abcdef")):
-        expected = f"NAME@DIGEST, the digest whole or at least its last {_LEAST_END} characters"
+    if at and (len(digest) < _MIN_END or not set(digest) <= set("0123456789abcdef")):
+        expected = f"NAME@DIGEST, the digest whole or at least its last {_MIN_END} characters"
         raise MalformedError("engine", expected=expected, found=build)
     return name, digest
 
 
-class EngineShelf(Protocol):
+class EngineFiles(Protocol):
     """Added engines by name and digest; an engine is there whole, or not at all."""
 
     def find(self, name: str) -> Sequence[AnyShelved]:

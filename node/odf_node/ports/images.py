@@ -60,7 +60,7 @@ class DamagedImage:
         return f"{self.found}; 'odf-node image remove {self.name}' forgets it, then add it again"
 
 
-class ImageShelf(Protocol):
+class ImageFiles(Protocol):
     """Added images by name; each is there whole, or not at all."""
 
     def find(self, name: str) -> AddedImage | DamagedImage | None:

@@ -75,8 +75,8 @@ def signature_path(block_hash: Multihash) -> str:
     return f"signatures/{block_hash}"
 
 
-def replay_record_path(block_hash: Multihash) -> str:
-    """The replay record of a block (LAYOUT-3)."""
+def step_record_path(block_hash: Multihash) -> str:
+    """The step record of a block (LAYOUT-3)."""
     return f"replay-records/{block_hash}"
 
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-MOST_ATTEMPTS: Final = 12  # guess: with the waits below, three hours: a receiver that is put in order in a morning
+MAX_ATTEMPTS: Final = 12  # guess: with the waits below, three hours: a receiver that is put in order in a morning
 _FIRST_WAIT_S: Final = 5.0
 _LONGEST_WAIT_S: Final = 3600.0
 
@@ -31,7 +31,7 @@ class Told(StrEnum):
     """How it went to tell."""
 
     DONE = "done"
-    REFUSED = "refused"
+    REJECTED = "refused"
     """The receiver will not have it; telling again would not help."""
     UNAVAILABLE = "unavailable"
     DROPPED = "dropped"

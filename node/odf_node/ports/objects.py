@@ -137,7 +137,7 @@ class Arrivals(ArrivingObjects, Protocol):
         ...
 
     def drop(self) -> None:
-        """Remove everything that arrived: it was accepted and is in the store, or it was refused."""
+        """Remove everything that arrived: it was accepted and is in the store, or it was rejected."""
         ...
 
     def close(self) -> None:

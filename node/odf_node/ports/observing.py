@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
-from odf_engines.stage_figures import StageFigures
+from odf_engines.stage_metrics import StageMetrics
 from odf_node.records.datasets import DatasetRecord
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Run:
     written: DatasetVersion | None = None
     rows: int = 0
     bad_rows: int = 0
-    stages: tuple[StageFigures, ...] = ()
+    stages: tuple[StageMetrics, ...] = ()
     milliseconds: dict[str, int] = field(default_factory=dict)
     peer: str = ""
     block_number: int | None = None

@@ -13,7 +13,7 @@
     └── RejectedError
         ├── PeerLiedError            the peer breaks a rule of the exchange: do not ask it again
         ├── PeerForbidsError         the peer wants a token, or a better one
-        └── PushRefusedError         the receiver of a push checked it and refused
+        └── PushRejectedError         the receiver of a push checked it and rejected
 """
 
 from collections.abc import Mapping
@@ -91,8 +91,8 @@ class PeerForbidsError(RejectedError):
         self.status = status
 
 
-class PushRefusedError(RejectedError):
-    """The other node checked what it was asked or offered and refused; its records are unchanged.
+class PushRejectedError(RejectedError):
+    """The other node checked what it was asked or offered and rejected; its records are unchanged.
 
     Attributes:
         reason: The receiver's sentence for people.
@@ -109,7 +109,7 @@ class PushRefusedError(RejectedError):
         report: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(rule or "EX-18 push", sequence_number=sequence_number)
-        self.args = (f"{url} refused: {reason}",)
+        self.args = (f"{url} rejected: {reason}",)
         self.url = url
         self.reason = reason
         self.report = dict(report or {})

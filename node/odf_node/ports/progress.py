@@ -19,7 +19,7 @@ class Count:
     unit: str
 
 
-class Say(Protocol):
+class OnProgress(Protocol):
     """Hears what is going on and, where it can be counted, how much of it is done."""
 
     def __call__(self, text: str, count: Count | None = None, /) -> None:
@@ -30,7 +30,7 @@ class Say(Protocol):
 class ProgressLine(Protocol):
     """Where long work says how far it is."""
 
-    def say(self, label: str, count: Count | None = None, /) -> None:
+    def on_progress(self, label: str, count: Count | None = None, /) -> None:
         """Say what is going on, and how much of it is done where that is counted in something else than bytes."""
         ...
 
@@ -46,7 +46,7 @@ class ProgressLine(Protocol):
 class Silence:
     """A progress line that nobody watches."""
 
-    def say(self, label: str, count: Count | None = None, /) -> None:
+    def on_progress(self, label: str, count: Count | None = None, /) -> None:
         """Say nothing."""
 
     def expect(self, total_bytes: int) -> None:
@@ -56,10 +56,10 @@ class Silence:
         """Say nothing."""
 
 
-UNHEARD: Final[Say] = Silence().say
+NO_PROGRESS: Final[OnProgress] = Silence().on_progress
 """Says it to nobody."""
 
 
-def say_under(name: str, say: Say) -> Say:
+def report_under(name: str, on_progress: OnProgress) -> OnProgress:
     """Return what says everything with the name of what it is about before it."""
-    return lambda text, count=None: say(f"{name}: {text}", count)
+    return lambda text, count=None: on_progress(f"{name}: {text}", count)

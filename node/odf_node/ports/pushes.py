@@ -24,16 +24,16 @@ class UploadedDataset(PeerDataset, Protocol):
 class PushReceiver(Protocol):
     """Judges uploads by the same rules as pulls: an upload is a peer's dataset that happens to be here already.
 
-    Both raise errors of the tree in ``odf_protocol.errors``; RejectedError, MalformedError and UnsupportedError refuse
+    Both raise errors of the tree in ``odf_protocol.errors``; RejectedError, MalformedError and UnsupportedError reject
     the push, others mean that it could not be judged. A ``report`` attribute of an error goes to the pusher.
     """
 
-    async def consider(self, offered: PeerHead, *, actor: str, reads: ReadGrants) -> None:
-        """Refuse early what can never be accepted (an own dataset, a name that is taken), before anything is sent."""
+    async def consider(self, proposed: PeerHead, *, actor: str, reads: ReadGrants) -> None:
+        """Reject early what can never be accepted (an own dataset, a name that is taken), before anything is sent."""
         ...
 
     async def receive(
-        self, offered: UploadedDataset, *, actor: str, reads: ReadGrants, published: bool = True, force: bool = False
+        self, proposed: UploadedDataset, *, actor: str, reads: ReadGrants, published: bool = True, force: bool = False
     ) -> DatasetRecord:
         """Verify the offered dataset and accept it, or raise.
 
@@ -76,7 +76,7 @@ class PushedHead:
     key_events: tuple[bytes, ...] = ()
     """The dataset's key log; receivers of ODF's Smart Transfer Protocol cannot be told."""
     with_records: bool = False
-    """Whether replay records are sent: they name the files of the inputs (EX-84)."""
+    """Whether step records are sent: they name the files of the inputs (EX-84)."""
     replaces_history: bool = False
     is_public: bool = False
 

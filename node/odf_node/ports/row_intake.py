@@ -57,7 +57,7 @@ class RowIntake(Protocol):
     """Takes in rows as ``odf-node ingest`` does; both methods block."""
 
     def check(self, record: DatasetRecord, source_name: str | None, media_type: str) -> None:
-        """Refuse what can never be taken, before any of it has come.
+        """Reject what can never be taken, before any of it has come.
 
         Raises:
             NoRowsTakenError: The dataset has no such push source.

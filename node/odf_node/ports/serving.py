@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from odf_protocol.hashing.v1 import TableSummary
 
 
-class DisputeBoard(Protocol):
+class DisputeRegistry(Protocol):
     """What is proved against datasets, as far as servers and their callers must know."""
 
     def require_undisputed(
@@ -30,7 +30,7 @@ class DisputeBoard(Protocol):
         ...
 
 
-class KeyLogBoard(Protocol):
+class KeyLogRegistry(Protocol):
     """Who speaks for datasets, as far as callers of servers may know."""
 
     def documents_about(self, dataset_id: DatasetId) -> tuple[bytes, ...]:
@@ -74,7 +74,7 @@ class SliceTrees(Protocol):
         ...
 
 
-class RebuildDesk(Protocol):
+class RebuildRequests(Protocol):
     """Where files of derivatives that were dropped are asked back for; never blocks."""
 
     def request(self, record: DatasetRecord) -> bool:

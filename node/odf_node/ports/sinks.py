@@ -58,7 +58,7 @@ class SinkContext:
 
     folder: Path = Path()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    send: Callable[[str, bytes], tuple[Told, str]] = lambda _url, _body: (Told.REFUSED, "nothing is sent")
+    send: Callable[[str, bytes], tuple[Told, str]] = lambda _url, _body: (Told.REJECTED, "nothing is sent")
 
 
 class Sink(ABC):
@@ -86,6 +86,6 @@ class Sink(ABC):
         An error that it raises is ``UNAVAILABLE``.
 
         Returns:
-            How it went, and why in a few words: ``DONE``, ``REFUSED`` (it is not given again), or ``UNAVAILABLE`` (it
+            How it went, and why in a few words: ``DONE``, ``REJECTED`` (it is not given again), or ``UNAVAILABLE`` (it
             is given again later).
         """

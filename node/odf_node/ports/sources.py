@@ -51,7 +51,7 @@ class SourceTooLargeError(RejectedError):
         self.limit = limit
 
 
-class SourceRefusedError(RejectedError):
+class SourceRejectedError(RejectedError):
     """The source asks for what this node does not do for anybody: a bad redirect, a command it may not run."""
 
     def __init__(self, source: str, rule: str, reason: str) -> None:
@@ -64,7 +64,7 @@ class SourceRefusedError(RejectedError):
 class Commands(StrEnum):
     """Who may run the commands of manifests, by the operator's word (ING-17)."""
 
-    NOBODY = "nobody"
+    NONE = "nobody"
     SANDBOXED = "sandboxed"
     UNCONFINED = "unconfined"
 
@@ -73,13 +73,13 @@ COMMANDS_SETTING: Final = "ingest.commands"
 """The setting that says it; in the environment ``ODF_NODE_INGEST_COMMANDS``."""
 
 
-def refuse_command(source: str, what: str) -> NoReturn:
-    """Refuse to run something of a manifest.
+def reject_command(source: str, what: str) -> NoReturn:
+    """Reject to run something of a manifest.
 
     Raises:
-        SourceRefusedError: Always.
+        SourceRejectedError: Always.
     """
-    raise SourceRefusedError(
+    raise SourceRejectedError(
         source,
         "commands-need-permission",
         f"the manifest asks to run {what}, and commands are not allowed here; "
@@ -150,7 +150,7 @@ class SourceReader(Protocol):
             SourceNotFoundError: There is nothing (any more).
             SourceUnavailableError: Try again later.
             SourceTooLargeError: More bytes than allowed.
-            SourceRefusedError: It redirects too often, or from an encrypted to an open connection.
+            SourceRejectedError: It redirects too often, or from an encrypted to an open connection.
             MalformedError: The step does not make sense (URL, pattern, time format).
             UnsupportedError: A kind of step or an option of it that this node does not have.
             HomeFullError: No room for the bytes.
@@ -184,7 +184,7 @@ class SourceReader(Protocol):
         Raises:
             MalformedError: An archive is damaged or has no such entry, or a command failed.
             SourceTooLargeError: It unpacks to more bytes, or many times more, than allowed.
-            SourceRefusedError: A command is to be run, and the operator did not allow it.
+            SourceRejectedError: A command is to be run, and the operator did not allow it.
             UnsupportedError: An archive with a password or of an unknown method.
             HomeFullError: No room for the bytes.
         """

@@ -16,7 +16,7 @@ REPLACE_SCOPE: Final = "replace"
 """Lets forced pushes replace the history of a dataset that the other scopes allow to push (ACCEPT-10)."""
 
 INSPECT_SCOPE: Final = "inspect"
-"""Allows looking at everything that the operator sees: datasets, refusals, quarantine, peers (PAGES-5)."""
+"""Allows looking at everything that the operator sees: datasets, rejections, quarantine, peers (PAGES-5)."""
 
 
 class Pages(StrEnum):

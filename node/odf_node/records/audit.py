@@ -11,7 +11,7 @@ class Outcome(StrEnum):
 
     DONE = "done"
     UP_TO_DATE = "up-to-date"
-    REFUSED = "refused"
+    REJECTED = "refused"
     FAILED = "failed"
 
 

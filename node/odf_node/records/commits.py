@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odf_node.records.datasets import BlockRole, Origin
-from odf_node.records.evidence import Attestation
+from odf_node.records.evidence import HeldAttestation
 from odf_node.records.ingests import KeptAnswer
-from odf_node.records.quarantine import QuarantineFile, Settlement
+from odf_node.records.quarantine import QuarantineFile, SettledRows
 from odf_protocol import block_traits
 from odf_protocol.block_traits import traits_of
 from odf_protocol.did import DatasetId, DidKey
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NewBlock:
-    """A block to store. ``replay_record`` goes with ExecuteTransform blocks: what fixes the step's result."""
+    """A block to store. ``step_record`` goes with ExecuteTransform blocks: what fixes the step's result."""
 
     raw: bytes
     hash: Multihash
     sequence_number: int
     signature: bytes | None = None
-    replay_record: bytes | None = None
+    step_record: bytes | None = None
     role: BlockRole = field(kw_only=True)
 
     @classmethod
-    def of(cls, block: "Block", signature: bytes | None = None, replay_record: bytes | None = None) -> "NewBlock":
+    def of(cls, block: "Block", signature: bytes | None = None, step_record: bytes | None = None) -> "NewBlock":
         """Make one of a decoded block."""
         role = role_of_traits(traits_of(block.event))
-        return cls(block.raw, block.hash, block.sequence_number, signature, replay_record, role=role)
+        return cls(block.raw, block.hash, block.sequence_number, signature, step_record, role=role)
 
 
 def role_of_traits(traits: int) -> BlockRole:
@@ -85,7 +85,7 @@ class Grounds:
         auditors: Name and key of those whose word was counted.
         replayed_steps: How many steps were re-executed.
         partial: What makes the rows less than the declared query over the whole input; empty where nothing does.
-        warnings: What was doubtful and no reason to refuse.
+        warnings: What was doubtful and no reason to reject.
         replaced: The head of the history that these blocks took the place of.
         not_checked: What nobody looked at, in the words of ``acceptance.unchecked``.
     """
@@ -172,9 +172,9 @@ class Commit:
     signed_head: bytes | None = None
     new_dataset: NewDataset | None = None
     acceptance: Acceptance | None = None
-    attestations: tuple[Attestation, ...] = ()
+    attestations: tuple[HeldAttestation, ...] = ()
     quarantine: QuarantineFile | None = None
-    settlement: Settlement | None = None
+    settlement: SettledRows | None = None
     fetched_place: FetchedPlace | None = None
     answer: KeptAnswer | None = None
     merge_state: Multihash | None = None

@@ -85,7 +85,7 @@ class ReplacedHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class SignedHead:
+class HeldHead:
     """A head and the document in which a key vouches for it; ``raw`` is the document as it arrived."""
 
     dataset_id: DatasetId

@@ -159,9 +159,9 @@ class HomeServedError(UnavailableError):
 class TooManyWaitingError(UnavailableError):
     """What was asked is done once at a time, and as many as may wait for it already do."""
 
-    def __init__(self, most_waiting: int) -> None:
-        super().__init__(f"{most_waiting} others wait for the same kind of work; try again")
-        self.most_waiting = most_waiting
+    def __init__(self, max_waiting: int) -> None:
+        super().__init__(f"{max_waiting} others wait for the same kind of work; try again")
+        self.max_waiting = max_waiting
 
 
 class HomeFullError(UnavailableError):
@@ -201,7 +201,7 @@ class ObjectCorruptError(CorruptError):
         self.found = found
 
     def with_remedy(self, dataset: str) -> "ObjectCorruptError":
-        """Say how to mend a file of a dataset."""
+        """Say how to fix a file of a dataset."""
         self.args = (f"{self.args[0]}; 'odf-node repair {dataset}' brings it again",)
         return self
 
@@ -244,7 +244,7 @@ _NOT_WRITABLE: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 @contextmanager
 def mapped_os_errors(path: Path) -> Iterator[None]:
-    """Raise HomeFullError or HomeReadOnlyError for what the operating system refuses to write below ``path``.
+    """Raise HomeFullError or HomeReadOnlyError for what the operating system rejects to write below ``path``.
 
     Other failures pass: they are mistakes of our own code.
     """

@@ -1,6 +1,6 @@
 """What proves a chain's claims, and signed documents about datasets.
 
-Replay records and attestations; who vouches for which head, which keys speak, what is disputed.
+Step records and attestations; who vouches for which head, which keys speak, what is disputed.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # the store implements these ports, and every command opens t
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayRecord:
+class HeldStepRecord:
     """What fixes the result of one ExecuteTransform block (engine digest, settings, inputs), as it arrived."""
 
     dataset_id: DatasetId
@@ -27,7 +27,7 @@ class ReplayRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attestation:
+class HeldAttestation:
     """Somebody's signed statement about blocks ``first`` to ``last`` (inclusive) of a dataset.
 
     ``id`` is the SHA3-256 of ``raw``, the document as it arrived. The dataset need not be held here.
@@ -43,16 +43,16 @@ class Attestation:
     received_at: Timestamp
 
     @classmethod
-    def of(cls, said: "Statement", received_at: Timestamp) -> Self:
+    def of(cls, stated: "Statement", received_at: Timestamp) -> Self:
         """Give the row in which a statement is kept."""
         return cls(
-            id=Multihash.of_sha3_256(said.raw),
-            dataset_id=said.dataset_id,
-            first_sequence_number=said.first.sequence_number,
-            last_sequence_number=said.last.sequence_number,
-            last_block_hash=said.last.hash,
-            attester=said.node,
-            raw=said.raw,
+            id=Multihash.of_sha3_256(stated.raw),
+            dataset_id=stated.dataset_id,
+            first_sequence_number=stated.first.sequence_number,
+            last_sequence_number=stated.last.sequence_number,
+            last_block_hash=stated.last.hash,
+            attester=stated.node,
+            raw=stated.raw,
             received_at=received_at,
         )
 

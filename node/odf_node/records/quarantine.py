@@ -1,4 +1,4 @@
-"""Rows and batches that were not taken: what waits, what was mended, and what is done with.
+"""Rows and batches that were not taken: what waits, what was fixed, and what is done with.
 
 An *entry* is what one ingest set aside: rows of a batch whose others were taken, or a batch that waits whole. A row of
 an entry has a *row id*: the entry's number and the row's place in the entry's file, from 1 (``3.17``). What is neither
@@ -104,7 +104,7 @@ class RowNote:
     """What is known of a row beside its file.
 
     Attributes:
-        columns: Names and texts that it was mended to, None where it was not.
+        columns: Names and texts that it was fixed to, None where it was not.
         fate: What became of it, None while it waits.
         sequence_number: Of the block with which it was sent again, None without one.
     """
@@ -115,7 +115,7 @@ class RowNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class SettledRows:
     """Rows and batches that are done with, all or none of them."""
 
     fate: Fate

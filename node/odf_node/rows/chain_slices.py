@@ -59,7 +59,7 @@ class UnsoundBlock:
 
     @property
     def is_excused(self) -> bool:
-        """Say whether it is no reason to refuse the block."""
+        """Say whether it is no reason to reject the block."""
         excuse = self.where.excuse
         return excuse is Excuse.ALL or (excuse is Excuse.TOO_OFTEN and not self.rows.never_given)
 
@@ -69,7 +69,7 @@ class UnsoundBlock:
         return f"offset {self.where.first_offset + self.rows.row}, which takes back {self.values}{more}"
 
     def as_error(self) -> RejectedError:
-        """Give the error that refuses the block."""
+        """Give the error that rejects the block."""
         return RejectedError(
             RULE,
             sequence_number=self.where.sequence_number,

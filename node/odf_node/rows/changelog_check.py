@@ -26,11 +26,11 @@ from odf_protocol.errors import MalformedError, UnavailableError
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
-_MOST_ROWS: Final = 4_000_000
+_MAX_ROWS: Final = 4_000_000
 """Rows taken back that are looked for at once; for more, the chain is gone through again.  # guess: some 400 MB"""
-_MOST_CHARACTERS: Final = 80  # guess: of a value that a message shows
+_MAX_CHARACTERS: Final = 80  # guess: of a value that a message shows
 _FORM_DIGITS: Final = 16  # guess: keys and vocabularies that one home ever has are told apart
-_MOST_COLUMNS: Final = 12  # guess: as many as people read
+_MAX_COLUMNS: Final = 12  # guess: as many as people read
 
 _Changes = npt.NDArray[Any]
 
@@ -60,9 +60,9 @@ class ChangelogCheck:
         taking = [each for each in counted if each.taken]
         if not taking:
             return []
-        parts = -(-sum(each.taken or 0 for each in taking) // _MOST_ROWS)
+        parts = -(-sum(each.taken or 0 for each in taking) // _MAX_ROWS)
         found: dict[int, UnsoundRows] = {}
-        # What comes after the last block that takes anything is of no matter, nor after one that is refused.
+        # What comes after the last block that takes anything is of no matter, nor after one that is rejected.
         end = 1 + max(place for place, each in enumerate(counted) if each.taken)
         for part in range(parts):
             rows = [taken_rows(self._read(each), part=part, parts=parts) for each in taking]
@@ -84,13 +84,13 @@ class ChangelogCheck:
         return replace(each, taken=int(np.count_nonzero(are_taken(self._read(each)["op"]))))
 
     def _show(self, block: UnsoundBlock) -> str:
-        shown, path = self.columns[:_MOST_COLUMNS], block.where.path
+        shown, path = self.columns[:_MAX_COLUMNS], block.where.path
         rows = self.reader.read_window(
-            path, first=block.rows.row, count=1, columns=shown, most_characters=_MOST_CHARACTERS
+            path, first=block.rows.row, count=1, columns=shown, max_characters=_MAX_CHARACTERS
         )
         cells = zip(shown, rows[0] if rows else [], strict=False)
-        said = ", ".join(f"{name} {'null' if cell is None else repr(cell[0])}" for name, cell in cells)
-        return f"({said}{', ...' if len(self.columns) > len(shown) else ''})"
+        stated = ", ".join(f"{name} {'null' if cell is None else repr(cell[0])}" for name, cell in cells)
+        return f"({stated}{', ...' if len(self.columns) > len(shown) else ''})"
 
     def _read(self, each: ChainSlice) -> _Changes:
         """Give the rows of a slice as ``CHANGE`` has them; computed where they are not kept."""
@@ -105,7 +105,7 @@ class ChangelogCheck:
             try:
                 with self.cache.making(each.object_hash, form) as file:
                     self._compute(each, key, file)
-            except UnavailableError:  # there is no room, for which nothing is refused
+            except UnavailableError:  # there is no room, for which nothing is rejected
                 held = io.BytesIO()
                 self._compute(each, key, held)
                 _require_whole(held.getbuffer().nbytes, each)

@@ -1,4 +1,4 @@
-"""Slices of others, read in a sandbox: what they cost is bounded, and a crash is a refusal.
+"""Slices of others, read in a sandbox: what they cost is bounded, and a crash is a rejection.
 
 Source: clause ROWS-6 in ``spec/extensions/acceptance.md``.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
 
-from odf_engines.host.reader_limits import MOST_FILES, ReadingLimits
+from odf_engines.host.reader_limits import MAX_FILES, ReadingLimits
 from odf_engines.host.reader_process import ReaderProcess
 from odf_engines.host.tables import table_of
 from odf_node.ports.rows import EventTimes
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-__all__ = ["MOST_FILES", "ReadingLimits", "RowReader", "SliceProcess"]
+__all__ = ["MAX_FILES", "ReadingLimits", "RowReader", "SliceProcess"]
 
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # guess: a hundred differing cells of some kilobytes
 
@@ -46,7 +46,7 @@ class RowReader(Protocol):
         ...
 
     def read_window(
-        self, path: Path, *, first: int, count: int, columns: Sequence[str], most_characters: int
+        self, path: Path, *, first: int, count: int, columns: Sequence[str], max_characters: int
     ) -> list[list[tuple[str, int] | None]]:
         """See ``SliceProcess``."""
         ...
@@ -111,7 +111,7 @@ class SliceProcess:
     def compare(
         self,
         published: Path,
-        recomputed: Path,
+        reexecuted: Path,
         vocabulary: Vocabulary,
         *,
         sequence_number: int,
@@ -121,7 +121,7 @@ class SliceProcess:
 
         Args:
             published: What the block's author says.
-            recomputed: What the engine gave.
+            reexecuted: What the engine gave.
             vocabulary: Names of the system columns.
             sequence_number: Of the block.
             prev_watermark: That stood before it.
@@ -137,13 +137,13 @@ class SliceProcess:
         return self._reader.ask(
             "compare",
             asked,
-            [published, recomputed],
+            [published, reexecuted],
             lambda found, _: None if found is None else Divergence.from_json(found),
             sequence_number=sequence_number,
         )
 
     def compare_bags(
-        self, published: Path, recomputed: Path, vocabulary: Vocabulary, *, sequence_number: int
+        self, published: Path, reexecuted: Path, vocabulary: Vocabulary, *, sequence_number: int
     ) -> tuple[int, int, int]:
         """Count rows of two slices whose order says nothing (PLAN-19): of the first, of the second, and of both.
 
@@ -151,27 +151,27 @@ class SliceProcess:
         Arguments and errors as those of ``compare``.
         """
         asked = {"vocabulary": vocabulary.columns}
-        paths = [published, recomputed]
+        paths = [published, reexecuted]
         return self._reader.ask("compare bags", asked, paths, _bags_of, sequence_number=sequence_number)
 
-    def summarise(self, path: Path, *, most_leaves: int, most_schema_bytes: int) -> TableSummary:
+    def summarise(self, path: Path, *, max_leaves: int, max_schema_bytes: int) -> TableSummary:
         """Compute all hashes of a file's v1 tree; it need not be a slice.
 
         Args:
             path: The file.
-            most_leaves: Of all columns together.
-            most_schema_bytes: Of their names and types, written as in the tree.
+            max_leaves: Of all columns together.
+            max_schema_bytes: Of their names and types, written as in the tree.
 
         Raises:
             RejectedError, MalformedError, UnsupportedError: It has no such tree, or none at bounded cost.
             UnavailableError: Somebody ended the process.
         """
-        asked = {"most_leaves": most_leaves, "most_schema_bytes": most_schema_bytes}
-        most_bytes = most_leaves * HASH_BYTES
-        return self._reader.ask("summarise", asked, [path], _summary_of, most_bytes=most_bytes)
+        asked = {"max_leaves": max_leaves, "max_schema_bytes": max_schema_bytes}
+        max_bytes = max_leaves * HASH_BYTES
+        return self._reader.ask("summarise", asked, [path], _summary_of, max_bytes=max_bytes)
 
     def read_window(
-        self, path: Path, *, first: int, count: int, columns: Sequence[str], most_characters: int
+        self, path: Path, *, first: int, count: int, columns: Sequence[str], max_characters: int
     ) -> list[list[tuple[str, int] | None]]:
         """Read some rows and columns as texts, as ``row_windows.read_window`` says.
 
@@ -179,8 +179,8 @@ class SliceProcess:
             RejectedError, MalformedError, UnsupportedError: They cannot be read at bounded cost.
             UnavailableError: Somebody ended the process.
         """
-        named = {"first": first, "count": count, "columns": [*columns], "most_characters": most_characters}
-        return self._reader.ask("window", {"arguments": named}, [path], _cells_of, most_bytes=MAX_ANSWER_BYTES)
+        named = {"first": first, "count": count, "columns": [*columns], "max_characters": max_characters}
+        return self._reader.ask("window", {"arguments": named}, [path], _cells_of, max_bytes=MAX_ANSWER_BYTES)
 
     def find_rows_like(self, path: Path, *, pattern: Path, row: int, keys: Sequence[str], most: int) -> list[int]:
         """Find rows by the key of another, as ``row_windows.find_rows_like`` says; errors as ``read_window``."""
@@ -193,20 +193,20 @@ class SliceProcess:
 
     def read_times_beside(self, path: Path, column: str, beside: Sequence[str]) -> "pa.Table | None":
         """Give event times and columns beside them, as ``event_times`` says; errors as ``read_window``."""
-        asked, most_bytes = {"column": column, "beside": [*beside]}, self._reader.limits.memory_bytes
+        asked, max_bytes = {"column": column, "beside": [*beside]}, self._reader.limits.memory_bytes
         return self._reader.ask(
             "times beside",
             asked,
             [path],
             lambda found, body: found and table_of(body),
-            most_bytes=most_bytes,
+            max_bytes=max_bytes,
         )
 
     def read_last_rows(self, path: Path, count: int) -> "pa.Table":
         """Read the last rows of a slice, all if there are fewer; errors as ``read_window``."""
-        most_bytes = self._reader.limits.memory_bytes
+        max_bytes = self._reader.limits.memory_bytes
         return self._reader.ask(
-            "last rows", {"count": count}, [path], lambda _, body: table_of(body), most_bytes=most_bytes
+            "last rows", {"count": count}, [path], lambda _, body: table_of(body), max_bytes=max_bytes
         )
 
     def write_new_rows(
@@ -219,7 +219,7 @@ class SliceProcess:
         name: str,
         has_operations: bool,
     ) -> None:
-        """Write the rows behind an offset, as ``new_rows`` says; at most ``MOST_FILES`` files.
+        """Write the rows behind an offset, as ``new_rows`` says; at most ``MAX_FILES`` files.
 
         Raises:
             RejectedError, MalformedError, UnsupportedError: There are corrections that nobody asked for; or the rows
@@ -294,8 +294,8 @@ def _count_of(found: Any, _body: bytes) -> int:
 
 
 def _bags_of(found: Any, _body: bytes) -> tuple[int, int, int]:
-    published, recomputed, shared = (_count_of(found[name], b"") for name in ("published", "recomputed", "shared"))
-    return published, recomputed, shared
+    published, reexecuted, shared = (_count_of(found[name], b"") for name in ("published", "recomputed", "shared"))
+    return published, reexecuted, shared
 
 
 def _summary_of(found: Any, leaves: bytes) -> TableSummary:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from odf_node.ports.objects import StoredObjects
 from odf_node.rows.slice_process import ReadingLimits, SliceProcess
+from odf_node.semaphore import FairSemaphore, TurnLimits
 from odf_node.threads import finish_in_thread
-from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
 from odf_protocol.exchange.limits import (
     KEPT_TREES_BYTES,
@@ -38,7 +38,7 @@ class KeptTrees:
     def __init__(self, objects: StoredObjects, limits: ReadingLimits = TREE_LIMITS) -> None:
         self._objects = objects
         self._limits = limits
-        self._turns = FairTurns(lambda: TurnLimits(1, MAX_WAITING_TREES))
+        self._semaphore = FairSemaphore(lambda: TurnLimits(1, MAX_WAITING_TREES))
         self._kept: OrderedDict[Multihash, TableSummary | OdfError] = OrderedDict()
         self._kept_bytes = 0
 
@@ -46,7 +46,7 @@ class KeptTrees:
         """See ``SliceTrees``."""
         found = self._find(object_hash)
         if found is None:
-            async with self._turns.ask(caller):
+            async with self._semaphore.ask(caller):
                 found = self._find(object_hash)  # whoever had the turn before may have asked the same
                 if found is None:
                     found = await self._read(object_hash)
@@ -61,7 +61,7 @@ class KeptTrees:
         def read(path: Path) -> "TableSummary | OdfError":
             with reader:
                 try:
-                    return reader.summarise(path, most_leaves=MAX_TREE_LEAVES, most_schema_bytes=MAX_TREE_SCHEMA_BYTES)
+                    return reader.summarise(path, max_leaves=MAX_TREE_LEAVES, max_schema_bytes=MAX_TREE_SCHEMA_BYTES)
                 except (RejectedError, MalformedError, UnsupportedError) as error:
                     return error
 

@@ -11,7 +11,7 @@ from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UnknownDatasetError
 from odf_node.ingest.followed_rows import find_place
 from odf_node.records.datasets import DatasetRecord, Origin
-from odf_node.schedules.timetable import Candidate
+from odf_node.schedules.timetable import DueCandidate
 from odf_node.store import MetadataStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
@@ -28,15 +28,15 @@ class CandidateReader:
     """Reads chains that grew since it read them last; there may be ten thousand others."""
 
     store: MetadataStore
-    _known: dict[DatasetId, tuple[Multihash, str, Candidate | None]] = field(default_factory=dict)
+    _known: dict[DatasetId, tuple[Multihash, str, DueCandidate | None]] = field(default_factory=dict)
 
-    def list_candidates(self) -> list[Candidate]:
+    def list_candidates(self) -> list[DueCandidate]:
         """List them, in the order of their names."""
         records = [record for record in self.store.list_datasets() if record.origin is Origin.OWN]
         self._known = {record.id: self._read(record) for record in records}
         return [candidate for _, _, candidate in self._known.values() if candidate is not None]
 
-    def _read(self, record: DatasetRecord) -> tuple[Multihash, str, Candidate | None]:
+    def _read(self, record: DatasetRecord) -> tuple[Multihash, str, DueCandidate | None]:
         known = self._known.get(record.id)
         if known is not None and known[:2] == (record.head.hash, record.name):
             return known
@@ -46,10 +46,10 @@ class CandidateReader:
             candidate = None  # 'status' and 'verify' say what is wrong with it; it must not stop the others
         return record.head.hash, record.name, candidate
 
-    def _candidate_of(self, record: DatasetRecord, view: DatasetView) -> Candidate | None:
+    def _candidate_of(self, record: DatasetRecord, view: DatasetView) -> DueCandidate | None:
         if record.kind is DatasetKind.DERIVATIVE:
             inputs = () if view.transform is None else tuple(input_ids(view.transform))
-            return Candidate(record.id, record.name, inputs, schedule=_schedule_of(record, view))
+            return DueCandidate(record.id, record.name, inputs, schedule=_schedule_of(record, view))
         source = view.polling_source
         if source is None:
             return None
@@ -59,7 +59,7 @@ class CandidateReader:
         if followed is not None:
             with suppress(UnknownDatasetError):  # the pull says so
                 inputs = (get_dataset(self.store, followed.name).id,)
-        return Candidate(record.id, record.name, inputs, host, _schedule_of(record, view), scheme)
+        return DueCandidate(record.id, record.name, inputs, host, _schedule_of(record, view), scheme)
 
 
 def _schedule_of(record: DatasetRecord, view: DatasetView) -> Schedule | None:

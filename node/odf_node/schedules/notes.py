@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from odf_node.configuration.declaration import Schedule
-from odf_node.schedules.standings import Rest, Result, Standing
+from odf_node.schedules.standings import Rest, RunOutcome, Standing
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 
@@ -98,7 +98,7 @@ def _place_of(found: dict[str, Any], count: int) -> NotedPlace:
     rule = _whole(found["rule"])
     if rule is not None and not 0 <= rule < count:
         raise ValueError(rule)
-    result = None if found["result"] is None else Result(found["result"])
+    result = None if found["result"] is None else RunOutcome(found["result"])
     standing = Standing(
         due_ms=_whole(found["due_ms"]),
         attempts=max(0, _whole(found["attempts"]) or 0),

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from odf_node.configuration.declaration import Source
+from odf_node.configuration.declaration import HostSettings
 from odf_node.schedule_times import Every, Timing, find_next_ms, parse_every, spread_ms
 from odf_protocol.names import fits_pattern
 
-MOST_ATTEMPTS: Final = 5  # guess: a quarter of an hour, which most restarts and moves of a server take less than
+MAX_ATTEMPTS: Final = 5  # guess: a quarter of an hour, which most restarts and moves of a server take less than
 FIRST_WAIT_MS: Final = 60_000  # guess
-MOST_SPREAD_MS: Final = 60_000  # guess: the moment that all the world's cron jobs have in common is over
-LONGEST_WAIT_MS: Final = FIRST_WAIT_MS * 2 ** (MOST_ATTEMPTS - 2) + MOST_SPREAD_MS
-MOST_TEXT: Final = 500
+MAX_SPREAD_MS: Final = 60_000  # guess: the moment that all the world's cron jobs have in common is over
+LONGEST_WAIT_MS: Final = FIRST_WAIT_MS * 2 ** (MAX_ATTEMPTS - 2) + MAX_SPREAD_MS
+MAX_TEXT: Final = 500
 """Characters of a failure that are kept.  # guess: a sentence with an address in it"""
 
 
-class Result(StrEnum):
+class RunOutcome(StrEnum):
     """What became of a pull by a schedule."""
 
     UPDATED = "updated"
@@ -32,14 +32,14 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RunEnded:
     """A pull that ended; ``text`` says why it failed, ``blocks`` how many were added.
 
     ``rest_s`` is for how long the source asked to be left alone. ``rows`` says of an ingest what became of its rows,
     ``quarantined_rows`` how many of them were set aside (ING-46).
     """
 
-    result: Result
+    result: RunOutcome
     text: str = ""
     blocks: int = 0
     rest_s: int = 0
@@ -63,14 +63,14 @@ class Standing:
     due_ms: int | None = None
     attempts: int = 0
     ended_ms: int | None = None
-    result: Result | None = None
+    result: RunOutcome | None = None
     text: str = ""
     well_ms: int | None = None
 
     @property
     def is_failing(self) -> bool:
         """Whether the last pull did not end well."""
-        return self.result in {Result.UNAVAILABLE, Result.FAILED}
+        return self.result in {RunOutcome.UNAVAILABLE, RunOutcome.FAILED}
 
 
 def bring_forward(standing: Standing, timing: Timing | None, now_ms: int, key: bytes) -> Standing:
@@ -84,7 +84,7 @@ def bring_forward(standing: Standing, timing: Timing | None, now_ms: int, key: b
     next_ms = None if timing is None else find_next_ms(timing, now_ms)
     if standing.due_ms is None:
         return replace(standing, due_ms=None if next_ms is None else _spread(now_ms, next_ms, key))
-    times_ms = [] if next_ms is None else [next_ms + MOST_SPREAD_MS]
+    times_ms = [] if next_ms is None else [next_ms + MAX_SPREAD_MS]
     if timing is None or standing.attempts:
         times_ms.append(now_ms + LONGEST_WAIT_MS)
     if standing.due_ms <= max(times_ms, default=standing.due_ms):
@@ -92,7 +92,9 @@ def bring_forward(standing: Standing, timing: Timing | None, now_ms: int, key: b
     return replace(standing, due_ms=max(times_ms) if next_ms is None else _spread(now_ms, next_ms, key))
 
 
-def settle(standing: Standing, ended: Ended, timing: Timing | None, began_ms: int, now_ms: int, key: bytes) -> Standing:
+def settle(
+    standing: Standing, ended: RunEnded, timing: Timing | None, began_ms: int, now_ms: int, key: bytes
+) -> Standing:
     """Return how a dataset stands after a pull (SCHED-5).
 
     Args:
@@ -103,16 +105,16 @@ def settle(standing: Standing, ended: Ended, timing: Timing | None, began_ms: in
         now_ms: When it ended, from where waiting for what failed counts.
         key: By which datasets differ, for the spread.
     """
-    after = Standing(None, 0, now_ms, ended.result, ended.text[:MOST_TEXT], standing.well_ms)
+    after = Standing(None, 0, now_ms, ended.result, ended.text[:MAX_TEXT], standing.well_ms)
     if not after.is_failing:
         due_ms = None if timing is None else find_next_spread_ms(timing, began_ms, key)
         return replace(after, due_ms=due_ms, well_ms=now_ms)
     attempts = standing.attempts + 1
-    if ended.result is Result.UNAVAILABLE and attempts < MOST_ATTEMPTS:
+    if ended.result is RunOutcome.UNAVAILABLE and attempts < MAX_ATTEMPTS:
         wait_ms = FIRST_WAIT_MS * 2 ** (attempts - 1)
         return replace(after, attempts=attempts, due_ms=_spread(now_ms, now_ms + wait_ms, key))
     due_ms = None if timing is None else find_next_spread_ms(timing, now_ms, key)
-    return replace(after, result=Result.FAILED, due_ms=due_ms)
+    return replace(after, result=RunOutcome.FAILED, due_ms=due_ms)
 
 
 def find_next_spread_ms(timing: Timing, after_ms: int, key: bytes) -> int | None:
@@ -122,7 +124,7 @@ def find_next_spread_ms(timing: Timing, after_ms: int, key: bytes) -> int | None
 
 
 def _spread(after_ms: int, next_ms: int, key: bytes) -> int:
-    return next_ms + spread_ms(key, after_ms, next_ms, MOST_SPREAD_MS)
+    return next_ms + spread_ms(key, after_ms, next_ms, MAX_SPREAD_MS)
 
 
 LONGEST_REST_MS: Final = 86_400_000
@@ -168,7 +170,7 @@ class Rests:
         return 0 if rest is None else rest.until_ms
 
 
-def find_pause_ms(sources: Iterable[Source], scheme: str, host: str) -> int:
+def find_pause_ms(sources: Iterable[HostSettings], scheme: str, host: str) -> int:
     """Find the pause that the operator states for a host: that of the first section which names it, or its scheme."""
     for source in sources:
         for word in (source.at or "").split():

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from odf_node.configuration.declaration import Schedule, Source
+from odf_node.configuration.declaration import HostSettings, Schedule
 from odf_node.schedule_times import Timing, parse_cron, parse_every
-from odf_node.schedules.standings import Ended, Rests, Standing, bring_forward, find_pause_ms, parse_pause_ms, settle
+from odf_node.schedules.standings import Rests, RunEnded, Standing, bring_forward, find_pause_ms, parse_pause_ms, settle
 from odf_protocol.did import DatasetId
 from odf_protocol.names import fits_pattern
 
@@ -18,7 +18,7 @@ HEAD_START_MS: Final = {"high": 15 * 60_000, "normal": 0, "low": -15 * 60_000}
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class DueCandidate:
     """A dataset of this node that can be pulled.
 
     Attributes:
@@ -39,10 +39,10 @@ class Candidate:
 
 
 @dataclass(slots=True)
-class Place:
+class QueuePlace:
     """A dataset's place in the timetable; ``rule`` is the number of its schedule, None: it follows what it rests on."""
 
-    candidate: Candidate
+    candidate: DueCandidate
     rule: int | None
     standing: Standing
     began_ms: int | None = None
@@ -65,7 +65,7 @@ class Timetable:
     """Those of the settings, and behind them those that datasets declare."""
     of_settings: int = 0
     """How many are of the settings."""
-    places: dict[DatasetId, Place] = field(default_factory=dict)
+    places: dict[DatasetId, QueuePlace] = field(default_factory=dict)
     rests: Rests = field(default_factory=Rests)
     _timings: list[Timing] = field(default_factory=list)
     _rules: dict[str, int | None] = field(default_factory=dict)
@@ -77,9 +77,9 @@ class Timetable:
     def renew(
         self,
         schedules: tuple[Schedule, ...],
-        candidates: Sequence[Candidate],
+        candidates: Sequence[DueCandidate],
         now_ms: int,
-        sources: tuple[Source, ...] = (),
+        sources: tuple[HostSettings, ...] = (),
     ) -> None:
         """Take over what there is to pull, when, and how often hosts are asked; what runs goes on."""
         declared = {each.name: each.schedule for each in candidates if each.schedule is not None}
@@ -94,7 +94,7 @@ class Timetable:
                 self._readers.setdefault(each, []).append(candidate.id)
         for candidate in self._list_scheduled(candidates):
             old, rule = before.pop(candidate.id, None), self._find_rule(candidate.name)
-            place = old or Place(candidate, rule, self.standings.get(candidate.id, Standing()))
+            place = old or QueuePlace(candidate, rule, self.standings.get(candidate.id, Standing()))
             place.candidate, place.rule = candidate, rule
             if place.began_ms is None:
                 timing = None if rule is None else self._timings[rule]
@@ -106,13 +106,13 @@ class Timetable:
                 self.places[key] = old
         self.rests.renew(self._list_pauses_ms(sources), now_ms)
 
-    def take_due(self, now_ms: int, at_once: int) -> list[Candidate]:
+    def take_due(self, now_ms: int, at_once: int) -> list[DueCandidate]:
         """Choose what is to begin now, the oldest first, by priority; it counts as running from now on (SCHED-7)."""
         running = [place for place in self.places.values() if place.began_ms is not None]
         hosts = {place.candidate.host for place in running} - {None}
         counted = [place for place in running if not place.is_left]
         free, failing = at_once - len(counted), sum(place.standing.is_failing for place in counted)
-        taken: list[Candidate] = []
+        taken: list[DueCandidate] = []
         for place in self._list_due(now_ms) if free > 0 else ():
             if len(taken) == free:
                 break
@@ -130,7 +130,7 @@ class Timetable:
             taken.append(place.candidate)
         return taken
 
-    def end(self, dataset_id: DatasetId, ended: Ended, now_ms: int) -> Standing:
+    def end(self, dataset_id: DatasetId, ended: RunEnded, now_ms: int) -> Standing:
         """Take down what became of a pull; own derivatives that rest on the dataset are due then (SCHED-8)."""
         place = self.places[dataset_id]
         assert place.began_ms is not None
@@ -167,7 +167,7 @@ class Timetable:
         used = {place.rule for place in self.places.values()}
         return [number for number in range(self.of_settings) if number not in used]
 
-    def _list_pauses_ms(self, sources: tuple[Source, ...]) -> dict[str, int]:
+    def _list_pauses_ms(self, sources: tuple[HostSettings, ...]) -> dict[str, int]:
         """List the hosts with a pause: the longest of what the operator and the schedules of datasets there state."""
         pauses_ms: dict[str, int] = {}
         for place in self.places.values():
@@ -178,7 +178,7 @@ class Timetable:
                 pauses_ms[host] = max(pauses_ms.get(host, 0), of_host, parse_pause_ms(stated))
         return {host: pause_ms for host, pause_ms in pauses_ms.items() if pause_ms}
 
-    def _list_due(self, now_ms: int) -> list[Place]:
+    def _list_due(self, now_ms: int) -> list[QueuePlace]:
         found = [
             (due_ms - HEAD_START_MS[self._priority_of(place)], place.candidate.name, number, place)
             for number, place in enumerate(self.places.values())
@@ -186,10 +186,10 @@ class Timetable:
         ]
         return [place for *_, place in sorted(found)]
 
-    def _priority_of(self, place: Place) -> str:
+    def _priority_of(self, place: QueuePlace) -> str:
         return place.followed if place.rule is None else self.schedules[place.rule].priority
 
-    def _list_scheduled(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    def _list_scheduled(self, candidates: Iterable[DueCandidate]) -> Iterator[DueCandidate]:
         """Yield those with a schedule, and those that follow one of these."""
         by_id = {candidate.id: candidate for candidate in candidates}
         waiting = [each for each in by_id.values() if self._find_rule(each.name) is not None]
@@ -214,10 +214,10 @@ class Timetable:
             self._rules[name] = next(numbers, self._declared.get(name))
         return self._rules[name]
 
-    def _brings_readers(self, place: Place) -> bool:
+    def _brings_readers(self, place: QueuePlace) -> bool:
         return place.rule is None or self.schedules[place.rule].derivatives
 
-    def _ask(self, place: Place, now_ms: int) -> None:
+    def _ask(self, place: QueuePlace, now_ms: int) -> None:
         if place.began_ms is not None:
             place.is_asked_again = True
         elif not place.standing.attempts:  # else it waits for something that does not answer
@@ -232,5 +232,5 @@ def timing_of(schedule: Schedule) -> Timing:
     return parse_cron(schedule.cron or "", schedule.time_zone)
 
 
-def _key(candidate: Candidate) -> bytes:
+def _key(candidate: DueCandidate) -> bytes:
     return bytes(candidate.id.public_key)[:8]

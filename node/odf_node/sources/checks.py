@@ -20,7 +20,7 @@ _ANY_VALUE: Final = "1"
 
 
 def check_value(check: Callable[[], object], at: At) -> None:
-    """Run a check, and refuse what it refuses, with its place.
+    """Run a check, and reject what it rejects, with its place.
 
     Raises:
         SnapshotError: It raised ``MalformedError`` or ``UnsupportedError``.
@@ -39,7 +39,7 @@ def fill_templates(text: str) -> str:
 
 
 def check_no_password(url: str, at: At, *, end_of_authority: str = "/") -> None:
-    """Refuse a password that would be published: one in the URL, or that is a default of its template (ING-34).
+    """Reject a password that would be published: one in the URL, or that is a default of its template (ING-34).
 
     Args:
         url: Of a server.
@@ -56,7 +56,7 @@ def check_no_password(url: str, at: At, *, end_of_authority: str = "/") -> None:
 
 
 def check_secret(text: str, at: At) -> None:
-    """Refuse a secret of which anything would be published.
+    """Reject a secret of which anything would be published.
 
     Raises:
         SnapshotError: It is not from the environment alone.
@@ -81,7 +81,7 @@ def find_missing_extra(extra: str, library: str) -> str | None:
 
 
 def check_extra(extra: str, library: str, at: At) -> None:
-    """Refuse a source of which the library is not installed.
+    """Reject a source of which the library is not installed.
 
     Raises:
         SnapshotError: It is not.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from odf_node.byte_rate import ByteRate
-from odf_node.ports.images import ImageShelf
+from odf_node.ports.images import ImageFiles
 from odf_node.ports.sources import Commands, Fetched, UpToDate
 from odf_node.sources.limits import SourceLimits
 from odf_protocol.events import FetchStep, PrepStep, SourceState
@@ -34,8 +34,8 @@ class SourceSettings:
 
     limits: SourceLimits = field(default_factory=SourceLimits)
     rate: ByteRate = field(default_factory=ByteRate, compare=False)
-    commands: Commands = Commands.NOBODY
-    images: ImageShelf | None = None
+    commands: Commands = Commands.NONE
+    images: ImageFiles | None = None
     messages: Path | None = None
 
 
@@ -93,7 +93,7 @@ class SourceKind(SourceStep):
 
     @abstractmethod
     def check(self, step: FetchStep, at: At, settings: SourceSettings) -> None:
-        """Refuse a step that could never be fetched here; ``at`` is where it stands in its manifest.
+        """Reject a step that could never be fetched here; ``at`` is where it stands in its manifest.
 
         A template stands where a variable of the environment will be.
 
@@ -111,7 +111,7 @@ class PrepareKind(SourceStep):
 
     @abstractmethod
     def check(self, step: PrepStep, at: At, settings: SourceSettings) -> None:
-        """Refuse a step that could never be done here; ``at`` is where it stands in its manifest.
+        """Reject a step that could never be done here; ``at`` is where it stands in its manifest.
 
         Raises:
             SnapshotError: It could not.

@@ -21,7 +21,7 @@ from odf_node.adapters.next_match import advise_on_pattern, list_newer
 from odf_node.ports.sources import (
     Fetched,
     SourceNotFoundError,
-    SourceRefusedError,
+    SourceRejectedError,
     SourceTooLargeError,
     SourceUnavailableError,
     UpToDate,
@@ -210,7 +210,7 @@ def inspect_file(path: Path, source: str, limits: SourceLimits) -> os.stat_resul
 
     Raises:
         SourceNotFoundError, SourceUnavailableError, SourceTooLargeError: It cannot be.
-        SourceRefusedError: It holds secrets of this node, wherever a link to it lies.
+        SourceRejectedError: It holds secrets of this node, wherever a link to it lies.
         MalformedError: It is no plain file.
     """
     try:
@@ -221,7 +221,7 @@ def inspect_file(path: Path, source: str, limits: SourceLimits) -> os.stat_resul
         raise SourceUnavailableError(source, f"the file cannot be read: {error}") from error
     is_inside = any(place.is_relative_to(folder.resolve()) for folder in limits.closed)
     if is_inside or (entry.st_nlink > 1 and _is_secret(entry, limits)):
-        raise SourceRefusedError(source, "closed-folder", "it holds secrets of this node, and is no source of rows")
+        raise SourceRejectedError(source, "closed-folder", "it holds secrets of this node, and is no source of rows")
     if not stat.S_ISREG(entry.st_mode):
         raise MalformedError("source", where=source, expected="a plain file", found="a folder or special file")
     if entry.st_size > limits.size_bytes:

@@ -56,7 +56,7 @@ def find_preparation(step: PrepStep) -> PrepareKind:
 
 
 def check_fetch(step: FetchStep, at: At, settings: SourceSettings) -> None:
-    """Refuse a fetch step that could never be done here.
+    """Reject a fetch step that could never be done here.
 
     Raises:
         SnapshotError: A kind, a scheme, a pattern or an option that is not built.
@@ -83,7 +83,7 @@ def check_fetch(step: FetchStep, at: At, settings: SourceSettings) -> None:
 
 
 def check_prepare(steps: tuple[PrepStep, ...], at: At, settings: SourceSettings) -> None:
-    """Refuse a prepare step that could never be done here.
+    """Reject a prepare step that could never be done here.
 
     Raises:
         SnapshotError: A kind that is not here, or a command, where nobody may run one, or none in a step that runs one.

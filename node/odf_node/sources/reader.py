@@ -80,7 +80,7 @@ def _encode(text: str) -> bytes:
 
 
 def _mark_invalid(error: UnicodeError) -> tuple[str, int]:
-    """Put a byte that UTF-8 never has, 0xFF, where bytes mean nothing: their record is refused, and no other one."""
+    """Put a byte that UTF-8 never has, 0xFF, where bytes mean nothing: their record is rejected, and no other one."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return "\udcff", error.end

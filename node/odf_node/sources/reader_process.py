@@ -29,7 +29,7 @@ _Answer = TypeVar("_Answer")
 UnixMs = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000, le=253_402_300_799_999)]
 """A time of the years 1 to 9999, as calendars of libraries have it."""
 
-_MOST_ANSWER_BYTES: Final = 64 * 1024  # guess: a value of a column, or a message
+_MAX_ANSWER_BYTES: Final = 64 * 1024  # guess: a value of a column, or a message
 _NOT_FOR_READERS: Final = ("PG", "ODF_NODE_")
 """Begin variables of the environment that a reader does not see: libpq would send ``PGPASSWORD`` to any server."""
 
@@ -52,7 +52,7 @@ async def run_reader(
     )  # fmt: skip
     assert process.stderr is not None
     # From the beginning: who writes more than a pipe holds waits for somebody to read it.
-    told = asyncio.create_task(_read_end(process.stderr))
+    reported = asyncio.create_task(_read_end(process.stderr))
     try:
         async with asyncio.timeout(limits.total_s) as deadline:
             assert process.stdin is not None
@@ -60,15 +60,15 @@ async def run_reader(
             process.stdin.close()
             with BoundedFile(target, name, limits) as file:
                 await _take_bytes(process, file, name, context, deadline)
-                return await _take_answer(process, told, name, limits)
+                return await _take_answer(process, reported, name, limits)
     except TimeoutError as error:
         raise SourceUnavailableError(name, f"no complete answer within {limits.total_s:g} s") from error
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-        told.cancel()
-        await asyncio.gather(told, return_exceptions=True)
+        reported.cancel()
+        await asyncio.gather(reported, return_exceptions=True)
 
 
 async def _take_bytes(
@@ -78,7 +78,7 @@ async def _take_bytes(
     assert process.stdout is not None
     while True:
         try:
-            chunk = await asyncio.wait_for(process.stdout.read(rate.piece_bytes), limits.answer_s)
+            chunk = await asyncio.wait_for(process.stdout.read(rate.chunk_bytes), limits.answer_s)
         except TimeoutError as error:
             raise SourceUnavailableError(name, f"the server sent nothing for {limits.answer_s:g} s") from error
         if not chunk:
@@ -91,16 +91,18 @@ async def _take_bytes(
 async def _read_end(stream: asyncio.StreamReader) -> bytes:
     """Read to the end and keep the last bytes: the answer comes after what libraries had to say."""
     text = b""
-    while more := await stream.read(_MOST_ANSWER_BYTES):
-        text = (text + more)[-_MOST_ANSWER_BYTES:]
+    while more := await stream.read(_MAX_ANSWER_BYTES):
+        text = (text + more)[-_MAX_ANSWER_BYTES:]
     return text
 
 
-async def _take_answer(process: Process, told: asyncio.Task[bytes], name: str, limits: SourceLimits) -> dict[str, Any]:
+async def _take_answer(
+    process: Process, reported: asyncio.Task[bytes], name: str, limits: SourceLimits
+) -> dict[str, Any]:
     """Read what the reader says when it is done; it may be in the hands of the server that it asks."""
     try:
         async with asyncio.timeout(limits.answer_s):
-            text, code = await told, await process.wait()
+            text, code = await reported, await process.wait()
     except TimeoutError as error:
         raise SourceUnavailableError(name, f"its reader did not end within {limits.answer_s:g} s") from error
     try:

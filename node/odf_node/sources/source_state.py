@@ -51,7 +51,7 @@ CURSOR: Final = "odf-node/table-cursor"
 """The kind of a source state: how far a table was read. Other nodes do not know it, and read the rows all the same."""
 
 _USUAL_ROWS: Final = "100000"  # guess: a batch of some megabytes
-_MOST_ROWS: Final = 10_000_000  # guess: as many as one ingest should have
+_MAX_ROWS: Final = 10_000_000  # guess: as many as one ingest should have
 
 
 def cursor_state(place: dict[str, str], last: Any) -> SourceState:
@@ -75,5 +75,5 @@ def find_last_value(state: SourceState | None, place: dict[str, str]) -> Any:
 def read_limit(options: dict[str, str]) -> int | None:
     """Read how many rows a batch has, unless more share its last value; None: that is no such number."""
     text = options.get("limit", _USUAL_ROWS)
-    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_ROWS))
-    return int(text) if is_number and 1 <= int(text) <= _MOST_ROWS else None
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_ROWS))
+    return int(text) if is_number and 1 <= int(text) <= _MAX_ROWS else None

@@ -24,7 +24,7 @@ from odf_node.adapters.public_resolver import OneWayResolver
 from odf_node.ports.sources import (
     Fetched,
     SourceNotFoundError,
-    SourceRefusedError,
+    SourceRejectedError,
     SourceTooLargeError,
     SourceUnavailableError,
     UpToDate,
@@ -128,7 +128,7 @@ async def _save(
     rate = context.rate
     with BoundedFile(path, name, context.limits) as file:
         try:
-            async for chunk in response.content.iter_chunked(rate.piece_bytes):
+            async for chunk in response.content.iter_chunked(rate.chunk_bytes):
                 rate.take(len(chunk))
                 await wait_held_back(rate, deadline)
                 # Not in a thread: a cancelled fetch closes the file, and a thread could still be writing to it.
@@ -144,7 +144,7 @@ async def open_response(
     """Ask for a URL, and follow where the answer leads; the status is the caller's to look at.
 
     Raises:
-        SourceUnavailableError, SourceRefusedError, MalformedError: There is no answer.
+        SourceUnavailableError, SourceRejectedError, MalformedError: There is no answer.
     """
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_s, sock_read=limits.read_s)
     # Each hop is judged when it is taken: neither an answer of a name server nor a connection is used again.
@@ -161,8 +161,8 @@ async def open_response(
             expected = "a URL http(s)://host/... and headers of one line"
             raise MalformedError("fetch step Url", expected=expected, found=name) from error
         except (aiohttp.ClientError, OSError) as error:
-            if resolver.refused_host is not None:
-                raise _refuse_inside(name, resolver.refused_host) from error
+            if resolver.rejected_host is not None:
+                raise _reject_inside(name, resolver.rejected_host) from error
             raise SourceUnavailableError(name, _reason(error)) from error
         async with response:
             yield response
@@ -181,7 +181,7 @@ async def _follow(
         # No resolver sees a literal address.
         is_public = is_public_host(url.host or "")
         if is_public is False and resolver.was_public:
-            raise _refuse_inside(name, url.host or "")
+            raise _reject_inside(name, url.host or "")
         resolver.was_public = resolver.was_public or bool(is_public)
         sent = {**_own_headers(state), **declared}
         response = await session.get(url, headers=sent, allow_redirects=False, proxy=_find_proxy(url))
@@ -193,7 +193,7 @@ async def _follow(
         if target.origin() != url.origin():
             declared = {}
         url = target
-    raise SourceRefusedError(
+    raise SourceRejectedError(
         name, "redirects", f"more than {limits.redirects} redirects, the last one to {show_url(str(url))}"
     )
 
@@ -214,24 +214,24 @@ def _resolve(name: str, url: "URL", location: str) -> "URL":
         raise SourceUnavailableError(name, "a redirect to something that is no URL") from error
     shown = show_url(str(target))
     if target.scheme not in {"http", "https"} or not target.host:
-        raise SourceRefusedError(name, "redirect-target", f"a redirect to {shown}, which is not HTTP")
+        raise SourceRejectedError(name, "redirect-target", f"a redirect to {shown}, which is not HTTP")
     if url.scheme == "https" and target.scheme == "http":
-        raise SourceRefusedError(name, "redirect-target", f"a redirect from HTTPS to plain HTTP, {shown}")
+        raise SourceRejectedError(name, "redirect-target", f"a redirect from HTTPS to plain HTTP, {shown}")
     return target
 
 
-def _refuse_inside(name: str, host: str) -> SourceRefusedError:
-    return SourceRefusedError(
+def _reject_inside(name: str, host: str) -> SourceRejectedError:
+    return SourceRejectedError(
         name, "redirect-target", f"a redirect from the public internet into a private network, to {host}"
     )
 
 
 def show_url(url: str) -> str:
     """Write a URL for messages and records: without user, password and query, which may hold keys."""
-    rest, question, _ = url.partition("#")[0].partition("?")
+    rest, query_text, _ = url.partition("#")[0].partition("?")
     scheme, slashes, authority = rest.partition("://")
     host, slash, path = authority.partition("/")
-    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}{'?...' if question else ''}"
+    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}{'?...' if query_text else ''}"
 
 
 def _own_headers(state: SourceState | None) -> dict[str, str]:

@@ -36,8 +36,8 @@ from odf_node.store.documents import DocumentTables
 from odf_node.store.evidence import EvidenceTables
 from odf_node.store.ingests import IngestTables, StageTables
 from odf_node.store.object_names import ObjectNameTables
-from odf_node.store.peers import GossipTables, PeerTables, RemoteTables, SubscriptionTables
-from odf_node.store.quarantine import QuarantineTables
+from odf_node.store.peers import GossipTables, PeerTables, StoredTables, SubscriptionTables
+from odf_node.store.quarantine import QuarantineStore
 
 
 class MetadataStore(
@@ -49,8 +49,8 @@ class MetadataStore(
     EvidenceTables,
     ObjectNameTables,
     IngestTables,
-    QuarantineTables,
-    RemoteTables,
+    QuarantineStore,
+    StoredTables,
     PeerTables,
     TokenTables,
     AuditTables,

@@ -10,7 +10,7 @@ from odf_protocol.timestamp import Timestamp
 
 @dataclass(frozen=True, slots=True)
 class AuditTrail:
-    """Adds lines about what changed something; a refusal changes nothing (ACCEPT-6)."""
+    """Adds lines about what changed something; a rejection changes nothing (ACCEPT-6)."""
 
     store: AuditTables
     clock: Clock

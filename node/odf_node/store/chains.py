@@ -39,7 +39,7 @@ _WITH_ROWS_BACKWARD: Final = (
     " WHERE dataset = ? AND role >= 3 AND sequence_number < ? ORDER BY sequence_number DESC LIMIT ?"
 )
 _OF_ROLE: Final = "SELECT sequence_number FROM blocks WHERE dataset = ? AND role = ? AND sequence_number <= ?"
-_MOST_NUMBER: Final = 2**63 - 1  # what SQLite can hold; strangers name what 64 bits can
+_MAX_NUMBER: Final = 2**63 - 1  # what SQLite can hold; strangers name what 64 bits can
 _COUNT_OF_ROLE: Final = "SELECT count(*) FROM blocks WHERE dataset = ? AND role = ? AND sequence_number BETWEEN ? AND ?"
 _NEWEST: Final = " ORDER BY sequence_number DESC LIMIT 1"
 _BY_HASH: Final = (
@@ -153,7 +153,7 @@ class ChainTables(StoreTables):
 
     def find_block_by_number(self, dataset_id: DatasetId, sequence_number: int) -> StoredBlock | None:
         """Return the block of the dataset's chain with this sequence number, or None."""
-        if sequence_number > _MOST_NUMBER:
+        if sequence_number > _MAX_NUMBER:
             return None
         return self._find(read_block, _BY_NUMBER, dataset_id.to_bytes(), sequence_number)
 

@@ -11,7 +11,7 @@ from typing import Final
 from odf_node.records.commits import Acceptance, Commit, NewBlock, NewDataset
 from odf_node.records.datasets import DatasetRecord, Origin, ReplacedHistory, StoredBlock
 from odf_node.records.errors import DatasetNotFoundError, HeadMovedError, NameTakenError
-from odf_node.records.evidence import Attestation
+from odf_node.records.evidence import HeldAttestation
 from odf_node.store.acceptances import insert_acceptance, move_aside, read_acceptance
 from odf_node.store.database import StoreTables
 from odf_node.store.documents import insert_key_events, require_key_events
@@ -92,7 +92,7 @@ class CommitTables(StoreTables):
         acceptance: Acceptance,
         *,
         rests_on: Trust | None = None,
-        attestations: Sequence[Attestation] = (),
+        attestations: Sequence[HeldAttestation] = (),
         present: Iterable[Multihash] = (),
     ) -> None:
         """Record a later judgement of the same blocks (as a re-execution after the fact).
@@ -156,7 +156,7 @@ class CommitTables(StoreTables):
                 return  # the dataset was deleted meanwhile
             yield block
 
-    def mend_block(self, dataset_id: DatasetId, block: NewBlock) -> None:
+    def fix_block(self, dataset_id: DatasetId, block: NewBlock) -> None:
         """Put back a block of the chain that was lost or damaged; a signature that is here stays.
 
         Raises:
@@ -188,7 +188,7 @@ def _insert_blocks(connection: sqlite3.Connection, key: int, commit: Commit) -> 
         )
         connection.executemany(
             "INSERT INTO replay_records (dataset, sequence_number, raw) VALUES (?, ?, ?)",
-            ((key, b.sequence_number, b.replay_record) for b in batch if b.replay_record is not None),
+            ((key, b.sequence_number, b.step_record) for b in batch if b.step_record is not None),
         )
 
 

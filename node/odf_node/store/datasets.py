@@ -50,7 +50,7 @@ class DatasetTables(StoreTables):
             connection.execute("UPDATE subscriptions SET name = ? WHERE dataset_id = ?", (name, key))
 
     def delete_dataset(self, dataset_id: DatasetId) -> None:
-        """Forget the dataset: chain, signatures, heads, replay records, acceptances, quarantine, remotes.
+        """Forget the dataset: chain, signatures, heads, step records, acceptances, quarantine, remotes.
 
         Attestations stay: they are evidence. Objects stay until a sweep finds that nothing names them.
         """

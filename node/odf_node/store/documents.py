@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from odf_node.records.datasets import SignedHead
+from odf_node.records.datasets import HeldHead
 from odf_node.records.errors import BlockNotFoundError, DatasetNotFoundError, HeadMovedError, KeyLogMovedError
 from odf_node.records.evidence import DocumentKind, EvidenceDocument, KeyLogChange, SeenHead
 from odf_node.store.database import StoreTables
@@ -18,7 +18,7 @@ from odf_protocol.timestamp import Timestamp
 class DocumentTables(StoreTables):
     """Signed heads of datasets that are here; of any: key events, proofs, settlements, and the newest head met."""
 
-    def find_signed_head(self, dataset_id: DatasetId) -> SignedHead | None:
+    def find_signed_head(self, dataset_id: DatasetId) -> HeldHead | None:
         """Return the document that vouches for the present head, or None when there is none."""
         return self._find(
             lambda row: _read_signed_head(dataset_id, row),
@@ -27,7 +27,7 @@ class DocumentTables(StoreTables):
             dataset_id.to_bytes(),
         )
 
-    def iter_signed_heads(self, dataset_id: DatasetId) -> Iterator[SignedHead]:
+    def iter_signed_heads(self, dataset_id: DatasetId) -> Iterator[HeldHead]:
         """Yield every signed head ever committed or added for the dataset, by sequence number."""
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -36,7 +36,7 @@ class DocumentTables(StoreTables):
             ).fetchall()
         return (_read_signed_head(dataset_id, row) for row in rows)
 
-    def put_signed_head(self, signed_head: SignedHead, *, known_key_events: int | None = None) -> None:
+    def put_signed_head(self, signed_head: HeldHead, *, known_key_events: int | None = None) -> None:
         """Keep a document about a block of the chain; a different document for the same block stays beside it.
 
         Args:
@@ -163,9 +163,9 @@ class DocumentTables(StoreTables):
                 )
 
 
-def _read_signed_head(dataset_id: DatasetId, row: tuple[object, ...]) -> SignedHead:
+def _read_signed_head(dataset_id: DatasetId, row: tuple[object, ...]) -> HeldHead:
     head = Head(as_int(row[0]), Multihash.decode(as_bytes(row[1])))
-    return SignedHead(dataset_id, head, as_bytes(row[2]))
+    return HeldHead(dataset_id, head, as_bytes(row[2]))
 
 
 def _require_head(connection: sqlite3.Connection, change: KeyLogChange) -> None:

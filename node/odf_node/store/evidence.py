@@ -1,10 +1,10 @@
-"""Replay records, attestations, and how far datasets were verified."""
+"""Step records, attestations, and how far datasets were verified."""
 
 import sqlite3
 from collections.abc import Iterator
 from typing import Any, Final
 
-from odf_node.records.evidence import Attestation, ReplayRecord, Verified
+from odf_node.records.evidence import HeldAttestation, HeldStepRecord, Verified
 from odf_node.store.database import StoreTables
 from odf_node.store.rows import as_bytes, as_int, get_dataset_key
 from odf_protocol.did import DatasetId, DidKey
@@ -17,12 +17,12 @@ _PAGE_RECORDS: Final = 64
 
 
 class EvidenceTables(StoreTables):
-    """Replay records, attestations, and how far this node verified."""
+    """Step records, attestations, and how far this node verified."""
 
-    def find_replay_record(self, dataset_id: DatasetId, block_hash: Multihash) -> ReplayRecord | None:
-        """Return the replay record of an ExecuteTransform block, or None when it came without."""
+    def find_step_record(self, dataset_id: DatasetId, block_hash: Multihash) -> HeldStepRecord | None:
+        """Return the step record of an ExecuteTransform block, or None when it came without."""
         return self._find(
-            lambda row: ReplayRecord(dataset_id, row[0], block_hash, row[1]),
+            lambda row: HeldStepRecord(dataset_id, row[0], block_hash, row[1]),
             "SELECT r.sequence_number, r.raw FROM replay_records r JOIN datasets d ON d.key = r.dataset"
             " JOIN blocks b ON b.dataset = r.dataset AND b.sequence_number = r.sequence_number"
             " WHERE d.id = ? AND b.hash = ?",
@@ -30,8 +30,8 @@ class EvidenceTables(StoreTables):
             block_hash.to_bytes(),
         )
 
-    def iter_replay_records(self, dataset_id: DatasetId, *, after: int, upto: int) -> Iterator[tuple[int, bytes]]:
-        """Yield sequence number and replay record of blocks above ``after`` and not above ``upto``, in order."""
+    def iter_step_records(self, dataset_id: DatasetId, *, after: int, upto: int) -> Iterator[tuple[int, bytes]]:
+        """Yield sequence number and step record of blocks above ``after`` and not above ``upto``, in order."""
         last = after
         while True:
             with self._database.reading() as connection:
@@ -47,12 +47,12 @@ class EvidenceTables(StoreTables):
             if len(rows) < _PAGE_RECORDS:
                 return
 
-    def put_attestation(self, attestation: Attestation) -> bool:
+    def put_attestation(self, attestation: HeldAttestation) -> bool:
         """Keep an attestation; say whether it is new."""
         with self._database.writing() as connection:
             return insert_attestation(connection, attestation)
 
-    def iter_attestations(self, dataset_id: DatasetId) -> Iterator[Attestation]:
+    def iter_attestations(self, dataset_id: DatasetId) -> Iterator[HeldAttestation]:
         """Yield attestations about the dataset, in order of arrival."""
         return iter(
             self._list(
@@ -100,9 +100,9 @@ class EvidenceTables(StoreTables):
         )
 
 
-def _read_attestation(dataset_id: DatasetId, row: tuple[Any, ...]) -> Attestation:
+def _read_attestation(dataset_id: DatasetId, row: tuple[Any, ...]) -> HeldAttestation:
     id_, first, last, last_hash, attester, raw, received_at = row
-    return Attestation(
+    return HeldAttestation(
         id=Multihash.decode(id_),
         dataset_id=dataset_id,
         first_sequence_number=first,
@@ -114,7 +114,7 @@ def _read_attestation(dataset_id: DatasetId, row: tuple[Any, ...]) -> Attestatio
     )
 
 
-def insert_attestation(connection: sqlite3.Connection, attestation: Attestation) -> bool:
+def insert_attestation(connection: sqlite3.Connection, attestation: HeldAttestation) -> bool:
     """Keep an attestation inside a transaction; say whether it is new."""
     cursor = connection.execute(
         "INSERT OR IGNORE INTO attestations (id, dataset_id, first_sequence_number, last_sequence_number,"

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from odf_engines.stage_figures import StageFigures, merge_stages
+from odf_engines.stage_metrics import StageMetrics, merge_stages
 from odf_node.records.ingests import (
     KEPT_INGESTS,
     MAX_KEPT_KEYS,
@@ -16,7 +16,7 @@ from odf_node.records.ingests import (
     KeyInUseError,
     StageTotal,
 )
-from odf_node.records.quarantine import QuarantineFile, Settlement
+from odf_node.records.quarantine import QuarantineFile, SettledRows
 from odf_node.store.database import StoreTables
 from odf_node.store.quarantine import (
     QUARANTINE_COLUMNS,
@@ -74,7 +74,7 @@ class IngestTables(StoreTables):
         dataset_id: DatasetId,
         answer: KeptAnswer,
         quarantine: QuarantineFile | None = None,
-        settlement: Settlement | None = None,
+        settlement: SettledRows | None = None,
     ) -> None:
         """Keep the answer of an ingest that made no block, with what it set aside and settled, all or nothing.
 
@@ -168,7 +168,7 @@ class StageTables(StoreTables):
         self,
         dataset_id: DatasetId,
         sequence_number: int | None,
-        stages: Sequence[StageFigures],
+        stages: Sequence[StageMetrics],
         row_counts: Mapping[str, Any] | None = None,
     ) -> None:
         """Add figures of a batch to the sums, and keep them beside its block, None where it made none.
@@ -194,10 +194,10 @@ class StageTables(StoreTables):
                 (key, key, KEPT_INGESTS),
             )
 
-    def find_stages(self, dataset_id: DatasetId, sequence_number: int) -> tuple[StageFigures, ...]:
+    def find_stages(self, dataset_id: DatasetId, sequence_number: int) -> tuple[StageMetrics, ...]:
         """Return the figures of the ingest that made a block; empty where they are not kept."""
         kept = self._find_figures(dataset_id, sequence_number)
-        return tuple(StageFigures(**dict(zip(_FIGURES, each, strict=True))) for each in kept["stages"])
+        return tuple(StageMetrics(**dict(zip(_FIGURES, each, strict=True))) for each in kept["stages"])
 
     def find_row_counts(self, dataset_id: DatasetId, sequence_number: int) -> dict[str, Any] | None:
         """Return what became of the rows of the ingest that made a block; None where that is not kept."""
@@ -235,7 +235,7 @@ def _read_figures(row: Sequence[Any]) -> dict[str, Any]:
     return {"stages": kept, "rows": None} if isinstance(kept, list) else kept
 
 
-def _add(connection: sqlite3.Connection, figures: StageFigures) -> None:
+def _add(connection: sqlite3.Connection, figures: StageMetrics) -> None:
     """Add to the sum of a stage or plug-in; where there are too many of them, to that of all others of the stage."""
     plug_in = figures.plug_in
     known = "SELECT 1 FROM stage_totals WHERE stage = ? AND plug_in = ?"

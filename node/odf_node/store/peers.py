@@ -100,7 +100,7 @@ def _read_peer(connection: sqlite3.Connection, row: tuple[object, ...]) -> Peer:
     )
 
 
-class RemoteTables(StoreTables):
+class StoredTables(StoreTables):
     """Remotes of datasets, and repositories that the user has named."""
 
     def put_remote(self, remote: Remote) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from odf_node.records.quarantine import Fate, QuarantineFile, RowId, RowNote, SettledError, Settlement, WaitingBatch
+from odf_node.records.quarantine import Fate, QuarantineFile, RowId, RowNote, SettledError, SettledRows, WaitingBatch
 from odf_node.store.database import StoreTables
 from odf_node.store.rows import as_bytes, as_int, get_dataset_key
 from odf_protocol.did import DatasetId
@@ -24,7 +24,7 @@ _HAS_ROW: Final = (
 )
 
 
-class QuarantineTables(StoreTables):
+class QuarantineStore(StoreTables):
     """What became of rows and batches that were not taken."""
 
     def list_row_notes(self, entry: int) -> dict[int, RowNote]:
@@ -32,24 +32,24 @@ class QuarantineTables(StoreTables):
 
         def read(found: tuple[Any, ...]) -> tuple[int, RowNote]:
             row, columns, fate, number = found
-            told = None if columns is None else json.loads(columns)
-            return row, RowNote(columns=told, fate=None if fate is None else Fate(fate), sequence_number=number)
+            reported = None if columns is None else json.loads(columns)
+            return row, RowNote(columns=reported, fate=None if fate is None else Fate(fate), sequence_number=number)
 
         statement = "SELECT row, columns, fate, sequence_number FROM quarantine_rows WHERE entry = ?"
         return dict(self._list(read, statement, entry))
 
-    def mend_rows(self, dataset_id: DatasetId, mended: Mapping[RowId, Mapping[str, str | None]]) -> None:
-        """Keep what rows were mended to, for all or none of them.
+    def fix_rows(self, dataset_id: DatasetId, fixed: Mapping[RowId, Mapping[str, str | None]]) -> None:
+        """Keep what rows were fixed to, for all or none of them.
 
         Raises:
             SettledError: One is settled, or is none of this dataset's.
         """
         with self._database.writing() as connection:
             key = get_dataset_key(connection, dataset_id)
-            for row, columns in mended.items():
+            for row, columns in fixed.items():
                 _note(connection, key, row, columns=json.dumps(dict(columns), ensure_ascii=False))
 
-    def settle(self, dataset_id: DatasetId, settlement: Settlement, quarantine: QuarantineFile | None = None) -> None:
+    def settle(self, dataset_id: DatasetId, settlement: SettledRows, quarantine: QuarantineFile | None = None) -> None:
         """Settle rows and batches without a block, and keep what failed again; a commit does both with its block.
 
         Raises:
@@ -63,7 +63,7 @@ class QuarantineTables(StoreTables):
 
 
 def insert_settlement(
-    connection: sqlite3.Connection, key: int, settlement: Settlement, sequence_number: int | None
+    connection: sqlite3.Connection, key: int, settlement: SettledRows, sequence_number: int | None
 ) -> None:
     """Settle rows and batches inside a transaction.
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 from odf_node.datasets.chains import iter_decoded
 from odf_node.ports.keys import KeyStore
-from odf_node.ports.progress import Say, say_under
-from odf_node.records.evidence import Attestation
+from odf_node.ports.progress import OnProgress, report_under
+from odf_node.records.evidence import HeldAttestation
 from odf_node.store import MetadataStore
-from odf_node.trust.verifying import Finding
+from odf_node.trust.verifying import VerificationFinding
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.head import Head
 from odf_protocol.in_toto import BlockRef
 from odf_protocol.statements import decode_statement
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.verification_statements import Checked, Problem, VerificationStatement, sign_verification
+from odf_protocol.verification_statements import Checked, VerificationProblem, VerificationStatement, sign_verification
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +30,23 @@ class Task:
     """One dataset to verify: ``work`` does it, in whatever thread."""
 
     name: str
-    work: Callable[[Say], Finding]
+    work: Callable[[OnProgress], VerificationFinding]
 
 
-def run_tasks(tasks: Sequence[Task], jobs: int, say: Say) -> Iterator[Finding]:
+def run_tasks(tasks: Sequence[Task], jobs: int, on_progress: OnProgress) -> Iterator[VerificationFinding]:
     """Do tasks, several at once, and yield what they found in the order of the tasks.
 
     Args:
         tasks: What to do. Those that need inputs verified first come after them; they are independent otherwise.
         jobs: How many at once; 1 runs in this thread.
-        say: Hears the name of a task, and what it is at.
+        on_progress: Hears the name of a task, and what it is at.
     """
     if jobs == 1 or len(tasks) < 2:
         for task in tasks:
-            yield task.work(say_under(task.name, say))
+            yield task.work(report_under(task.name, on_progress))
         return
     with ThreadPoolExecutor(jobs, thread_name_prefix="verify") as threads:
-        running = [threads.submit(task.work, say_under(task.name, say)) for task in tasks]
+        running = [threads.submit(task.work, report_under(task.name, on_progress)) for task in tasks]
         try:
             for future in running:
                 yield future.result()
@@ -55,7 +55,9 @@ def run_tasks(tasks: Sequence[Task], jobs: int, say: Say) -> Iterator[Finding]:
                 future.cancel()
 
 
-def publish_finding(finding: Finding, store: MetadataStore, keys: KeyStore, *, now: Timestamp) -> bytes | None:
+def publish_finding(
+    finding: VerificationFinding, store: MetadataStore, keys: KeyStore, *, now: Timestamp
+) -> bytes | None:
     """Sign what was found and keep it, so that whoever pulls the dataset from here gets it too (ATTEST-20).
 
     Blocks that were verified before without a statement are stated now, from memory (VERIFY-7).
@@ -86,7 +88,7 @@ def publish_finding(finding: Finding, store: MetadataStore, keys: KeyStore, *, n
         return None
     problem = None
     if not finding.is_valid:
-        problem = Problem(finding.rule, finding.problem, finding.problem_block)
+        problem = VerificationProblem(finding.rule, finding.problem, finding.problem_block)
     raw = sign_verification(
         key.seed,
         dataset_id=finding.dataset_id,
@@ -97,7 +99,7 @@ def publish_finding(finding: Finding, store: MetadataStore, keys: KeyStore, *, n
         time=now,
         partial=finding.partial,
     )
-    store.put_attestation(Attestation.of(decode_statement(raw), now))
+    store.put_attestation(HeldAttestation.of(decode_statement(raw), now))
     return raw
 
 

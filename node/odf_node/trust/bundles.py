@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from odf_node.acceptance.refusals import KEY_LOG_FILE, Refusals
+from odf_node.acceptance.refusals import KEY_LOG_FILE, Rejections
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.records.datasets import DatasetRecord
@@ -23,7 +23,7 @@ from odf_protocol.judging import BundleDocument, DocumentSort
 from odf_protocol.key_history import KeyHistory
 
 MAX_BLOCKS: Final = 500
-"""Block signatures that are taken out of one refusal.  # guess: half of what a bundle may have"""
+"""Block signatures that are taken out of one rejection.  # guess: half of what a bundle may have"""
 
 _SORTS = {
     DocumentKind.EQUIVOCATION: DocumentSort.EQUIVOCATION,
@@ -57,8 +57,8 @@ class Bundles:
                 found.append(_block_statement(keys, stored.raw, stored.signature))
         return found
 
-    def about_refusal(self, folder: Path) -> list[BundleDocument]:
-        """Gather what was signed of what was offered and refused, and what this node stated about it."""
+    def about_rejection(self, folder: Path) -> list[BundleDocument]:
+        """Gather what was signed of what was offered and rejected, and what this node stated about it."""
         found = []
         for name, sort in (
             ("equivocation.json", DocumentSort.EQUIVOCATION),
@@ -70,12 +70,12 @@ class Bundles:
         if (folder / KEY_LOG_FILE).is_file():
             shown = decode_message((folder / KEY_LOG_FILE).read_bytes(), KeyLogMessage)
             found += [BundleDocument(DocumentSort.KEY_EVENT, raw) for raw in shown.events]
-        return [*found, *self._offered_statements(folder, _dataset_of(folder / "signed-head"))]
+        return [*found, *self._proposed_statements(folder, _dataset_of(folder / "signed-head"))]
 
-    def _offered_statements(self, folder: Path, dataset_id: DatasetId | None) -> Iterator[BundleDocument]:
-        # The newest ones: what is refused stands at the end.
-        offered = Refusals(folder.parent).iter_offered(folder)
-        newest = deque(((each.raw, each.signature) for each in offered), MAX_BLOCKS)
+    def _proposed_statements(self, folder: Path, dataset_id: DatasetId | None) -> Iterator[BundleDocument]:
+        # The newest ones: what is rejected stands at the end.
+        proposed = Rejections(folder.parent).iter_proposed(folder)
+        newest = deque(((each.raw, each.signature) for each in proposed), MAX_BLOCKS)
         for raw, signature in newest:
             try:
                 event = decode_block(raw, expected_hash=None).event

@@ -10,10 +10,10 @@ from odf_node.derive.grading import describe_reach
 from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.reports import KeyReports
-from odf_node.ports.engines import EngineShelf
+from odf_node.ports.engines import EngineFiles
 from odf_node.records.commits import Acceptance
 from odf_node.records.datasets import DatasetRecord
-from odf_node.records.evidence import Attestation
+from odf_node.records.evidence import HeldAttestation
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class TrustGrounds:
     not_checked: tuple[str, ...]
     key_warnings: tuple[str, ...]
     acceptances: tuple[Acceptance, ...]
-    statements: tuple[tuple[Attestation, str], ...]
+    statements: tuple[tuple[HeldAttestation, str], ...]
 
     @property
     def ground(self) -> str:
@@ -51,7 +51,7 @@ class GroundsReader:
     """The use case behind ``odf-node inspect trust``."""
 
     home: Home
-    shelf: EngineShelf
+    engine_files: EngineFiles
 
     def read(self, record: DatasetRecord) -> TrustGrounds:
         """Collect what is known."""
@@ -60,7 +60,7 @@ class GroundsReader:
         doubts = KeyReports(self.home.store).list_doubts(record)
         return TrustGrounds(
             record,
-            describe_reach(record, self.home.store, self.shelf),
+            describe_reach(record, self.home.store, self.engine_files),
             find_partial(self.home.store, record),
             len(Presence(self.home.store, self.home.objects).find_absent(record)),
             unchecked.what if unchecked else (),

@@ -10,9 +10,9 @@ from odf_node.datasets.chains import load_view
 from odf_node.errors import ForeignKeyError, UsageError
 from odf_node.home import Home
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.block_stage import ProposedBlock
 from odf_node.ports.peer_client import PeerDataset
-from odf_node.ports.progress import UNHEARD
+from odf_node.ports.progress import NO_PROGRESS
 from odf_node.records.commits import Commit
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.threads import finish_in_thread
@@ -26,7 +26,7 @@ from odf_protocol.timestamp import Timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class RecoveryReport:
     """Takes blocks that this node's own key signed back from a peer that kept them."""
 
     home: Home
@@ -55,16 +55,16 @@ class Recovery:
             self._require_own(record, key_events)
         await finish_in_thread(lambda: KeyLogs(self.home.store).learn(record.id, key_events, now=now))
         known = KeyLogs(self.home.store).read(record.id)
-        offered = await peer.get_head()
-        if offered.signed_head is None:
+        proposed = await peer.get_head()
+        if proposed.signed_head is None:
             raise RejectedError("HEAD-9 missing-blocks-are-signed", expected="a signed head", found="none")
-        head = verify_head(offered.signed_head, record.id, keys=known.history)
+        head = verify_head(proposed.signed_head, record.id, keys=known.history)
         if head.sequence_number <= record.head.sequence_number:
             if known.kept > had:
                 return record
             raise UsageError(f"the peer holds nothing that is newer than block {record.head.sequence_number}")
-        packed = [block async for block in peer.iter_blocks(after=record.head, upto=offered.head)]
-        blocks = [OfferedBlock(block.raw, block.signature, block.replay_record) for block in packed]
+        packed = [block async for block in peer.iter_blocks(after=record.head, upto=proposed.head)]
+        blocks = [ProposedBlock(block.raw, block.signature, block.step_record) for block in packed]
         _, state = self.home.store.get_chain_state(record.id)
         chain = check_chain(
             blocks,
@@ -82,14 +82,14 @@ class Recovery:
                 [item for item in wanted if not self.home.objects.has(item.hash)], self.home.objects
             )
             paths = {item.hash: self.home.objects.get_path(item.hash) for item in wanted}
-            await finish_in_thread(lambda: check_rows(chain, paths, UNHEARD))
+            await finish_in_thread(lambda: check_rows(chain, paths, NO_PROGRESS))
             commit = Commit(
                 dataset_id=record.id,
                 expected_head=record.head.hash,
                 blocks=chain.new_blocks(),
                 chain_state=encode_state(chain.state),
                 objects=tuple(item.hash for item in wanted),
-                signed_head=offered.signed_head,
+                signed_head=proposed.signed_head,
                 known_key_events=known.kept,
             )
             recovered = await finish_in_thread(

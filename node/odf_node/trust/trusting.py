@@ -6,8 +6,8 @@ from typing import Any
 
 from odf_node.acceptance.attesting import describe_attestation
 from odf_node.acceptance.proofs import gather_proof
-from odf_node.acceptance.refusals import Refusals
-from odf_node.acceptance.statements import Statements
+from odf_node.acceptance.refusals import Rejections
+from odf_node.acceptance.statements import RemoteStatements
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.acceptance.verification import check_stored
 from odf_node.datasets.chains import describe_acceptance, find_partial
@@ -27,7 +27,7 @@ from odf_protocol.public_addresses import without_mark
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TrustStanding:
     """A dataset as it stands under some policies: the rule that is for it, and what the rule says today.
 
     ``partial``: what makes it less than its declared query over the whole input (PLAN-10).
@@ -53,11 +53,11 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TrustChange:
     """A dataset whose standing other policies would change."""
 
-    before: Standing
-    after: Standing
+    before: TrustStanding
+    after: TrustStanding
 
     def to_json(self) -> dict[str, Any]:
         """Give it as plain values."""
@@ -70,13 +70,13 @@ class TrustReport:
 
     home: Home
     engines: EngineHost
-    refusals: Refusals
+    refusals: Rejections
     policies: PolicySet
 
-    def stand(self, record: DatasetRecord, policies: PolicySet | None = None) -> Standing:
+    def stand(self, record: DatasetRecord, policies: PolicySet | None = None) -> TrustStanding:
         """Say how a dataset stands under policies (None: those in force), from what is known about it today."""
         rule, decision = self._judge(record, policies or self.policies)
-        return Standing(record, rule, decision, find_partial(self.home.store, record))
+        return TrustStanding(record, rule, decision, find_partial(self.home.store, record))
 
     def _judge(self, record: DatasetRecord, policies: PolicySet) -> tuple[AcceptRule, Decision]:
         obstacle = Disputes(self.home.store).find_obstacle(record.id, name=record.name)
@@ -96,7 +96,7 @@ class TrustReport:
         except OdfError as error:
             return rule, Decision(False, None, False, f"what is held is damaged: {error}")
         key = self.home.keys.find_node_key()
-        others = Statements(self.home.store, policies, DidKey(key.public_key()) if key else None)
+        others = RemoteStatements(self.home.store, policies, DidKey(key.public_key()) if key else None)
         witnesses = others.witnesses(chain, ())
         ports = chain, self.home.store, self.engines
         proof = gather_proof(*ports, signed=signed, witnesses=witnesses, with_digests=bool(rule.engines))
@@ -111,20 +111,20 @@ class TrustReport:
             return rule, decide(rule, proof)
         return rule, decide_on_metadata(rule, proof, has_files=unchecked.has_files)
 
-    def list_changes(self, policies: PolicySet) -> list[Change]:
+    def list_changes(self, policies: PolicySet) -> list[TrustChange]:
         """Find the datasets that other policies would judge otherwise."""
         changes = []
         for record in self.home.store.list_datasets():
             before, after = self.stand(record), self.stand(record, policies)
             if (before.decision.accepted, before.decision.ground) != (after.decision.accepted, after.decision.ground):
-                changes.append(Change(before, after))
+                changes.append(TrustChange(before, after))
         return changes
 
     def describe_dataset(self, record: DatasetRecord) -> dict[str, Any]:
         """Give everything that is known about what a dataset rests on, as plain values."""
         return {
             **self.stand(record).to_json(),
-            "query": describe_reach(record, self.home.store, self.engines.shelf),
+            "query": describe_reach(record, self.home.store, self.engines.engine_files),
             "origin": record.origin_url,
             "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
             "keyWarnings": KeyReports(self.home.store).list_doubts(record),
@@ -147,7 +147,7 @@ class TrustReport:
         }
 
     def describe_peer(self, url: str) -> dict[str, Any]:
-        """Say who answers at an address, what was taken from there, and what was refused."""
+        """Say who answers at an address, what was taken from there, and what was rejected."""
         below = url.rstrip("/")
         peers = [
             {"url": p.url, "nodeKey": str(p.node_key) if p.node_key else None, "firstSeen": str(p.first_seen)}

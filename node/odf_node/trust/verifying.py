@@ -18,23 +18,23 @@ from odf_node.acceptance.checked_chain import CheckedChain
 from odf_node.acceptance.checked_rows import check_rows
 from odf_node.acceptance.proofs import describe_missing_engines
 from odf_node.acceptance.verification import (
-    ReplayMismatchError,
+    ReexecutionMismatchError,
     UnrepeatableQueryError,
     check_records,
     check_stored,
     describe_order,
     find_missing_inputs,
-    replay_steps,
+    reexecute_steps,
 )
 from odf_node.datasets.chains import find_partial, iter_decoded, load_view
 from odf_node.datasets.changelogs import Changelogs
 from odf_node.datasets.naming import select_datasets
 from odf_node.datasets.presence import Presence
-from odf_node.derive.replaying import Replayer
+from odf_node.derive.reexecution import Replayer
 from odf_node.engines.sessions import EngineHost
 from odf_node.home import Home
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports.progress import Count, Say
+from odf_node.ports.progress import Count, OnProgress
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.records.evidence import Verified
 from odf_node.wording import count_of
@@ -50,7 +50,7 @@ from odf_protocol.heads import verify_head
 from odf_protocol.multihash import Multihash
 from odf_protocol.transform_plan import input_ids
 
-PIECE_BLOCKS: Final = 256
+CHUNK_BLOCKS: Final = 256
 """Blocks after which a verification can be resumed.  # guess: seconds to minutes of work"""
 
 
@@ -72,7 +72,7 @@ class VerifyOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class VerificationFinding:
     """What a verification found: what was checked, what could not be, and the first thing that is wrong.
 
     ``first`` and ``last`` are the blocks that this run looked at, those with the problem included, None where it got to
@@ -116,11 +116,11 @@ class Finding:
         if self.problem:
             lines = [f"{self.name}: NOT VALID: {self.problem}"]
             if self.is_damage:
-                told = "the fault is in what is kept here, and says nothing of its publisher"
-                lines.append(f"{self.name}: {told} ('odf-node repair' mends files)")
+                reported = "the fault is in what is kept here, and says nothing of its publisher"
+                lines.append(f"{self.name}: {reported} ('odf-node repair' fixes files)")
             if self.by_other_build:
-                told = "another build of the engine made this step; that the one here differs proves nothing"
-                lines.append(f"{self.name}: {told}")
+                reported = "another build of the engine made this step; that the one here differs proves nothing"
+                lines.append(f"{self.name}: {reported}")
             return lines
         checked = [count_of(self.blocks, "block")]
         if self.remembered == self.blocks > 0:
@@ -193,15 +193,15 @@ class Verifier:
         self,
         record: DatasetRecord,
         *,
-        say: Say,
+        on_progress: OnProgress,
         replay: bool = True,
         options: VerifyOptions | None = None,
-    ) -> Finding:
+    ) -> VerificationFinding:
         """Check one dataset from its raw bytes on; a problem is a finding, not an error.
 
         Args:
             record: Which.
-            say: Hears how far it is.
+            on_progress: Hears how far it is.
             replay: Re-execute derivatives, where ``options`` are not given.
             options: How thoroughly; None: everything anew.
 
@@ -217,7 +217,7 @@ class Verifier:
         is_derivative = record.kind is DatasetKind.DERIVATIVE
         known = None if options.everything else self._recall(record, replay=options.replay and is_derivative)
         after = -1 if known is None else known.head.sequence_number
-        finding = Finding(
+        finding = VerificationFinding(
             name=record.name,
             dataset_id=record.id,
             blocks=record.head.sequence_number + 1,
@@ -237,10 +237,10 @@ class Verifier:
                 self._look_for_files(record, after)
             state = None if known is None else decode_state(known.chain_state)
             while after < record.head.sequence_number:
-                upto = min(after + PIECE_BLOCKS, record.head.sequence_number)
+                upto = min(after + CHUNK_BLOCKS, record.head.sequence_number)
                 chain = None
                 chain = check_stored(self.home.store, record, keys=keys, signed=signed, state=state, upto=upto)
-                finding = self._check_piece(record, chain, finding, options, say)
+                finding = self._check_chunk(record, chain, finding, options, on_progress)
                 state, after = chain.state, upto
                 if options.sample is None:
                     self._remember(record, chain, replayed=not is_derivative or finding.replayed_steps is not None)
@@ -252,7 +252,8 @@ class Verifier:
                 problem=str(error),
                 # Blocks that are no chain were one when they were taken; what a file lacks, its hash says.
                 is_damage=chain is None or isinstance(error, CorruptError | NotFoundError),
-                by_other_build=isinstance(error, ReplayMismatchError | UnrepeatableQueryError) and error.by_other_build,
+                by_other_build=isinstance(error, ReexecutionMismatchError | UnrepeatableQueryError)
+                and error.by_other_build,
                 rule=getattr(error, "rule", type(error).__name__),
                 problem_block=getattr(error, "sequence_number", None),
                 divergence=_divergence_of(error),
@@ -286,17 +287,17 @@ class Verifier:
         if found != size_bytes:
             raise RejectedError("EX-OBJECT object-is-what-its-block-says", expected=size_bytes, found=found)
 
-    def _check_piece(
+    def _check_chunk(
         self,
         record: DatasetRecord,
         chain: CheckedChain,
-        before: Finding,
+        before: VerificationFinding,
         options: VerifyOptions,
-        say: Say,
-    ) -> Finding:
+        on_progress: OnProgress,
+    ) -> VerificationFinding:
         paths, done_bytes = {}, 0
         for needed in chain.needed_objects():
-            say("checking files", Count(done_bytes, None, "B"))
+            on_progress("checking files", Count(done_bytes, None, "B"))
             done_bytes += needed.size_bytes
             self.home.objects.check(needed.hash)
             self._require_size(needed.hash, needed.size_bytes)
@@ -311,7 +312,7 @@ class Verifier:
         checked = check_rows(
             chain,
             paths,
-            say,
+            on_progress,
             chosen=frozenset(chosen),
             whole=None if is_all and options.sample is None else Count(before.rows, None, "rows"),
             changelogs=changelogs,
@@ -329,11 +330,11 @@ class Verifier:
             with_inputs = bool(not_checked) and not missing
             engine_notes = check_records(chain, replayer, self.engines, with_inputs=with_inputs).describe()
             if not not_checked:
-                done = replay_steps(
+                done = reexecute_steps(
                     chain,
                     replayer,
                     self.engines,
-                    say,
+                    on_progress,
                     # What stands before was re-executed by this run, or by the one that is remembered.
                     known_before=before.replayed_steps is not None or before.remembered_head is not None,
                     whole=None if is_all else Count(before.replayed_steps or 0, None, "steps"),
@@ -367,7 +368,7 @@ class Verifier:
         return "; ".join(describe_missing_engines(chain, self.engines)[:1] or missing)
 
 
-def _with_range(finding: Finding, chain: CheckedChain) -> Finding:
+def _with_range(finding: VerificationFinding, chain: CheckedChain) -> VerificationFinding:
     """Add the piece with the problem to what was looked at: there is this much in it, and nothing of it counts."""
     return replace(
         finding,
@@ -379,7 +380,7 @@ def _with_range(finding: Finding, chain: CheckedChain) -> Finding:
 
 
 def _divergence_of(error: OdfError) -> dict[str, Any] | None:
-    if isinstance(error, ReplayMismatchError):
+    if isinstance(error, ReexecutionMismatchError):
         return error.mismatch.divergence.to_json()
     if isinstance(error, RejectedError) and error.rule.startswith("REPLAY-7 slices"):
         return _missing_inputs([str(error)]).to_json()

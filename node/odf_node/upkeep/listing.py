@@ -16,7 +16,7 @@ from odf_protocol.timestamp import Timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetSummary:
+class ListedDataset:
     """One dataset.
 
     Attributes:
@@ -44,7 +44,7 @@ class Listing:
 
     home: Home
 
-    def summarize(self, records: Iterable[DatasetRecord]) -> Iterator[DatasetSummary]:
+    def summarize(self, records: Iterable[DatasetRecord]) -> Iterator[ListedDataset]:
         """Sum up datasets without reading their chains; what few of them have is asked once for all."""
         incomplete = self.home.store.list_incomplete_datasets()
         disputed = self.home.store.list_subjects(DocumentKind.EQUIVOCATION)
@@ -58,7 +58,7 @@ class Listing:
             unchecked = find_unchecked(self.home.store, record)
             is_frozen = record.id in disputed and self._is_frozen(record.id)
             waited_for = () if progress.row_count else find_waited_for(self.home.store, record)
-            yield DatasetSummary(
+            yield ListedDataset(
                 record,
                 progress.row_count,
                 progress.watermark,

@@ -28,7 +28,7 @@ from odf_protocol.multihash import Multihash
 
 @dataclass(slots=True)
 class RepairReport:
-    """What was found and what became of it; ``left`` has a line for everything that could not be mended."""
+    """What was found and what became of it; ``left`` has a line for everything that could not be fixed."""
 
     record: DatasetRecord
     checked_blocks: int = 0
@@ -73,7 +73,7 @@ class Repairing:
     open_peer: Callable[[str], Awaitable[PeerDataset]]
 
     async def repair(self, record: DatasetRecord, sources: Sequence[str], progress: ProgressLine) -> RepairReport:
-        """Check every block and object of a dataset, and mend what a source has.
+        """Check every block and object of a dataset, and fix what a source has.
 
         Args:
             record: Of this node.
@@ -92,7 +92,9 @@ class Repairing:
             detail = f"{report.mended_blocks} blocks, {report.mended_objects} objects"
             await finish_in_thread(lambda: self.home.audit.note("repair", record.name, detail))
         if (report.mended_blocks or report.mended_objects) and report.is_whole and not report.absent_objects:
-            finding = await finish_in_thread(lambda: self.verifier.verify(record, replay=False, say=progress.say))
+            finding = await finish_in_thread(
+                lambda: self.verifier.verify(record, replay=False, on_progress=progress.on_progress)
+            )
             if finding.problem:
                 report.left.append(finding.problem)
         return report
@@ -103,7 +105,7 @@ class Repairing:
 
     async def _repair_blocks(self, report: RepairReport, sources: Sequence[str], progress: ProgressLine) -> None:
         record = report.record
-        progress.say(f"{record.name}: checking the chain")
+        progress.on_progress(f"{record.name}: checking the chain")
         if await finish_in_thread(lambda: self._is_chain_whole(record)):
             report.checked_blocks = record.head.sequence_number + 1
             return
@@ -116,7 +118,7 @@ class Repairing:
                 expected = None if stored is None else stored.hash
             block = _decode(stored, expected)
             if block is None and expected is not None:
-                block = await self._mend_block(report, number, expected, sources, progress)
+                block = await self._fix_block(report, number, expected, sources, progress)
             if block is None:
                 report.left.append(f"block {number} is damaged")
             expected = None if block is None else block.prev_block_hash
@@ -138,7 +140,7 @@ class Repairing:
         except HomeCorruptError:
             return None
 
-    async def _mend_block(
+    async def _fix_block(
         self,
         report: RepairReport,
         number: int,
@@ -151,7 +153,7 @@ class Repairing:
         # Who is asked by number or by hash alone never looks at the hash before.
         after = Head(number - 1, before.hash if before else expected) if number else None
         for source in sources:
-            progress.say(f"{record.name}: asking {source} for block {number}")
+            progress.on_progress(f"{record.name}: asking {source} for block {number}")
             try:
                 async with await self.open_peer(source) as peer:
                     packed = [item async for item in peer.iter_blocks(after=after, upto=Head(number, expected))]
@@ -159,7 +161,7 @@ class Repairing:
             except OdfError as error:
                 report.failures.append(str(error))
                 continue
-            self.home.store.mend_block(record.id, NewBlock.of(block, packed[-1].signature))
+            self.home.store.fix_block(record.id, NewBlock.of(block, packed[-1].signature))
             report.mended_blocks += 1
             report.sources[source] = None
             return block
@@ -175,7 +177,7 @@ class Repairing:
                     continue
                 seen.add(item.hash)
                 report.checked_objects += 1
-                progress.say(f"{report.record.name}: checking {item.hash.short} of block {number}")
+                progress.on_progress(f"{report.record.name}: checking {item.hash.short} of block {number}")
                 try:
                     self.home.objects.check(item.hash)
                 except ObjectNotFoundError:
@@ -224,7 +226,7 @@ class Repairing:
     async def _fetch(
         self, report: RepairReport, missing: Sequence[WantedObject], source: str, progress: ProgressLine
     ) -> None:
-        progress.say(f"{report.record.name}: fetching from {source}")
+        progress.on_progress(f"{report.record.name}: fetching from {source}")
         try:
             async with await self.open_peer(source) as peer:
                 try:

@@ -1,7 +1,7 @@
 """Reading every object again, slowly, to find bytes that decayed before somebody needs them (HOME-47).
 
 A round reads all objects in the order of their names, at most so many bytes a second. Where it stands is in
-``cache/scrub.json``, so that the next process goes on there; what was found stays in it until a round finds it mended.
+``cache/scrub.json``, so that the next process goes on there; what was found stays in it until a round finds it fixed.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""What of this node wants doing: what is unsound, stale or waiting, and the command that mends it."""
+"""What of this node wants doing: what is unsound, stale or waiting, and the command that fixes it."""
 
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.refusals import Rejections
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import QuarantineReader
@@ -38,14 +38,14 @@ class Condition(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class StatusFinding:
     """One thing that wants doing.
 
     Attributes:
         condition: Of which kind it is.
         dataset: Its name; None where it is about the whole node.
         what: What is found.
-        command: What mends it, or shows more, as it is typed.
+        command: What fixes it, or shows more, as it is typed.
     """
 
     condition: Condition
@@ -59,17 +59,17 @@ class NodeStatus:
     """The use case behind ``odf-node status``: reads what is known, asks nobody, changes nothing."""
 
     home: Home
-    refusals: Refusals
+    refusals: Rejections
     engine_usage: EngineUsage
     schedules: ScheduleOverview | None = None
 
-    def list_findings(self) -> list[Finding]:
+    def list_findings(self) -> list[StatusFinding]:
         """List what wants doing, the worst first."""
         found = [*self._of_datasets(), *self._of_node(), *self._of_schedules(), *_of_plug_ins()]
         order = list(Condition)
         return sorted(found, key=lambda each: order.index(each.condition))
 
-    def _of_datasets(self) -> Iterator[Finding]:
+    def _of_datasets(self) -> Iterator[StatusFinding]:
         # Asked once for all: few have any, and there may be thousands of datasets.
         disputed = self.home.store.list_subjects(DocumentKind.EQUIVOCATION)
         incomplete = self.home.store.list_incomplete_datasets()
@@ -80,7 +80,7 @@ class NodeStatus:
         for record in records:
             name = record.name
             if record.id in disputed and (obstacle := disputes.find_obstacle(record.id)) is not None:
-                yield Finding(Condition.UNSOUND, name, obstacle, f"odf-node evidence show {name}")
+                yield StatusFinding(Condition.UNSOUND, name, obstacle, f"odf-node evidence show {name}")
                 continue
             yield from self._of_files(record, is_incomplete=record.id in incomplete)
             if record.origin is not Origin.OWN:
@@ -92,103 +92,107 @@ class NodeStatus:
             if record.id in quarantined:
                 yield from self._of_quarantine(record)
 
-    def _of_files(self, record: DatasetRecord, *, is_incomplete: bool) -> Iterator[Finding]:
+    def _of_files(self, record: DatasetRecord, *, is_incomplete: bool) -> Iterator[StatusFinding]:
         name = record.name
         marked = self.home.store.list_absent_objects(record.id) if is_incomplete else ()
         absent = sum(not self.home.objects.has(each) for each in marked)
         unchecked = find_unchecked(self.home.store, record)
         if unchecked is not None:
             what = f"taken unchecked: {', '.join(unchecked.what)}"
-            yield Finding(Condition.WAITING, name, what, f"odf-node pull {name}")
+            yield StatusFinding(Condition.WAITING, name, what, f"odf-node pull {name}")
         elif absent:
             what = f"{count_of(absent, 'file')} not here"
-            yield Finding(Condition.WAITING, name, what, f"odf-node cache rebuild {name}")
+            yield StatusFinding(Condition.WAITING, name, what, f"odf-node cache rebuild {name}")
 
-    def _of_others(self, record: DatasetRecord) -> Iterator[Finding]:
+    def _of_others(self, record: DatasetRecord) -> Iterator[StatusFinding]:
         seen = self.home.store.find_seen_head(record.id)
         if seen is not None and (missing := seen.sequence_number - record.head.sequence_number) > 0:
             what = f"{count_of(missing, 'block')} behind what {seen.source} has"
-            yield Finding(Condition.STALE, record.name, what, f"odf-node pull {record.name}")
+            yield StatusFinding(Condition.STALE, record.name, what, f"odf-node pull {record.name}")
 
-    def _of_quarantine(self, record: DatasetRecord) -> Iterator[Finding]:
+    def _of_quarantine(self, record: DatasetRecord) -> Iterator[StatusFinding]:
         rows, batches = QuarantineReader(self.home.store, self.home.objects).count_all_waiting(record)
         if rows or batches:
             kept = [count_of(rows, "row")] if rows else []
             kept += ["1 batch" if batches == 1 else f"{batches:,} batches"] if batches else []
             what = f"in quarantine: {', '.join(kept)}"
-            yield Finding(Condition.WAITING, record.name, what, f"odf-node quarantine show {record.name}")
+            yield StatusFinding(Condition.WAITING, record.name, what, f"odf-node quarantine show {record.name}")
         if self.home.folder.cache is None:
             return
         with suppress(OdfError):  # 'verify' says what is wrong with its rules
             for sink, count in list_waiting(self.home.store, self.home.folder.cache, record):
                 entries = "1 entry waits" if count == 1 else f"{count:,} entries wait"
                 what = f"{entries} for the sink {sink}, which 'odf-node serve' gives it, or this command"
-                yield Finding(Condition.WAITING, record.name, what, f"odf-node quarantine deliver {record.name}")
+                yield StatusFinding(Condition.WAITING, record.name, what, f"odf-node quarantine deliver {record.name}")
 
-    def _of_own_derivative(self, record: DatasetRecord) -> Iterator[Finding]:
+    def _of_own_derivative(self, record: DatasetRecord) -> Iterator[StatusFinding]:
         name = record.name
         try:
             view = load_view(self.home.store, record.id)
             planned = StepBuilder(self.home.store, self.home.objects).plan_next(view, None)
         except OdfError as error:
-            yield Finding(Condition.UNSOUND, name, str(error), f"odf-node verify {name}")
+            yield StatusFinding(Condition.UNSOUND, name, str(error), f"odf-node verify {name}")
             return
         waited_for = () if view.schema is None else find_waited_for(self.home.store, record)
         for each in waited_for:
-            yield Finding(Condition.WAITING, name, each.describe(), each.command)
+            yield StatusFinding(Condition.WAITING, name, each.describe(), each.command)
         if waited_for and view.watermark is None:
             return  # a step would give nothing that a block could say
         rows = sum(each.offset_interval.row_count for each in planned if each.offset_interval)
         if not all(each.is_empty for each in planned):
             what = f"{count_of(rows, 'new row')} in its inputs" if rows else "news of its inputs"
-            yield Finding(Condition.STALE, name, what, f"odf-node pull {name}")
+            yield StatusFinding(Condition.STALE, name, what, f"odf-node pull {name}")
 
-    def _of_schedules(self) -> Iterator[Finding]:
+    def _of_schedules(self) -> Iterator[StatusFinding]:
         """Say what is pulled by itself, and what of it fails (SCHED-9)."""
         if self.schedules is None:
             return
         for each in self.schedules.list_datasets():
             if each.standing.is_failing:
                 what = f"its pull by schedule failed: {each.why}"
-                yield Finding(Condition.FAILING, each.name, what, f"odf-node pull {each.name}")
+                yield StatusFinding(Condition.FAILING, each.name, what, f"odf-node pull {each.name}")
         for summary in self.schedules.list_schedules():
             if not summary.count and summary.schedule is not None:
                 what = f"no own dataset that can be pulled is called '{summary.schedule.datasets}' ({summary.when})"
-                yield Finding(Condition.WAITING, None, what, "odf-node list")
+                yield StatusFinding(Condition.WAITING, None, what, "odf-node list")
                 continue
             what = f"{count_of(summary.count, 'dataset')}, {summary.when}, next {summary.next_at or 'never'}"
-            yield Finding(Condition.SCHEDULED, None, what, "odf-node schedule")
+            yield StatusFinding(Condition.SCHEDULED, None, what, "odf-node schedule")
 
-    def _of_node(self) -> Iterator[Finding]:
+    def _of_node(self) -> Iterator[StatusFinding]:
         missing = self.home.store.list_expected_objects() - set(self.home.objects.iter_hashes())
         # A second look, for what another command dropped between the two lists.
         expected = self.home.store.list_expected_objects() if missing else missing
         lost = [each for each in missing & expected if not self.home.objects.has(each)]
         if lost:
             what = f"{count_of(len(lost), 'file')} that should be here {'is' if len(lost) == 1 else 'are'} not"
-            yield Finding(Condition.UNSOUND, None, what, "odf-node repair")
+            yield StatusFinding(Condition.UNSOUND, None, what, "odf-node repair")
         if refused := sum(1 for _ in self.refusals.iter_reports()):
-            yield Finding(Condition.WAITING, None, f"{count_of(refused, 'refusal')} kept", "odf-node inspect refusals")
+            yield StatusFinding(
+                Condition.WAITING, None, f"{count_of(refused, 'refusal')} kept", "odf-node inspect refusals"
+            )
         for waiting in self.engine_usage.list_waiting():
             wanted = f" (digest {' or '.join(waiting.digests)})" if waiting.digests else ""
             for name in waiting.datasets:
                 what = f"its engine '{waiting.engine}'{wanted} is not here"
-                yield Finding(Condition.WAITING, name, what, f"odf-node engine add {waiting.engine} FILE")
+                yield StatusFinding(Condition.WAITING, name, what, f"odf-node engine add {waiting.engine} FILE")
         if self.home.objects.has_leftovers(now=self.home.clock.now()):
-            yield Finding(Condition.WAITING, None, "files that no dataset needs", "odf-node gc")
+            yield StatusFinding(Condition.WAITING, None, "files that no dataset needs", "odf-node gc")
 
 
-def _of_plug_ins() -> Iterator[Finding]:
+def _of_plug_ins() -> Iterator[StatusFinding]:
     """Name the plug-ins of other packages that cannot be used (PLUG-3)."""
     for each in list_failures():
         what = f"plug-in '{each.name}' of package '{each.package}' cannot be used: {each.reason}"
-        yield Finding(Condition.FAILING, None, what, "odf-node doctor")
+        yield StatusFinding(Condition.FAILING, None, what, "odf-node doctor")
 
 
-def _of_empty_root(name: str, state: ChainState) -> Finding:
+def _of_empty_root(name: str, state: ChainState) -> StatusFinding:
     """Say how it gets its first rows: it fetches them itself, or somebody hands them in."""
     if state.has_polling_source:
-        return Finding(Condition.WAITING, name, "it has no rows yet", f"odf-node pull {name}")
+        return StatusFinding(Condition.WAITING, name, "it has no rows yet", f"odf-node pull {name}")
     if state.push_sources:
-        return Finding(Condition.WAITING, name, "it has no rows yet", f"odf-node ingest {name} FILE")
-    return Finding(Condition.WAITING, name, "it has no rows, and no source of any", f"odf-node change {name} MANIFEST")
+        return StatusFinding(Condition.WAITING, name, "it has no rows yet", f"odf-node ingest {name} FILE")
+    return StatusFinding(
+        Condition.WAITING, name, "it has no rows, and no source of any", f"odf-node change {name} MANIFEST"
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.refusals import Rejections
 from odf_node.commit_point import sweep_leftovers
 from odf_node.engine_workspace import sweep_workspaces
 from odf_node.home import Home
@@ -17,7 +17,7 @@ class Sweeper:
     """The use case. ``now`` is the machine's clock whatever the run writes with: files are dated by it."""
 
     home: Home
-    refusals: Refusals
+    refusals: Rejections
     now: Callable[[], Timestamp]
 
     def clean_up(self) -> None:
@@ -26,7 +26,7 @@ class Sweeper:
         sweep_workspaces(self.home.folder.engines)
 
     def collect_garbage(self, *, dry_run: bool = False) -> SweepReport:
-        """Remove (dry run: count) what nothing names and nobody goes on with, and refusals beyond their share."""
+        """Remove (dry run: count) what nothing names and nobody goes on with, and rejections beyond their share."""
         report = self.home.objects.sweep(self.home.store.list_referenced_objects, now=self.now(), dry_run=dry_run)
         if not report.ran:
             return report

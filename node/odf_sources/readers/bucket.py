@@ -24,9 +24,9 @@ MEMORY_BYTES: Final = 2 * 1024**3  # guess: the client takes 0.5 GiB of addresse
 
 WILDCARDS: Final = "*?["
 _CHUNK_BYTES: Final = 8 * 1024 * 1024  # guess: each is a request
-_MOST_WAITING_BYTES: Final = 48 * 1024  # of an answer, which has at most 64 KiB: some hundred names
-_MOST_KEY_BYTES: Final = 1024  # Source: "Object key naming guidelines" of Amazon S3
-_MOST_ETAG_CHARACTERS: Final = 1024  # guess: Amazon's have 34 to 40
+_MAX_WAITING_BYTES: Final = 48 * 1024  # of an answer, which has at most 64 KiB: some hundred names
+_MAX_KEY_BYTES: Final = 1024  # Source: "Object key naming guidelines" of Amazon S3
+_MAX_ETAG_CHARACTERS: Final = 1024  # guess: Amazon's have 34 to 40
 _KINDS: Final = {
     Trouble.NO_FILE: "not-found",
     Trouble.NO_BUCKET: "not-found",
@@ -83,15 +83,15 @@ def _read(request: dict[str, Any], content: BinaryIO) -> dict[str, Any]:
     version = _read_object(files, str(path), request, content)
     if version is None:
         return {"is_new": False}
-    told = {"has_more": bool(waiting), "waiting": _as_many_as_fit(map(str, waiting))}
-    return {"is_new": True, "name": path.name, "path": str(path), **told, **version}
+    reported = {"has_more": bool(waiting), "waiting": _as_many_as_fit(map(str, waiting))}
+    return {"is_new": True, "name": path.name, "path": str(path), **reported, **version}
 
 
 def _as_many_as_fit(paths: Iterable[str]) -> list[str]:
     fitting, size_bytes = [], 0
     for path in paths:
         size_bytes += len(json.dumps(path)) + 2
-        if size_bytes > _MOST_WAITING_BYTES:
+        if size_bytes > _MAX_WAITING_BYTES:
             break
         fitting.append(path)
     return fitting
@@ -129,12 +129,12 @@ def _read_chunk(file: NativeFile, position: int, size_bytes: int) -> bytearray:
 
 def _find_version(files: S3FileSystem, path: str) -> dict[str, Any]:
     with files.open_input_file(path) as file:
-        told, size_bytes = file.metadata(), file.size()
-    etag = told.get("ETag", b"").decode(errors="replace")
-    is_plain = etag.isascii() and etag.isprintable() and 0 < len(etag) <= _MOST_ETAG_CHARACTERS
+        reported, size_bytes = file.metadata(), file.size()
+    etag = reported.get("ETag", b"").decode(errors="replace")
+    is_plain = etag.isascii() and etag.isprintable() and 0 < len(etag) <= _MAX_ETAG_CHARACTERS
     modified_ms = None
     with suppress(MalformedError, KeyError):
-        modified_ms = Timestamp.parse(told["Last-Modified"].decode(errors="replace")).unix_ms
+        modified_ms = Timestamp.parse(reported["Last-Modified"].decode(errors="replace")).unix_ms
     return {"etag": etag if is_plain else None, "modified_ms": modified_ms, "size_bytes": size_bytes}
 
 
@@ -154,7 +154,7 @@ def _iter_matches(files: S3FileSystem, folder: str, parts: list[str]) -> Iterato
         is_hidden = name.startswith(".") and not first.startswith(".")
         if info.type is not wanted or is_hidden or not fnmatch.fnmatchcase(name, first):
             continue
-        if "/" in name or name in {"", ".", ".."} or not name.isprintable() or len(name.encode()) > _MOST_KEY_BYTES:
+        if "/" in name or name in {"", ".", ".."} or not name.isprintable() or len(name.encode()) > _MAX_KEY_BYTES:
             expected = "keys of plain names, without controls and dots for folders"
             raise MalformedError("bucket", expected=expected, found=ascii(info.path[:200]))
         if rest:

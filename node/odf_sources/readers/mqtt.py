@@ -20,7 +20,7 @@ MEMORY_BYTES: Final = 1024**3  # guess: a message of 256 MiB, which is the large
 
 _KEEPALIVE_S: Final = 60  # as the library
 _LOOK_S: Final = 0.01  # guess: so long nothing comes when a broker waits to hear that messages have arrived
-_MOST_PENDING_BYTES: Final = 1024**2  # guess: written and synchronised at once
+_MAX_PENDING_BYTES: Final = 1024**2  # guess: written and synchronised at once
 _FAREWELL_S: Final = 5.0  # guess: for the last acknowledgements; what they miss is sent again
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 """In JSON they stand between values only, where a space is the same."""
@@ -46,7 +46,7 @@ class _Session:
         self._pending: list[mqtt.MQTTMessage] = []
         self._pending_bytes = self._read_bytes = self._messages = 0
         self._is_known: bool | None = None
-        self._refusal: str | None = None
+        self._rejection: str | None = None
         self._awaited: set[int] = set()
         self._client = client = mqtt.Client(
             CallbackAPIVersion.VERSION2,
@@ -86,10 +86,10 @@ class _Session:
             self._look()
             if self._messages > before:
                 heard = time.monotonic()
-            if self._messages == before or self._pending_bytes > _MOST_PENDING_BYTES:
+            if self._messages == before or self._pending_bytes > _MAX_PENDING_BYTES:
                 self._keep()
             is_enough = self._messages >= self._request["messages"] or self._read_bytes >= self._request["size_bytes"]
-            if is_enough or now - began > self._request["most_s"]:
+            if is_enough or now - began > self._request["max_s"]:
                 return True
             if now - heard > self._request["quiet_s"]:
                 return False
@@ -123,8 +123,8 @@ class _Session:
 
     def _look(self) -> None:
         code = self._client.loop(_LOOK_S)
-        if self._refusal is not None:
-            raise SourceError("unavailable", self._refusal)
+        if self._rejection is not None:
+            raise SourceError("unavailable", self._rejection)
         if code != mqtt.MQTT_ERR_SUCCESS:
             self._keep()
             raise SourceError("unavailable", mqtt.error_string(code))
@@ -143,7 +143,7 @@ class _Session:
 
     def _note_connection(self, _client: object, _data: object, flags: Any, reason: ReasonCode, _more: object) -> None:
         if reason.is_failure:
-            self._refusal = f"the broker refuses: {reason}"
+            self._rejection = f"the broker rejects: {reason}"
         else:
             self._is_known = bool(flags.session_present)
 
@@ -152,7 +152,7 @@ class _Session:
     ) -> None:
         self._awaited.discard(mid)
         if any(reason.is_failure for reason in reasons):
-            self._refusal = "the broker refuses a topic"
+            self._rejection = "the broker rejects a topic"
 
     def _note_message(self, _client: object, _data: object, message: mqtt.MQTTMessage) -> None:
         self._messages += 1

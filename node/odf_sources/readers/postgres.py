@@ -39,7 +39,7 @@ class PostgresType:
                 return f"pg_catalog.to_json({column})::pg_catalog.text"
         return f"{column}::pg_catalog.text"
 
-    def mend(self, text: str | None) -> str | None:
+    def fix(self, text: str | None) -> str | None:
         """Write a time in UTC as RFC 3339 does."""
         if self.name == "timestamptz" and text is not None and text.endswith("+00"):
             return text[:-3] + "Z"
@@ -97,7 +97,7 @@ def find_type(column: str, oid: int, kind: Sequence[str]) -> PostgresType:
     raise MalformedError("table", expected=expected, found=f"{column} of the type {name}")
 
 
-_MOST_ROW_BYTES: Final = 16 * 1024**2  # as a record of CSV (ING-2)
+_MAX_ROW_BYTES: Final = 16 * 1024**2  # as a record of CSV (ING-2)
 _UNAVAILABLE: Final = frozenset({"", "08", "28", "40", "53", "55", "57", "58", "XX"})
 """Classes of SQLSTATE (none: no connection) that may be otherwise next time; all others are the question's fault."""
 
@@ -151,7 +151,7 @@ def _read_rows(request: dict[str, Any], rows: BinaryIO) -> dict[str, Any]:
             return {"last": None, "has_more": False}
         for row in table.iter_rows(request["last"], bound):
             line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
-            if len(line) > _MOST_ROW_BYTES:
+            if len(line) > _MAX_ROW_BYTES:
                 raise MalformedError("table", expected="rows of at most 16 MiB", found=f"one of {len(line)} bytes")
             rows.write(line)
         return {"last": bound, "has_more": table.find_bound(bound) is not None}
@@ -197,7 +197,7 @@ class _Table:
         with self._connection.cursor() as cursor:
             for row in cursor.stream(asked.encode(), [bound, *_values(last)]):
                 columns = zip(self._columns.items(), row, strict=True)
-                yield {name: each.mend(value) for (name, each), value in columns}
+                yield {name: each.fix(value) for (name, each), value in columns}
 
     def _behind(self, last: str | None) -> str:
         parts = ["TRUE" if last is None else f"{self._by} > $2::{self._type.name}"]
@@ -224,8 +224,8 @@ class _Table:
             raise MalformedError("table", expected=expected, found=f"the type {columns[by].name}")
         return columns
 
-    def _ask(self, question: str, *values: object) -> tuple[Any, ...] | None:
-        return self._connection.execute(question.encode(), values).fetchone()
+    def _ask(self, query_text: str, *values: object) -> tuple[Any, ...] | None:
+        return self._connection.execute(query_text.encode(), values).fetchone()
 
 
 def _rows_of(rows: dict[str, str]) -> str:

@@ -7,7 +7,7 @@ State
 Rule
     One numbered clause of ``spec/chain.md`` as one function over state and block.
 Strictness
-    Some rules are ours: chains that others wrote may break them, and then it is said, not refused.
+    Some rules are ours: chains that others wrote may break them, and then it is said, not rejected.
 
 Source: ``spec/chain.md``.
 """

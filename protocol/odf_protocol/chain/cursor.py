@@ -1,7 +1,7 @@
 """The part of the chain state that ordinary blocks of data move, in the form in which they are read by position.
 
 The cursor takes a block only if it is plain that every rule is kept; whatever else there is to say, about a breach or
-a rare case, is left to ``append``. So it can refuse too much and lose speed, but it must never take too much: a test
+a rare case, is left to ``append``. So it can reject too much and lose speed, but it must never take too much: a test
 compares the two on valid and on damaged chains.
 
 Source: clause CHAIN-50 of ``spec/chain.md``.

@@ -39,7 +39,7 @@ def append(
         strictness: Whose block it is.
 
     Returns:
-        The new state, and what a foreign block breaks that would be refused in our own.
+        The new state, and what a foreign block breaks that would be rejected in our own.
 
     Raises:
         RejectedError: The first rule broken, with clause, block, expected and found.
@@ -89,7 +89,7 @@ class ChainVerifier:
     []
 
     Attributes:
-        warnings: What foreign blocks break that would be refused in our own; the first thousand.
+        warnings: What foreign blocks break that would be rejected in our own; the first thousand.
         warning_count: How many there were.
     """
 

@@ -49,7 +49,7 @@ class ExtraAttributes:
 def _parse_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(
-            text, object_pairs_hook=_object_of_pairs, parse_float=_finite_float, parse_constant=_refuse_constant
+            text, object_pairs_hook=_object_of_pairs, parse_float=_finite_float, parse_constant=_reject_constant
         )
         text.encode()
         json.dumps(value, ensure_ascii=False).encode()  # an escaped lone surrogate is not text
@@ -91,7 +91,7 @@ def _finite_float(text: str) -> float:
     return number
 
 
-def _refuse_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 

@@ -20,7 +20,7 @@ MAX_ATTESTATION_BYTES: Final = 2 * MIB
 """The largest envelope that ``odf_protocol.dsse`` reads."""
 MAX_ATTESTATIONS_BYTES: Final = 16 * MIB
 """What is read of a peer's statements about one dataset.  # guess: thousands of ordinary ones"""
-MAX_PROBLEM_TEXT_CHARACTERS: Final = 2_000  # guess: what a person reads of a refusal
+MAX_PROBLEM_TEXT_CHARACTERS: Final = 2_000  # guess: what a person reads of a rejection
 
 PAGE_DATASETS: Final = 1_000
 MAX_LISTED_DATASETS: Final = 100_000  # guess: a hundred pages; more than a person reads
@@ -30,9 +30,9 @@ MAX_SEARCH_LOOKS: Final = 1_000
 """Datasets that are looked at closely for one answer.  # guess: tenths of a second"""
 MAX_SEARCH_WORDS: Final = 8  # guess
 MAX_WAITING_SEARCHES: Final = 8  # guess: as of trees and leaves
-MAX_TOLD_WORDS: Final = 20
+MAX_REPORTED_WORDS: Final = 20
 """Keywords, and columns, of a dataset that has the words: those alone in which one occurs."""
-MAX_TOLD_CHARACTERS: Final = 100
+MAX_REPORTED_CHARACTERS: Final = 100
 """Of a keyword, a column's name, and a word that is looked for."""
 PAGE_ATTESTATIONS: Final = 100
 PAGE_ATTESTATION_BYTES: Final = 2 * MIB
@@ -41,7 +41,7 @@ PAGE_MISSING_OBJECTS: Final = 1_000
 
 # Trees of slices
 
-MAX_TREE_QUESTIONS: Final = 64
+MAX_TREE_QUERIES: Final = 64
 """Nodes asked about in one request; each answer has up to 16 hashes."""
 MAX_TREE_SCHEMA_BYTES: Final = 256 * KIB  # guess: thousands of columns
 MAX_TREE_LEAVES: Final = 512 * KIB
@@ -57,11 +57,9 @@ PACK_TARGET_BYTES: Final = 8 * MIB
 """A pack is closed when its blocks reach this size; a block that is larger travels alone."""
 MAX_PACK_BLOCKS: Final = 20_000  # guess: a thousand blocks per request already hide the round trip
 MAX_SIGNATURE_BYTES: Final = 16 * KIB  # guess: Ed25519 needs 64; room for other schemes
-MAX_REPLAY_RECORD_BYTES: Final = 4 * MIB + 4 * KIB
-"""The largest that ``odf_protocol.replay`` reads, with key and signature."""
-MAX_PACK_RAW_BYTES: Final = (
-    PACK_TARGET_BYTES + MAX_BLOCK_SIZE_BYTES + MAX_SIGNATURE_BYTES + MAX_REPLAY_RECORD_BYTES + 64
-)
+MAX_STEP_RECORD_BYTES: Final = 4 * MIB + 4 * KIB
+"""The largest that ``odf_protocol.step_record`` reads, with key and signature."""
+MAX_PACK_RAW_BYTES: Final = PACK_TARGET_BYTES + MAX_BLOCK_SIZE_BYTES + MAX_SIGNATURE_BYTES + MAX_STEP_RECORD_BYTES + 64
 """A pack after decompression: everything that fits before the target, and one more block with all it may carry."""
 MAX_PACK_BYTES: Final = MAX_PACK_RAW_BYTES + MAX_PACK_RAW_BYTES // 128 + 4 * KIB
 """A pack as sent: zstd never grows data by more than 1/128 and some headers (ZSTD_compressBound)."""
@@ -117,7 +115,7 @@ HELD_BACK_S: Final = STALL_S / 2
 """How long a rate holds back a pack, which is one piece: after twice this, whoever waits gives up."""
 MIN_RATE_BYTES_PER_S: Final = 1_000
 """Slower transfers of objects are ended.  # guess: less than a modem"""
-LEAST_SET_RATE_BYTES_PER_S: Final = 10_000
+MIN_SET_RATE_BYTES_PER_S: Final = 10_000
 """Lower rates that somebody sets are taken as this one: several transfers may share it, each above the bound before."""
 RATE_WINDOW_S: Final = 60.0
 MAX_REDIRECTS: Final = 3

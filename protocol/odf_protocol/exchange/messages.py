@@ -1,6 +1,6 @@
 """JSON messages of the exchange, read strictly and written in one form (EX-10).
 
-Requests with unknown fields are refused: a field that changes what is asked must not be passed over. Answers may carry
+Requests with unknown fields are rejected: a field that changes what is asked must not be passed over. Answers may carry
 more than we know: newer nodes say more. Bytes are base64, identities and hashes their text.
 """
 
@@ -15,9 +15,9 @@ from odf_protocol.exchange.limits import (
     MAX_ATTESTATION_BYTES,
     MAX_JSON_BYTES,
     MAX_PROBLEM_TEXT_CHARACTERS,
+    MAX_REPORTED_CHARACTERS,
+    MAX_REPORTED_WORDS,
     MAX_SIGNED_KEY_EVENT_BYTES,
-    MAX_TOLD_CHARACTERS,
-    MAX_TOLD_WORDS,
 )
 from odf_protocol.exchange.routes import ObjectKind
 from odf_protocol.head import Head
@@ -76,7 +76,8 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Told = Annotated[
-    tuple[Annotated[str, msgspec.Meta(max_length=MAX_TOLD_CHARACTERS)], ...], msgspec.Meta(max_length=MAX_TOLD_WORDS)
+    tuple[Annotated[str, msgspec.Meta(max_length=MAX_REPORTED_CHARACTERS)], ...],
+    msgspec.Meta(max_length=MAX_REPORTED_WORDS),
 ]
 
 
@@ -223,7 +224,7 @@ class PushStatus(StrEnum):
     RECEIVING = "receiving"
     VERIFYING = "verifying"
     ACCEPTED = "accepted"
-    REFUSED = "refused"
+    REJECTED = "refused"
     FAILED = "failed"
 
 

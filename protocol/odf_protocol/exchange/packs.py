@@ -1,9 +1,9 @@
-"""Packs: many raw blocks in one body, each with its detached signature and its replay record (EX-7, EX-8).
+"""Packs: many raw blocks in one body, each with its detached signature and its step record (EX-7, EX-8).
 
 The body is one zstd frame. Inside it, numbers are unsigned and little-endian::
 
     pack  = "ODFPACK1" entry* u32 0, u32 number of entries
-    entry = u32 length > 0, block; u32 length, signature; u32 length, replay record     (length 0: there is none)
+    entry = u32 length > 0, block; u32 length, signature; u32 length, step record     (length 0: there is none)
 
 The count at the end tells a whole pack from one that was cut. Nothing in a pack is believed: the receiver hashes each
 block and checks its place in the chain.
@@ -22,8 +22,8 @@ from odf_protocol.exchange.limits import (
     MAX_PACK_BLOCKS,
     MAX_PACK_BYTES,
     MAX_PACK_RAW_BYTES,
-    MAX_REPLAY_RECORD_BYTES,
     MAX_SIGNATURE_BYTES,
+    MAX_STEP_RECORD_BYTES,
     MAX_ZSTD_WINDOW_BYTES,
     PACK_TARGET_BYTES,
 )
@@ -42,7 +42,7 @@ class PackedBlock:
 
     raw: bytes
     signature: bytes | None = None
-    replay_record: bytes | None = None
+    step_record: bytes | None = None
 
 
 def encode_pack(blocks: Iterable[PackedBlock]) -> tuple[bytes, int]:
@@ -54,7 +54,7 @@ def encode_pack(blocks: Iterable[PackedBlock]) -> tuple[bytes, int]:
     parts = bytearray(_MAGIC)
     count = 0
     for block in blocks:
-        for field in (block.raw, block.signature or b"", block.replay_record or b""):
+        for field in (block.raw, block.signature or b"", block.step_record or b""):
             parts += _LENGTH.pack(len(field))
             parts += field
         count += 1
@@ -85,8 +85,8 @@ def decode_pack(body: bytes) -> tuple[PackedBlock, ...]:
         if len(blocks) == MAX_PACK_BLOCKS:
             raise MalformedError("pack", where=position, expected=f"at most {MAX_PACK_BLOCKS} blocks", found="more")
         signature, position = _read_field(data, position, MAX_SIGNATURE_BYTES)
-        replay_record, position = _read_field(data, position, MAX_REPLAY_RECORD_BYTES)
-        blocks.append(PackedBlock(raw, signature or None, replay_record or None))
+        step_record, position = _read_field(data, position, MAX_STEP_RECORD_BYTES)
+        blocks.append(PackedBlock(raw, signature or None, step_record or None))
     count, position = _read_number(data, position)
     if count != len(blocks) or position != len(data):
         raise MalformedError("pack", where=position, expected=f"an end after {count} blocks", found=len(blocks))
@@ -96,19 +96,19 @@ def decode_pack(body: bytes) -> tuple[PackedBlock, ...]:
 def _decompress(body: bytes) -> bytes:
     decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW_BYTES)
     source = io.BytesIO(body)
-    pieces: list[bytes] = []
+    chunks: list[bytes] = []
     size_bytes = 0
     try:
         # A few bytes can name gigabytes: the stream is read in pieces, and no further than a pack may go.
         with decompressor.stream_reader(source, read_across_frames=False) as reader:
-            while piece := reader.read(min(1024 * 1024, MAX_PACK_RAW_BYTES + 1 - size_bytes)):
-                pieces.append(piece)
-                size_bytes += len(piece)
+            while chunk := reader.read(min(1024 * 1024, MAX_PACK_RAW_BYTES + 1 - size_bytes)):
+                chunks.append(chunk)
+                size_bytes += len(chunk)
                 if size_bytes > MAX_PACK_RAW_BYTES:
                     raise MalformedError("pack", expected=f"at most {MAX_PACK_RAW_BYTES} bytes unpacked", found="more")
     except zstandard.ZstdError as error:
         raise MalformedError("pack", expected="a zstd frame", found=str(error)) from error
-    return b"".join(pieces)
+    return b"".join(chunks)
 
 
 def _read_number(data: memoryview, position: int) -> tuple[int, int]:

@@ -6,7 +6,7 @@ Source: clause EX-89 in ``spec/extensions/exchange.md``.
 from collections.abc import Iterable, Sequence
 
 from odf_protocol.errors import MalformedError
-from odf_protocol.exchange.limits import MAX_SEARCH_WORDS, MAX_TOLD_CHARACTERS
+from odf_protocol.exchange.limits import MAX_REPORTED_CHARACTERS, MAX_SEARCH_WORDS
 
 
 def fold(words: Sequence[str]) -> list[str]:
@@ -15,8 +15,8 @@ def fold(words: Sequence[str]) -> list[str]:
     Raises:
         MalformedError: None, too many, or one that is empty or too long.
     """
-    if not 0 < len(words) <= MAX_SEARCH_WORDS or not all(0 < len(word) <= MAX_TOLD_CHARACTERS for word in words):
-        expected = f"1 to {MAX_SEARCH_WORDS} words of 1 to {MAX_TOLD_CHARACTERS} characters"
+    if not 0 < len(words) <= MAX_SEARCH_WORDS or not all(0 < len(word) <= MAX_REPORTED_CHARACTERS for word in words):
+        expected = f"1 to {MAX_SEARCH_WORDS} words of 1 to {MAX_REPORTED_CHARACTERS} characters"
         raise MalformedError(
             "search", expected=expected, found=f"{len(words)} of up to {max(map(len, words), default=0)}"
         )

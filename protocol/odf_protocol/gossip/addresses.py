@@ -210,12 +210,12 @@ def decode_peer_record(raw: bytes) -> PeerRecord:
         RejectedError: Its signature or its content breaks a rule.
     """
     document = SignedDocument.decode(raw, Purpose.PEER_RECORD, max_payload_bytes=MAX_PEER_RECORD_BYTES)
-    said = decode_canonical(document.payload, _PeerRecord, what="peer record", max_bytes=MAX_PEER_RECORD_BYTES)
+    stated = decode_canonical(document.payload, _PeerRecord, what="peer record", max_bytes=MAX_PEER_RECORD_BYTES)
     record = PeerRecord(
-        node=parse_exact(DidKey, said.node, "peer record node"),
-        addresses=tuple(PeerAddress.parse(text) for text in said.addresses),
-        time=parse_exact(Timestamp, said.time, "peer record time"),
-        expires=parse_exact(Timestamp, said.expires, "peer record expiry"),
+        node=parse_exact(DidKey, stated.node, "peer record node"),
+        addresses=tuple(PeerAddress.parse(text) for text in stated.addresses),
+        time=parse_exact(Timestamp, stated.time, "peer record time"),
+        expires=parse_exact(Timestamp, stated.expires, "peer record expiry"),
         raw=bytes(raw),
     )
     if record.node != document.signer:

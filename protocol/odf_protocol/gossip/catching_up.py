@@ -14,7 +14,7 @@ from typing import Final
 from odf_protocol.gossip.item import Item
 from odf_protocol.gossip.messages import MAX_MESSAGE_ITEMS, Compare, Feed, Follow, ItemMessage, Ranges
 from odf_protocol.gossip.peers import Randomness
-from odf_protocol.gossip.ranges import NONCE_BYTES, Difference, Range, compare_ranges, open_ranges
+from odf_protocol.gossip.ranges import NONCE_BYTES, IdRange, RangeDifference, compare_ranges, open_ranges
 from odf_protocol.gossip.settings import GossipSettings
 from odf_protocol.gossip.store import ItemStore
 
@@ -22,7 +22,7 @@ from odf_protocol.gossip.store import ItemStore
 @dataclass(slots=True)
 class _Session:
     nonce: bytes
-    asked: tuple[Range, ...]
+    asked: tuple[IdRange, ...]
     steps: int = 1
     failures: int = 0
 
@@ -51,7 +51,7 @@ class Reconciliations:
         session = self._sessions[address] = _Session(nonce, open_ranges(self._store.ids, nonce))
         return session.to_request()
 
-    def take(self, address: str, answer: Ranges) -> Difference | None:
+    def take(self, address: str, answer: Ranges) -> RangeDifference | None:
         """Read an answer; None where nothing was asked.
 
         Raises:

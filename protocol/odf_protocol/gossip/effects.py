@@ -100,7 +100,7 @@ class Respond:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class Reject:
     """No reply: the sender asks too often, or sent what no honest node sends."""
 
 
@@ -118,7 +118,7 @@ class Accept:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class Notify:
     """A verified head of a dataset of interest has a newer one in its place here; the node may hold blocks against it.
 
     It is not kept.
@@ -134,4 +134,4 @@ class Forget:
     ids: tuple[bytes, ...]
 
 
-Effect = Send | Respond | Refuse | Accept | Tell | Forget
+Effect = Send | Respond | Reject | Accept | Notify | Forget

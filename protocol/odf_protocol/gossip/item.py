@@ -144,16 +144,18 @@ def _of_key_event(event: KeyEvent) -> Item:
 
 
 def _decode_finding(raw: bytes) -> Finding:
-    said = decode_statement(raw)
-    if isinstance(said, AcceptanceStatement):
+    stated = decode_statement(raw)
+    if isinstance(stated, AcceptanceStatement):
         # It vouches for nothing (POLICY-7): told to everybody it would only look like one more witness.
         raise UnsupportedError("gossip item", found="an acceptance statement", supported="replay, verification")
-    return said
+    return stated
 
 
-def _of_finding(said: Finding) -> Item:
-    slot = (said.dataset_id, said.node, said.last, isinstance(said, Attestation))
-    return _item(ItemKind.ATTESTATION, said, signer=said.node, slot=slot, rank=(said.time.unix_ms,), time=said.time)
+def _of_finding(stated: Finding) -> Item:
+    slot = (stated.dataset_id, stated.node, stated.last, isinstance(stated, Attestation))
+    return _item(
+        ItemKind.ATTESTATION, stated, signer=stated.node, slot=slot, rank=(stated.time.unix_ms,), time=stated.time
+    )
 
 
 def _of_proof(proof: EquivocationProof) -> Item:
@@ -162,9 +164,9 @@ def _of_proof(proof: EquivocationProof) -> Item:
     return _item(ItemKind.EQUIVOCATION, proof, signer=proof.signer, slot=slot, rank=(0,))
 
 
-def _of_settlement(said: Settlement) -> Item:
-    slot = (said.dataset_id, said.signer, said.position, said.keeps)
-    return _item(ItemKind.SETTLEMENT, said, signer=said.signer, slot=slot, rank=(0,), time=said.time)
+def _of_settlement(stated: Settlement) -> Item:
+    slot = (stated.dataset_id, stated.signer, stated.position, stated.keeps)
+    return _item(ItemKind.SETTLEMENT, stated, signer=stated.signer, slot=slot, rank=(0,), time=stated.time)
 
 
 def _item(

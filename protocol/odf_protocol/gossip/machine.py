@@ -32,9 +32,10 @@ from odf_protocol.gossip.effects import (
     Event,
     Failed,
     Forget,
+    Notify,
     Publish,
     Received,
-    Refuse,
+    Reject,
     Replied,
     Respond,
     Restore,
@@ -42,7 +43,6 @@ from odf_protocol.gossip.effects import (
     SetInterests,
     SetPinned,
     SetRecord,
-    Tell,
     Tick,
 )
 from odf_protocol.gossip.item import Item, ItemKind, item_id, read_item
@@ -66,7 +66,7 @@ from odf_protocol.gossip.outboxes import Outboxes
 from odf_protocol.gossip.peers import PeerBook, Randomness
 from odf_protocol.gossip.ranges import NONCE_BYTES, answer_ranges
 from odf_protocol.gossip.settings import GossipSettings, Rates, Strikes
-from odf_protocol.gossip.store import OWN, ItemStore, Verdict
+from odf_protocol.gossip.store import OWN, ItemStore, ItemVerdict
 
 _SMALL_CATCH_UP: Final = 16
 """So few new items in one reply are news, and pushed on; more are a past that others have."""
@@ -156,13 +156,13 @@ class GossipMachine:
     def _receive(self, event: Received, now_ms: int, source: Randomness) -> None:
         bucket = event.bucket
         if self._strikes.is_banned(bucket, now_ms) or not self._requests.take(bucket, now_ms):
-            self._effects.append(Refuse())
+            self._effects.append(Reject())
             return
         try:
             reply = self._reply_to(event.request, bucket, now_ms, source)
         except OdfError:
             self._strikes.add(bucket, now_ms)
-            self._effects.append(Refuse())
+            self._effects.append(Reject())
             return
         self._effects.insert(0, Respond(reply))
 
@@ -281,7 +281,7 @@ class GossipMachine:
             if not solicited and not self._pushes.take(bucket, now_ms):
                 return  # not forgotten: a reconciliation will bring what is left
             item = self._read(kind, message.raw)
-            is_news = item.kind is ItemKind.HEAD and self.store.judge(item, now_ms) is Verdict.NEW
+            is_news = item.kind is ItemKind.HEAD and self.store.judge(item, now_ms) is ItemVerdict.NEW
             if is_news and not self._heads.take(item.dataset_id, now_ms):
                 continue  # an owner in a hurry is heard at intervals; each time it is the newest head that comes
             self._admit(item, bucket, now_ms, came_from=came_from, push_on=push_on)
@@ -290,7 +290,7 @@ class GossipMachine:
         admission = self.store.admit(item, introducer, now_ms)
         if admission.removed:
             self._effects.append(Forget(admission.removed))
-        if admission.verdict is Verdict.NEW:
+        if admission.verdict is ItemVerdict.NEW:
             assert self._log is not None
             self._log.append(item.id)
             if introducer != OWN:
@@ -298,7 +298,7 @@ class GossipMachine:
             if push_on or item.kind is ItemKind.EQUIVOCATION:
                 self._spread(item, came_from)
         elif admission.is_older_head and introducer != OWN:
-            self._effects.append(Tell(item))
+            self._effects.append(Notify(item))
         for proof in admission.proofs:
             self._admit(proof, introducer, now_ms, came_from=came_from, push_on=True)
 

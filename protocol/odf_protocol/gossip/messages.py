@@ -20,7 +20,7 @@ import msgspec
 from odf_protocol.errors import MalformedError
 from odf_protocol.gossip.addresses import MAX_PEER_RECORD_BYTES
 from odf_protocol.gossip.item import MAX_ITEM_BYTES, Item, ItemKind, item_id
-from odf_protocol.gossip.ranges import MAX_RANGES, NONCE_BYTES, ItemId, Range
+from odf_protocol.gossip.ranges import MAX_RANGES, NONCE_BYTES, IdRange, ItemId
 
 MAX_MESSAGE_BYTES: Final = 512 * 1024
 """The largest item in base64 with as much again beside it."""
@@ -62,7 +62,7 @@ class ItemMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 _ItemMessages = Annotated[tuple[ItemMessage, ...], msgspec.Meta(max_length=MAX_MESSAGE_ITEMS)]
 
 
-_Ranges = Annotated[tuple[Range, ...], msgspec.Meta(max_length=MAX_RANGES)]
+_Ranges = Annotated[tuple[IdRange, ...], msgspec.Meta(max_length=MAX_RANGES)]
 
 
 class Hello(_Strict, frozen=True, kw_only=True, tag_field="type", tag="hello"):

@@ -39,7 +39,7 @@ ItemId = Annotated[bytes, msgspec.Meta(min_length=ITEM_ID_BYTES, max_length=ITEM
 _Fingerprint = Annotated[bytes, msgspec.Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
 
 
-class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class IdRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Ids from ``lower`` on, below ``upper`` (None: to the end): their fingerprint, or all of them. Travels as it is.
 
     Attributes:
@@ -56,7 +56,7 @@ class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RangeDifference:
     """What an answer showed.
 
     Attributes:
@@ -67,7 +67,7 @@ class Difference:
 
     missing: tuple[bytes, ...]
     extra: tuple[bytes, ...]
-    left: tuple[Range, ...]
+    left: tuple[IdRange, ...]
 
 
 class IdSet:
@@ -99,19 +99,19 @@ def fingerprint(nonce: bytes, ids: Sequence[bytes]) -> bytes:
     return sha3_256(b"".join(parts)).digest()[:FINGERPRINT_BYTES]
 
 
-def open_ranges(ids: IdSet, nonce: bytes) -> tuple[Range, ...]:
+def open_ranges(ids: IdSet, nonce: bytes) -> tuple[IdRange, ...]:
     """Begin a reconciliation: everything in one range, as most often nothing differs."""
-    return (Range(_FIRST, None, fingerprint(nonce, ids.between(_FIRST, None))),)
+    return (IdRange(_FIRST, None, fingerprint(nonce, ids.between(_FIRST, None))),)
 
 
-def answer_ranges(ids: IdSet, nonce: bytes, asked: Sequence[Range]) -> tuple[Range, ...]:
+def answer_ranges(ids: IdSet, nonce: bytes, asked: Sequence[IdRange]) -> tuple[IdRange, ...]:
     """Answer a stranger's ranges: nothing for those that agree, ids or finer ranges for the others.
 
     Raises:
         MalformedError: Ranges out of order, overlapping, too many, or without a fingerprint.
     """
     _check(asked, "asked range")
-    answer: list[Range] = []
+    answer: list[IdRange] = []
     nothing = fingerprint(nonce, ())
     for one in asked:
         if one.fingerprint is None:
@@ -128,7 +128,7 @@ def answer_ranges(ids: IdSet, nonce: bytes, asked: Sequence[Range]) -> tuple[Ran
     return tuple(answer)
 
 
-def compare_ranges(ids: IdSet, nonce: bytes, asked: Sequence[Range], answered: Sequence[Range]) -> Difference:
+def compare_ranges(ids: IdSet, nonce: bytes, asked: Sequence[IdRange], answered: Sequence[IdRange]) -> RangeDifference:
     """Read a stranger's answer.
 
     Raises:
@@ -137,7 +137,7 @@ def compare_ranges(ids: IdSet, nonce: bytes, asked: Sequence[Range], answered: S
     _check(answered, "answered range")
     missing: list[bytes] = []
     extra: list[bytes] = []
-    left: list[Range] = []
+    left: list[IdRange] = []
     # Both are in order: what was asked is walked through once, whatever the answer.
     outers = iter(asked)
     outer = next(outers, None)
@@ -152,36 +152,36 @@ def compare_ranges(ids: IdSet, nonce: bytes, asked: Sequence[Range], answered: S
             missing += [id_ for id_ in one.ids if id_ not in ours]
             extra += [id_ for id_ in here if id_ not in theirs]
         elif (own := fingerprint(nonce, here)) != one.fingerprint:
-            left.append(Range(one.lower, one.upper, own))
-    return Difference(tuple(missing), tuple(extra), tuple(left[:MAX_RANGES]))
+            left.append(IdRange(one.lower, one.upper, own))
+    return RangeDifference(tuple(missing), tuple(extra), tuple(left[:MAX_RANGES]))
 
 
-def _describe(here: Sequence[bytes], lower: bytes, upper: bytes | None, nonce: bytes) -> list[Range]:
+def _describe(here: Sequence[bytes], lower: bytes, upper: bytes | None, nonce: bytes) -> list[IdRange]:
     if len(here) <= _LISTED_IDS:
-        return [Range(lower, upper, ids=tuple(here))]
+        return [IdRange(lower, upper, ids=tuple(here))]
     step = -(-len(here) // _BRANCHES)
     starts = range(0, len(here), step)
     edges = [lower, *(here[start] for start in starts[1:]), upper]
     return [
-        Range(edges[number] or lower, edges[number + 1], fingerprint(nonce, here[start : start + step]))
+        IdRange(edges[number] or lower, edges[number + 1], fingerprint(nonce, here[start : start + step]))
         for number, start in enumerate(starts)
     ]
 
 
-def _list(here: Sequence[bytes], lower: bytes, upper: bytes | None, nonce: bytes) -> list[Range]:
+def _list(here: Sequence[bytes], lower: bytes, upper: bytes | None, nonce: bytes) -> list[IdRange]:
     """Answer somebody who has nothing in a range: ids at once, as finer fingerprints would tell them nothing."""
     listed = here[: (_LISTED_RANGES - 1) * _LISTED_IDS]
     starts = range(0, len(listed), _LISTED_IDS)
     rest = here[len(listed) :]
     edges = [lower, *(listed[start] for start in starts[1:]), rest[0] if rest else upper]
     ranges = [
-        Range(edges[number] or lower, edges[number + 1], ids=tuple(listed[start : start + _LISTED_IDS]))
+        IdRange(edges[number] or lower, edges[number + 1], ids=tuple(listed[start : start + _LISTED_IDS]))
         for number, start in enumerate(starts)
     ]
-    return [*ranges, Range(rest[0], upper, fingerprint(nonce, rest))] if rest else ranges
+    return [*ranges, IdRange(rest[0], upper, fingerprint(nonce, rest))] if rest else ranges
 
 
-def _check(ranges: Sequence[Range], what: str) -> None:
+def _check(ranges: Sequence[IdRange], what: str) -> None:
     if len(ranges) > MAX_RANGES:
         raise MalformedError(what, expected=f"at most {MAX_RANGES}", found=len(ranges))
     end: bytes | None = _FIRST
@@ -199,7 +199,7 @@ def _check(ranges: Sequence[Range], what: str) -> None:
             raise MalformedError(what, expected="ids of the range", found=one.ids[0].hex())
 
 
-def _lies_within(inner: Range, outer: Range) -> bool:
+def _lies_within(inner: IdRange, outer: IdRange) -> bool:
     if inner.lower < outer.lower:
         return False
     return outer.upper is None or (inner.upper is not None and inner.upper <= outer.upper)

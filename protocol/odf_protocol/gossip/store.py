@@ -39,7 +39,7 @@ _DATED: Final = frozenset({ItemKind.HEAD, ItemKind.ATTESTATION})
 _HEADS_REMEMBERED: Final = 8  # guess: heads below the newest that a contradiction can still be found with
 
 
-class Verdict(StrEnum):
+class ItemVerdict(StrEnum):
     """What became of an item."""
 
     NEW = "new"
@@ -85,7 +85,7 @@ class Admission:
         is_older_head: A head of interest below the one that is kept: it may contradict blocks (GOSSIP-13).
     """
 
-    verdict: Verdict
+    verdict: ItemVerdict
     removed: tuple[bytes, ...] = ()
     proofs: tuple[Item, ...] = ()
     is_older_head: bool = False
@@ -186,22 +186,22 @@ class ItemStore:
         log = self._logs.get(dataset_id)
         return signer.public_key == dataset_id.public_key or (log is not None and signer in log.named)
 
-    def judge(self, item: Item, now_ms: int) -> Verdict:
+    def judge(self, item: Item, now_ms: int) -> ItemVerdict:
         """Say what ``admit`` would find, its limits of space aside; changes nothing."""
         if item.id in self._kept:
-            return Verdict.KNOWN
+            return ItemVerdict.KNOWN
         if item.expires_ms is not None and item.expires_ms <= now_ms:
-            return Verdict.EXPIRED
+            return ItemVerdict.EXPIRED
         if item.time_ms is not None and item.time_ms > now_ms + self._settings.future_ms:
-            return Verdict.FUTURE
-        if not self._may_say(item):
-            return Verdict.FOREIGN
+            return ItemVerdict.FUTURE
+        if not self._may_report(item):
+            return ItemVerdict.FOREIGN
         held = self._find_in_slot(item)
         if held is not None and item.rank <= held.item.rank and not self._gives_way(held.item, item, now_ms):
-            return Verdict.STALE
+            return ItemVerdict.STALE
         if self._disputes.get((item.kind, item.dataset_id, item.signer), 0) >= _MAX_DISPUTES:
-            return Verdict.STALE
-        return Verdict.NEW
+            return ItemVerdict.STALE
+        return ItemVerdict.NEW
 
     def admit(self, item: Item, introducer: str, now_ms: int) -> Admission:
         """Keep an item if it has a place here.
@@ -212,11 +212,11 @@ class ItemStore:
             now_ms: This node's clock, in milliseconds since 1970.
         """
         verdict = self.judge(item, now_ms)
-        if verdict in {Verdict.KNOWN, Verdict.FUTURE, Verdict.FOREIGN}:
+        if verdict in {ItemVerdict.KNOWN, ItemVerdict.FUTURE, ItemVerdict.FOREIGN}:
             return Admission(verdict)
         held = self._find_in_slot(item)
         proofs = () if held is None else self._find_contradiction(held, item)
-        if verdict is not Verdict.NEW:
+        if verdict is not ItemVerdict.NEW:
             self._forget(item.id)
             is_older = item.kind is ItemKind.HEAD and held is not None and item.rank[0] < held.item.rank[0]
             return Admission(verdict, proofs=proofs, is_older_head=is_older and self._interests.cover(item))
@@ -229,8 +229,8 @@ class ItemStore:
         self._insert(kept)
         removed += self._make_room()
         if item.id not in self._kept:
-            return Admission(Verdict.CROWDED, tuple(id_ for id_ in removed if id_ != item.id), proofs)
-        return Admission(Verdict.NEW, tuple(removed), proofs)
+            return Admission(ItemVerdict.CROWDED, tuple(id_ for id_ in removed if id_ != item.id), proofs)
+        return Admission(ItemVerdict.NEW, tuple(removed), proofs)
 
     def expire(self, now_ms: int) -> list[bytes]:
         """Drop what has expired and return the ids."""
@@ -249,7 +249,7 @@ class ItemStore:
         is_ahead = held.time_ms is not None and held.time_ms > now_ms + self._settings.future_ms
         return is_ahead and held.kind in _DATED and held.rank[:-1] == item.rank[:-1]
 
-    def _may_say(self, item: Item) -> bool:
+    def _may_report(self, item: Item) -> bool:
         """Say whether an item's signer has any business to say it, as far as is known here (GOSSIP-12)."""
         statement = item.statement
         if isinstance(statement, KeyEvent):

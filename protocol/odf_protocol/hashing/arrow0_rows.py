@@ -257,6 +257,6 @@ def _framed(counts: "np.ndarray[Any, Any]", content: pa.Array, source: pa.Array)
     gather = np.empty((rows, 2), np.int32)
     gather[:, 0] = header_index
     gather[:, 1] = content_index
-    pieces = pa.concat_arrays(parts).take(pa.array(gather.reshape(-1)))
-    kept = np.ascontiguousarray(_offsets(pieces)[::2])
-    return pa.Array.from_buffers(pieces.type, rows, [None, pa.py_buffer(kept), pieces.buffers()[2]])
+    chunks = pa.concat_arrays(parts).take(pa.array(gather.reshape(-1)))
+    kept = np.ascontiguousarray(_offsets(chunks)[::2])
+    return pa.Array.from_buffers(chunks.type, rows, [None, pa.py_buffer(kept), chunks.buffers()[2]])

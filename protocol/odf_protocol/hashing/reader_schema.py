@@ -41,7 +41,7 @@ def reader_schema(file_schema: pa.Schema, key_value_metadata: Mapping[bytes, byt
         written = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(embedded, validate=True)))
         if written.names != file_schema.names:
             return file_schema
-        return pa.schema([_restored(read, said) for read, said in zip(file_schema, written, strict=True)])
+        return pa.schema([_restored(read, stated) for read, stated in zip(file_schema, written, strict=True)])
     except (pa.ArrowException, binascii.Error, OSError, UnicodeDecodeError) as error:  # names need not be UTF-8
         raise MalformedError("embedded Arrow schema", found=error) from error
 
@@ -69,7 +69,7 @@ def _restored_type(read: pa.DataType, written: pa.DataType) -> pa.DataType:
     if pat.is_date32(read) and pat.is_date64(written):
         return written
     if pat.is_struct(read) and pat.is_struct(written) and read.num_fields == written.num_fields:
-        return pa.struct([_restored(mine, said) for mine, said in zip(read, written, strict=True)])
+        return pa.struct([_restored(mine, stated) for mine, stated in zip(read, written, strict=True)])
     for is_list, list_of in ((pat.is_list, pa.list_), (pat.is_large_list, pa.large_list)):
         if is_list(read) and is_list(written):
             return list_of(_restored(read.value_field, written.value_field))

@@ -5,10 +5,10 @@ One party holds the ``DifferenceSearch``; the other one answers from its ``Table
     search = DifferenceSearch(mine, their_root, their_header)
     while search.questions:
         for question in search.questions:
-            search.answer(question, ask_them(question))     # they: answer_question(theirs, question)
+            search.answer(question, ask_them(question))     # they: answer_query(theirs, question)
     search.differences
 
-Every answer is checked against a hash that is known already, so the other party can refuse but not mislead: what is
+Every answer is checked against a hash that is known already, so the other party can reject but not mislead: what is
 reported differs between my table and the table that has their root. Nodes are named by their place, and trees grow to
 the right, so tables with different row counts are compared as well.
 
@@ -75,23 +75,27 @@ class Difference:
     stop: int
 
 
-def answer_question(summary: TableSummary, question: NodeName) -> tuple[bytes, ...]:
+def answer_query(summary: TableSummary, query_text: NodeName) -> tuple[bytes, ...]:
     """Return the hashes of a node's children.
 
     Raises:
         RejectedError: There is no such node.
     """
-    levels = _levels(summary, question.column)
-    if levels is None or not 1 <= question.level < len(levels) or not 0 <= question.index < len(levels[question.level]):
-        raise RejectedError("LH1-19 question-names-a-node", found=question)
-    return _children(levels, question)
+    levels = _levels(summary, query_text.column)
+    if (
+        levels is None
+        or not 1 <= query_text.level < len(levels)
+        or not 0 <= query_text.index < len(levels[query_text.level])
+    ):
+        raise RejectedError("LH1-19 question-names-a-node", found=query_text)
+    return _children(levels, query_text)
 
 
 class DifferenceSearch:
     """Walks down another table's trees wherever they differ from mine.
 
     Attributes:
-        questions: Nodes whose children are needed next; empty when the search is over.
+        query_service: Nodes whose children are needed next; empty when the search is over.
         differences: Differing row ranges so far, at the grain of leaves, ordered when the search is over.
         is_complete: False where the limit on findings cut the search short.
 
@@ -118,27 +122,27 @@ class DifferenceSearch:
             self._finish()
 
     @property
-    def questions(self) -> tuple[NodeName, ...]:
+    def query_service(self) -> tuple[NodeName, ...]:
         """Nodes whose children are needed next."""
         return tuple(self._known)
 
-    def answer(self, question: NodeName, children: Sequence[bytes]) -> None:
+    def answer(self, query_text: NodeName, children: Sequence[bytes]) -> None:
         """Take the children of a node.
 
         Raises:
             KeyError: Not one of ``questions``.
             RejectedError: The children are not those of the node.
         """
-        expected = self._known[question]
-        of_columns = question.column is None
+        expected = self._known[query_text]
+        of_columns = query_text.column is None
         if len(children) > FAN_OUT or any(len(child) != HASH_BYTES for child in children):
             raise RejectedError("LH1-19 answer-has-hashes", expected=f"at most {FAN_OUT} of {HASH_BYTES} bytes")
         found = node_hash(children, of_columns=of_columns)
-        if found != expected or len(children) != self._child_count(question):
+        if found != expected or len(children) != self._child_count(query_text):
             raise RejectedError("LH1-19 children-belong-to-their-node", expected=expected.hex(), found=found.hex())
-        del self._known[question]
+        del self._known[query_text]
         for place, child in enumerate(children):
-            self._compare(NodeName(question.column, question.level - 1, question.index * FAN_OUT + place), child)
+            self._compare(NodeName(query_text.column, query_text.level - 1, query_text.index * FAN_OUT + place), child)
         if not self._known:
             self._finish()
 

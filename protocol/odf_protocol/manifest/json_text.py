@@ -1,6 +1,6 @@
 """JSON text to the same node tree that YAML text gives.
 
-The standard library's parser keeps the last of two equal keys and forgets positions; this one refuses repeated keys and
+The standard library's parser keeps the last of two equal keys and forgets positions; this one rejects repeated keys and
 keeps positions. Strings are decoded by the standard library's scanner.
 
 Source: RFC 8259.
@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 
 from odf_protocol.manifest import limits
 from odf_protocol.manifest.errors import ManifestError
-from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, shorten
+from odf_protocol.manifest.nodes import ListNode, MapNode, Node, ScalarNode, shorten
 from odf_protocol.manifest.yaml_text import check_key, position_of
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -47,14 +47,14 @@ class _Scanner:
         root = self._read_value(0)
         self._skip_space()
         if self._index < len(self._text):
-            self._refuse("the end of the document", self._word_here())
+            self._reject("the end of the document", self._word_here())
         return root
 
     def _read_value(self, depth: int) -> Node:
         self._skip_space()
         self._budget -= 1
         if self._budget < 0:
-            self._refuse(f"at most {limits.MAX_NODES} values", "more")
+            self._reject(f"at most {limits.MAX_NODES} values", "more")
         line, column = self._position()
         match self._text[self._index : self._index + 1]:
             case "{":
@@ -62,12 +62,12 @@ class _Scanner:
             case "[":
                 return self._read_list(depth + 1, line, column)
             case '"':
-                return Scalar(self._read_string(), is_plain=False, line=line, column=column)
+                return ScalarNode(self._read_string(), is_plain=False, line=line, column=column)
         literal = _LITERAL.match(self._text, self._index)
         if literal is None:
-            self._refuse("a JSON value", self._word_here())
+            self._reject("a JSON value", self._word_here())
         self._index = literal.end()
-        return Scalar(literal.group(), is_plain=True, line=line, column=column)
+        return ScalarNode(literal.group(), is_plain=True, line=line, column=column)
 
     def _read_map(self, depth: int, line: int, column: int) -> MapNode:
         node = MapNode([], line, column)
@@ -78,17 +78,17 @@ class _Scanner:
         while True:
             self._skip_space()
             if not self._text.startswith('"', self._index):
-                self._refuse("a field name in quotes", self._word_here())
+                self._reject("a field name in quotes", self._word_here())
             key_line, key_column = self._position()
-            key = Scalar(self._read_string(), is_plain=False, line=key_line, column=key_column)
+            key = ScalarNode(self._read_string(), is_plain=False, line=key_line, column=key_column)
             check_key(key, seen, self._source_name)
             if not self._accept(":"):
-                self._refuse("':'", self._word_here())
+                self._reject("':'", self._word_here())
             node.entries.append((key, self._read_value(depth)))
             if self._accept("}"):
                 return node
             if not self._accept(","):
-                self._refuse("',' or '}'", self._word_here())
+                self._reject("',' or '}'", self._word_here())
 
     def _read_list(self, depth: int, line: int, column: int) -> ListNode:
         node = ListNode([], line, column)
@@ -100,11 +100,11 @@ class _Scanner:
             if self._accept("]"):
                 return node
             if not self._accept(","):
-                self._refuse("',' or ']'", self._word_here())
+                self._reject("',' or ']'", self._word_here())
 
     def _enter(self, depth: int) -> None:
         if depth > limits.MAX_DEPTH:
-            self._refuse(f"nesting of at most {limits.MAX_DEPTH} levels", "a deeper one")
+            self._reject(f"nesting of at most {limits.MAX_DEPTH} levels", "a deeper one")
         self._index += 1
 
     def _read_string(self) -> str:
@@ -113,13 +113,13 @@ class _Scanner:
             value, self._index = _scan_string(self._text, start + 1)
         except JSONDecodeError as error:
             self._index = min(error.pos, len(self._text))
-            self._refuse("a JSON string", f"a mistake: {error.msg[:1].lower()}{error.msg[1:]}")
+            self._reject("a JSON string", f"a mistake: {error.msg[:1].lower()}{error.msg[1:]}")
         if len(value) > limits.MAX_SCALAR_CHARACTERS:
             self._index = start
-            self._refuse(f"at most {limits.MAX_SCALAR_CHARACTERS} characters", f"{len(value)}")
+            self._reject(f"at most {limits.MAX_SCALAR_CHARACTERS} characters", f"{len(value)}")
         if not value.isascii() and not _is_unicode(value):
             self._index = start
-            self._refuse("Unicode text", "a lone surrogate")
+            self._reject("Unicode text", "a lone surrogate")
         return value
 
     def _accept(self, character: str) -> bool:
@@ -150,7 +150,7 @@ class _Scanner:
         assert match is not None, "the pattern matches the empty string"
         return repr(shorten(match.group() or self._text[self._index]))
 
-    def _refuse(self, expected: str, found: str) -> NoReturn:
+    def _reject(self, expected: str, found: str) -> NoReturn:
         line, column = position_of(self._text, self._index)
         raise ManifestError(self._source_name, line, column, expected=expected, found=found)
 

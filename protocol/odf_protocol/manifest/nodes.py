@@ -1,6 +1,6 @@
 """The neutral tree between a manifest's text and its meaning.
 
-**Scalar**, **ListNode** and **MapNode** say what was written and where, not what it means: whether ``no`` is a text or
+**ScalarNode**, **ListNode** and **MapNode** say what was written and where, not its meaning: whether ``no`` is text or
 a mistake is for the field that it was written to. YAML and JSON text become the same tree, so one reader serves both.
 
 Lines and columns count from 1, columns in characters.
@@ -27,7 +27,7 @@ SHOWN_CHARACTERS: Final = 60
 
 
 @dataclass(slots=True)
-class Scalar:
+class ScalarNode:
     """A word, number or text as written; ``is_plain`` tells that no quotes or block sign protect it."""
 
     text: str
@@ -54,20 +54,20 @@ class ListNode:
 class MapNode:
     """Entries in order; keys are unique, which the text readers have checked."""
 
-    entries: list[tuple[Scalar, Node]]
+    entries: list[tuple[ScalarNode, Node]]
     line: int
     column: int
 
 
-Node = Scalar | ListNode | MapNode
+Node = ScalarNode | ListNode | MapNode
 
 
 def describe(node: Node) -> str:
     """Name what was found for an error message, cut to a readable length."""
     match node:
-        case Scalar() if node.is_null:
+        case ScalarNode() if node.is_null:
             return "null" if node.text else "nothing"
-        case Scalar():
+        case ScalarNode():
             return repr(shorten(node.text)) if not node.is_plain else shorten(node.text)
         case ListNode():
             return "an empty list" if not node.items else f"a list of {len(node.items)}"
@@ -99,7 +99,7 @@ def resolve_plain(text: str) -> JsonScalar:
     """Say what the unquoted word ``text`` means: null, a bool, a number, or the text itself.
 
     Words that look like numbers but are not are texts: ``0777`` (an old octal), ``1_000``, ``12:30``, ``1e400``.
-    Non-finite numbers come out as floats; whoever stores JSON has to refuse them.
+    Non-finite numbers come out as floats; whoever stores JSON has to reject them.
     """
     if text in NULL_WORDS:
         return None
@@ -129,7 +129,7 @@ def _find_number(text: str) -> int | float | None:
     if _NON_FINITE.fullmatch(text):
         return math.nan if text[-1] in "nN" else -math.inf if text[0] == "-" else math.inf
     if _INTEGER.fullmatch(text):
-        # Prefixes are Python's own; decimals with leading zeros, which it refuses, never come here.
+        # Prefixes are Python's own; decimals with leading zeros, which it rejects, never come here.
         value = int(text, base=0)
         if _MIN_INTEGER <= value <= _MAX_INTEGER:
             return value

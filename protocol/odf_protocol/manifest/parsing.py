@@ -16,7 +16,7 @@ from odf_protocol.manifest import limits
 from odf_protocol.manifest.documents import VERSIONS, BlockManifest, DatasetSnapshot, Manifest
 from odf_protocol.manifest.errors import ManifestError, Path, Place, SnapshotError, Step, find_nearest, list_words
 from odf_protocol.manifest.json_text import parse_json
-from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
+from odf_protocol.manifest.nodes import ListNode, MapNode, Node, ScalarNode, describe
 from odf_protocol.manifest.reading import read_kind, read_table
 from odf_protocol.manifest.snapshot_rules import normalize_snapshot
 from odf_protocol.manifest.yaml_text import parse_yaml, position_of
@@ -130,18 +130,18 @@ def _read_envelope(node: Node, place: Place, kinds: tuple[str, ...]) -> tuple[st
             found = f"only {list_words(fields)}" if fields else describe(node)
             place.fail(node, None, f"the field {name!r} of a manifest", found)
     kind, version = fields["kind"], fields["version"]
-    if not isinstance(kind, Scalar) or kind.text not in kinds:
-        word = kind.text if isinstance(kind, Scalar) else ""
+    if not isinstance(kind, ScalarNode) or kind.text not in kinds:
+        word = kind.text if isinstance(kind, ScalarNode) else ""
         place.fail(kind, (None, "kind"), list_words(kinds), describe(kind), find_nearest(word, kinds))
     known = {str(number): number for number in VERSIONS[kind.text]}
-    if not isinstance(version, Scalar) or not version.is_plain or version.text not in known:
+    if not isinstance(version, ScalarNode) or not version.is_plain or version.text not in known:
         expected = f"version {' or '.join(known)} of {kind.text}"
         place.fail(version, (None, "version"), expected, describe(version))
     return kind.text, known[version.text], fields["content"]
 
 
 def _check_event_count(content: Node, place: Place) -> None:
-    """Refuse a long list before its events are read."""
+    """Reject a long list before its events are read."""
     events = find_node(content, ("metadata",))
     if isinstance(events, ListNode) and len(events.items) > limits.MAX_EVENTS:
         path: Path = (_CONTENT, "metadata")

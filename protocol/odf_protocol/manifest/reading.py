@@ -31,7 +31,7 @@ from odf_protocol.events.declaration import (
 )
 from odf_protocol.events.extra_attributes import ExtraAttributes
 from odf_protocol.manifest.errors import Path, Place, Reader, find_nearest, list_words
-from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
+from odf_protocol.manifest.nodes import ListNode, MapNode, Node, ScalarNode, describe
 from odf_protocol.manifest.scalar_readers import (
     bytes_reader,
     enum_reader,
@@ -119,14 +119,14 @@ class _TableReader:
             place.fail(node, path, expected, describe(node), "ddlSchema" if is_ddl else None)
         return self.read_fields(node, node.entries, path, place)
 
-    def read_fields(self, node: Node, entries: Iterable[tuple[Scalar, Node]], path: Path, place: Place) -> object:
+    def read_fields(self, node: Node, entries: Iterable[tuple[ScalarNode, Node]], path: Path, place: Place) -> object:
         """Read given entries; ``node`` is where missing fields are missed."""
         values = dict(self._absent)
         for key, value in entries:
             field = self._by_name.get(key.text)
             if field is None:
                 self._fail_unknown(key, path, place)
-            if field.is_optional and type(value) is Scalar and value.is_null:
+            if field.is_optional and type(value) is ScalarNode and value.is_null:
                 continue
             values[field.name] = _reader_of(field.kind)(value, (path, key.text), place)
         for field in self._mandatory:
@@ -138,7 +138,7 @@ class _TableReader:
         except OdfError as error:
             place.fail(node, path, f"a valid {self._table.__name__}", str(error))
 
-    def _fail_unknown(self, key: Scalar, path: Path, place: Place) -> NoReturn:
+    def _fail_unknown(self, key: ScalarNode, path: Path, place: Place) -> NoReturn:
         name = self._table.__name__
         known = list(self._by_name)
         expected = f"a field of {name} ({list_words(known)})" if known else f"no more fields, {name} has none"
@@ -161,7 +161,7 @@ class _UnionReader:
 
     def read(self, node: Node, path: Path, place: Place) -> object:
         """Read a map with ``kind``, or the short form."""
-        if type(node) is Scalar:
+        if type(node) is ScalarNode:
             # A member with mandatory fields fails by itself when it gets none.
             return self._member_reader(node, path, place).read_fields(node, (), path, place)
         if type(node) is not MapNode:
@@ -175,10 +175,10 @@ class _UnionReader:
         return reader.read_fields(node, others, path, place)
 
     def _member_reader(self, word: Node, path: Path, place: Place) -> _TableReader:
-        member = self._by_spelling.get(word.text) if type(word) is Scalar else None
+        member = self._by_spelling.get(word.text) if type(word) is ScalarNode else None
         if member is None:
             nearest = None
-            if isinstance(word, Scalar):
+            if isinstance(word, ScalarNode):
                 renamed = _RENAMED.get(word.text.lower())
                 nearest = renamed if renamed in self._words else find_nearest(word.text, self._words)
             expected = f"a kind of {self._name} ({list_words(self._words)})"

@@ -17,7 +17,7 @@ from odf_protocol.errors import OdfError
 from odf_protocol.events.declaration import BytesKind, EnumKind, ScalarKind
 from odf_protocol.events.extra_attributes import ExtraAttributes
 from odf_protocol.manifest.errors import Path, Place, Reader, find_nearest, list_words
-from odf_protocol.manifest.nodes import BOOLS, ListNode, MapNode, Node, Scalar, describe, resolve_plain
+from odf_protocol.manifest.nodes import BOOLS, ListNode, MapNode, Node, ScalarNode, describe, resolve_plain
 from odf_protocol.timestamp import Timestamp
 
 _T = TypeVar("_T")
@@ -45,7 +45,7 @@ def spellings_of(named: Iterable[tuple[str, _T]]) -> dict[str, _T]:
 
 def read_text(node: Node, path: Path, place: Place) -> str:
     """Read any word or quoted text; null is not one."""
-    if type(node) is not Scalar:
+    if type(node) is not ScalarNode:
         place.fail(node, path, "a text", describe(node))
     if node.is_null:
         place.fail(node, path, "a text", f"{describe(node)} (in quotes it would be a text)" if node.text else "nothing")
@@ -54,8 +54,8 @@ def read_text(node: Node, path: Path, place: Place) -> str:
 
 def read_bool(node: Node, path: Path, place: Place) -> bool:
     """Read ``true`` or ``false``."""
-    if type(node) is not Scalar or not node.is_plain or node.text not in BOOLS:
-        nearest = _YAML11_BOOLS.get(node.text.lower()) if isinstance(node, Scalar) else None
+    if type(node) is not ScalarNode or not node.is_plain or node.text not in BOOLS:
+        nearest = _YAML11_BOOLS.get(node.text.lower()) if isinstance(node, ScalarNode) else None
         place.fail(node, path, "true or false", describe(node), nearest)
     return BOOLS[node.text]
 
@@ -63,7 +63,7 @@ def read_bool(node: Node, path: Path, place: Place) -> bool:
 def read_timestamp(node: Node, path: Path, place: Place) -> Timestamp:
     """Read RFC 3339, quoted or not."""
     expected = "a time like 2020-01-31T12:00:00Z"
-    if type(node) is not Scalar:
+    if type(node) is not ScalarNode:
         place.fail(node, path, expected, describe(node))
     try:
         return Timestamp.parse(node.text)
@@ -78,12 +78,12 @@ def integer_reader(kind: ScalarKind) -> Reader:
 
     def read_integer(node: Node, path: Path, place: Place) -> int:
         is_number = (
-            type(node) is Scalar
+            type(node) is ScalarNode
             and node.is_plain
             and len(node.text) <= _MAX_INTEGER_CHARACTERS
             and _DECIMAL.fullmatch(node.text) is not None
         )
-        if not is_number or not isinstance(node, Scalar) or not minimum <= (value := int(node.text)) <= maximum:
+        if not is_number or not isinstance(node, ScalarNode) or not minimum <= (value := int(node.text)) <= maximum:
             place.fail(node, path, expected, describe(node))
         return value
 
@@ -97,7 +97,7 @@ def enum_reader(kind: EnumKind) -> Reader:
     expected = f"one of {list_words(words)}"
 
     def read_enum(node: Node, path: Path, place: Place) -> object:
-        if type(node) is not Scalar:
+        if type(node) is not ScalarNode:
             place.fail(node, path, expected, describe(node))
         found = by_spelling.get(node.text)
         if found is None:
@@ -113,7 +113,7 @@ def bytes_reader(kind: BytesKind) -> Reader:
     expected = _BYTES_EXPECTED.get(kind.type.__name__, "bytes in base64")
 
     def read_bytes(node: Node, path: Path, place: Place) -> object:
-        if type(node) is not Scalar:
+        if type(node) is not ScalarNode:
             place.fail(node, path, expected, describe(node))
         try:
             return parse(node.text)
@@ -150,7 +150,7 @@ def _json_value(node: Node, path: Path, place: Place) -> object:
             return {key.text: _json_value(value, (path, key.text), place) for key, value in node.entries}
         case ListNode():
             return [_json_value(item, (path, index), place) for index, item in enumerate(node.items)]
-        case Scalar(is_plain=False):
+        case ScalarNode(is_plain=False):
             return node.text
     value = resolve_plain(node.text)
     match value:

@@ -21,7 +21,7 @@ from yaml import CSafeLoader
 
 from odf_protocol.manifest import limits
 from odf_protocol.manifest.errors import ManifestError
-from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, shorten
+from odf_protocol.manifest.nodes import ListNode, MapNode, Node, ScalarNode, shorten
 
 # Where libyaml counts a new line.
 _LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -62,16 +62,16 @@ def _iter_documents(loader: Any, source_name: str) -> Iterator[Node]:
             continue
         documents += 1
         if documents > limits.MAX_DOCUMENTS:
-            _refuse(event, source_name, f"at most {limits.MAX_DOCUMENTS} documents", "more")
+            _reject(event, source_name, f"at most {limits.MAX_DOCUMENTS} documents", "more")
         root, budget = _read_document(loader, source_name, budget)
-        if not (isinstance(root, Scalar) and root.is_null):
+        if not (isinstance(root, ScalarNode) and root.is_null):
             yield root
 
 
 def _read_document(loader: Any, source_name: str, budget: int) -> tuple[Node, int]:
     """Read events up to the document's end. Returns its root and how many nodes may still come."""
     root: Node | None = None
-    open_nodes: list[tuple[ListNode | MapNode, Scalar | None, set[str]]] = []
+    open_nodes: list[tuple[ListNode | MapNode, ScalarNode | None, set[str]]] = []
     while True:
         event = loader.get_event()
         kind = type(event)
@@ -83,7 +83,7 @@ def _read_document(loader: Any, source_name: str, budget: int) -> tuple[Node, in
             continue
         budget -= 1
         if budget < 0:
-            _refuse(event, source_name, f"at most {limits.MAX_NODES} values", "more")
+            _reject(event, source_name, f"at most {limits.MAX_NODES} values", "more")
         node = _node_of(event, kind, source_name)
         if not open_nodes:
             root = node
@@ -98,10 +98,10 @@ def _read_document(loader: Any, source_name: str, budget: int) -> tuple[Node, in
                 assert isinstance(parent, MapNode), "a container is a list or a map"
                 parent.entries.append((key, node))
                 open_nodes[-1] = (parent, None, seen)
-        if type(node) is not Scalar:
+        if type(node) is not ScalarNode:
             if len(open_nodes) >= limits.MAX_DEPTH:
-                _refuse(event, source_name, f"nesting of at most {limits.MAX_DEPTH} levels", "a deeper one")
-            assert not isinstance(node, Scalar), "checked one line above; mypy does not narrow by type()"
+                _reject(event, source_name, f"nesting of at most {limits.MAX_DEPTH} levels", "a deeper one")
+            assert not isinstance(node, ScalarNode), "checked one line above; mypy does not narrow by type()"
             open_nodes.append((node, None, set()))
 
 
@@ -110,32 +110,32 @@ def _node_of(event: Any, kind: type, source_name: str) -> Node:
     line, column = mark.line + 1, mark.column + 1
     if event.anchor is not None:
         what = "alias" if kind is yaml.AliasEvent else "anchor"
-        _refuse(
+        _reject(
             event, source_name, "the value itself", f"the {what} {shorten(event.anchor)!r}; anchors are not allowed"
         )
     if event.tag is not None:
-        _refuse(
+        _reject(
             event, source_name, "a value without a tag", f"the tag {shorten(event.tag)!r}; the field decides the type"
         )
     if kind is yaml.ScalarEvent:
         text = event.value
         if len(text) > limits.MAX_SCALAR_CHARACTERS:
-            _refuse(event, source_name, f"at most {limits.MAX_SCALAR_CHARACTERS} characters", f"{len(text)}")
-        return Scalar(text, event.style == "", line, column)
+            _reject(event, source_name, f"at most {limits.MAX_SCALAR_CHARACTERS} characters", f"{len(text)}")
+        return ScalarNode(text, event.style == "", line, column)
     if kind is yaml.SequenceStartEvent:
         return ListNode([], line, column)
     return MapNode([], line, column)
 
 
-def _key_of(node: Node, seen: set[str], source_name: str) -> Scalar:
-    if not isinstance(node, Scalar):
+def _key_of(node: Node, seen: set[str], source_name: str) -> ScalarNode:
+    if not isinstance(node, ScalarNode):
         raise ManifestError(source_name, node.line, node.column, expected="a field name", found="a map or a list")
     check_key(node, seen, source_name)
     return node
 
 
-def check_key(key: Scalar, seen: set[str], source_name: str) -> None:
-    """Refuse a repeated or oversized key, and remember it in ``seen``.
+def check_key(key: ScalarNode, seen: set[str], source_name: str) -> None:
+    """Reject a repeated or oversized key, and remember it in ``seen``.
 
     Raises:
         ManifestError: The key is there already, or too long.
@@ -149,7 +149,7 @@ def check_key(key: Scalar, seen: set[str], source_name: str) -> None:
     seen.add(key.text)
 
 
-def _refuse(event: Any, source_name: str, expected: str, found: str) -> NoReturn:
+def _reject(event: Any, source_name: str, expected: str, found: str) -> NoReturn:
     mark = event.start_mark
     raise ManifestError(source_name, mark.line + 1, mark.column + 1, expected=expected, found=found)
 

@@ -50,13 +50,13 @@ def encode_batch(blocks: Iterable[tuple[Multihash, bytes]]) -> tuple[bytes, int]
     squeeze = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     parts, size_bytes, raw_bytes, count, crc = [_GZIP_HEADER], 0, 0, 0, 0
 
-    def add(piece: bytes) -> None:
+    def add(chunk: bytes) -> None:
         nonlocal size_bytes, raw_bytes, crc
-        squeezed = squeeze.compress(piece)
+        squeezed = squeeze.compress(chunk)
         parts.append(squeezed)
         size_bytes += len(squeezed)
-        raw_bytes += len(piece)
-        crc = zlib.crc32(piece, crc)
+        raw_bytes += len(chunk)
+        crc = zlib.crc32(chunk, crc)
 
     for block_hash, raw in blocks:
         # A block that does not compress must still fit behind what is there.
@@ -133,9 +133,9 @@ class _Inflated:
         """Give exactly this many bytes."""
         while len(self._ready) < size_bytes:
             self._inflate_more()
-        piece = bytes(self._ready[:size_bytes])
+        chunk = bytes(self._ready[:size_bytes])
         del self._ready[:size_bytes]
-        return piece
+        return chunk
 
     def _inflate_more(self) -> None:
         source = self._inflate.unconsumed_tail
@@ -145,10 +145,10 @@ class _Inflated:
         if not source or self._inflate.eof:
             raise MalformedError("batch of blocks", where=self._position, expected="more", found="its end")
         try:
-            piece = self._inflate.decompress(source, _READ_BYTES)
+            chunk = self._inflate.decompress(source, _READ_BYTES)
         except zlib.error as error:
             raise MalformedError("batch of blocks", expected="a gzip stream", found=str(error)) from error
-        self._left_bytes -= len(piece)
+        self._left_bytes -= len(chunk)
         if self._left_bytes < 0:
             raise MalformedError("batch of blocks", expected=f"at most {MAX_READ_BATCH_RAW_BYTES} bytes", found="more")
-        self._ready += piece
+        self._ready += chunk

@@ -10,7 +10,7 @@ import msgspec
 
 from odf_protocol.errors import OdfError, RejectedError, UnavailableError
 from odf_protocol.smart_transfer.messages import ObjectFile, PullStrategy, PushStrategy, encode_message
-from odf_protocol.smart_transfer.problems import Problem
+from odf_protocol.smart_transfer.problems import TransferProblem
 
 NORMAL: Final = 1000
 SERVER_ERROR: Final = 1011
@@ -25,7 +25,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedMessage:
     """A text message came."""
 
     text: bytes
@@ -45,8 +45,8 @@ class TimePassed:
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
-    """Send a text message."""
+class SendMessage:
+    """SendMessage a text message."""
 
     text: bytes
 
@@ -65,17 +65,17 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class ConversationFailed:
     """The conversation ended otherwise."""
 
     error: OdfError
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Rejected:
     """The other side says no."""
 
-    problem: Problem
+    problem: TransferProblem
 
 
 _State = TypeVar("_State", bound=Enum)
@@ -83,8 +83,8 @@ _Event = TypeVar("_Event")
 _Effect = TypeVar("_Effect")
 
 
-class Role(ABC, Generic[_State, _Event, _Effect]):
-    """One conversation, as one side sees it; nothing follows after ``Ended``, ``Failed`` or ``Refused``.
+class ConversationRole(ABC, Generic[_State, _Event, _Effect]):
+    """One conversation, as one side sees it; nothing follows after ``Ended``, ``ConversationFailed`` or ``Rejected``.
 
     Attributes:
         deadline_s: Until when something has to come; then ``TimePassed`` is handed in. None: it may take its time.
@@ -96,7 +96,7 @@ class Role(ABC, Generic[_State, _Event, _Effect]):
         self._is_over = False
         self.deadline_s: float | None = None
 
-    def handle(self, event: _Event, now_s: float) -> tuple[_Effect | Send | Close | Failed, ...]:
+    def handle(self, event: _Event, now_s: float) -> tuple[_Effect | SendMessage | Close | ConversationFailed, ...]:
         """Give the effects of an event, in the order in which they are to be carried out.
 
         Args:
@@ -105,12 +105,12 @@ class Role(ABC, Generic[_State, _Event, _Effect]):
         """
         if self._is_over:
             return ()
-        effects: tuple[_Effect | Send | Close | Failed, ...]
+        effects: tuple[_Effect | SendMessage | Close | ConversationFailed, ...]
         try:
             effects = self._handle(event)
         except OdfError as error:
-            effects = (self._say_why(error), Failed(error))
-        self._is_over = any(isinstance(effect, Ended | Failed | Refused) for effect in effects)
+            effects = (self._explain(error), ConversationFailed(error))
+        self._is_over = any(isinstance(effect, Ended | ConversationFailed | Rejected) for effect in effects)
         wait_s = None if self._is_over else self._waits_s.get(self._state)
         self.deadline_s = None if wait_s is None else now_s + wait_s
         return effects
@@ -123,13 +123,13 @@ class Role(ABC, Generic[_State, _Event, _Effect]):
             OdfError: The conversation cannot go on.
         """
 
-    def _say_why(self, error: OdfError) -> Send | Close:  # noqa: ARG002 - a client does not say
+    def _explain(self, error: OdfError) -> SendMessage | Close:  # noqa: ARG002 - a client does not say
         """Tell the other side that this one cannot go on."""
         return Close(NORMAL, "")
 
-    def _send(self, state: _State, message: msgspec.Struct) -> tuple[Send]:
+    def _send(self, state: _State, message: msgspec.Struct) -> tuple[SendMessage]:
         self._state = state
-        return (Send(encode_message(message)),)
+        return (SendMessage(encode_message(message)),)
 
     def _unexpected(self, event: _Event, awaited: str) -> OdfError:
         """Make the error for an event that has no place in this state."""
@@ -139,7 +139,7 @@ class Role(ABC, Generic[_State, _Event, _Effect]):
                 return UnavailableError(f"{how} before {awaited}" + (f": {reason}" if reason else ""))
             case TimePassed() if self.deadline_s is not None:
                 return UnavailableError(f"nothing came for {awaited}")
-            case Received(text):
+            case ReceivedMessage(text):
                 return RejectedError("SMART-5 messages-come-in-turn", expected="none", found=text[:80])
         raise ValueError(f"{type(event).__name__} while {self._state.name}")
 

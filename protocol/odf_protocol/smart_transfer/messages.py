@@ -21,7 +21,7 @@ from odf_protocol.smart_transfer.limits import (
     MAX_URL_CHARACTERS,
     MAX_URL_HEADERS,
 )
-from odf_protocol.smart_transfer.problems import Empty, HashText, Internal, Message, Problem, Text
+from odf_protocol.smart_transfer.problems import Empty, HashText, Internal, Message, Text, TransferProblem
 
 MEDIA_TYPE: Final = "application/tar+gzip"
 ENCODING: Final = "raw"
@@ -106,19 +106,19 @@ class _Result(msgspec.Struct, frozen=True, kw_only=True, rename="pascal", omit_d
     """``{"Ok": ...}`` or ``{"Err": ...}``; a problem without members is its name alone."""
 
     ok: Any = UNSET
-    err: Problem | str | UnsetType = UNSET
+    err: TransferProblem | str | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if (self.ok is UNSET) == (self.err is UNSET):
             raise MalformedError("answer", expected="'Ok' or 'Err'")
 
     @property
-    def problem(self) -> Problem | None:
+    def problem(self) -> TransferProblem | None:
         """Why not; None where it is fine."""
         if self.err is UNSET:
             return None
         if isinstance(self.err, str):
-            return Problem(internal=Internal(error_message=self.err))
+            return TransferProblem(internal=Internal(error_message=self.err))
         return self.err
 
 
@@ -128,7 +128,7 @@ class Answer(_Result, frozen=True, kw_only=True):
     ok: Empty | UnsetType = UNSET
 
 
-class PullRequest(Message, frozen=True, kw_only=True):
+class SmartPullRequest(Message, frozen=True, kw_only=True):
     """Which blocks: those after ``begin_after`` (None: from the Seed) up to ``stop_at`` (None: the head)."""
 
     begin_after: HashText | None = None
@@ -181,7 +181,7 @@ class ObjectsPullResponse(Message, frozen=True, kw_only=True):
     ]
 
 
-class PushRequest(Message, frozen=True, kw_only=True):
+class SmartPushRequest(Message, frozen=True, kw_only=True):
     """What will be pushed on top of ``current_head`` (None: the dataset is new)."""
 
     current_head: HashText | None = None
@@ -280,15 +280,15 @@ def encode_message(message: msgspec.Struct) -> bytes:
 
 _DECIMALS: Final = [str(number).encode() for number in range(256)]
 _CHUNK_CHARACTERS: Final = 1024 * 1024
-_PIECE_BYTES: Final = 64 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
 _BYTES: Final = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=255)]])
 
 
 def _array_of(payload: bytes) -> msgspec.Raw:
     decimals = _DECIMALS
     # In pieces: a list with an element for each byte would be thirty times the payload.
-    pieces = (payload[start : start + _PIECE_BYTES] for start in range(0, len(payload), _PIECE_BYTES))
-    return msgspec.Raw(b"[" + b",".join(b",".join([decimals[byte] for byte in piece]) for piece in pieces) + b"]")
+    chunks = (payload[start : start + _CHUNK_BYTES] for start in range(0, len(payload), _CHUNK_BYTES))
+    return msgspec.Raw(b"[" + b",".join(b",".join([decimals[byte] for byte in chunk]) for chunk in chunks) + b"]")
 
 
 def _iter_array(text: bytes) -> Iterator[bytes]:
@@ -302,11 +302,11 @@ def _iter_array(text: bytes) -> Iterator[bytes]:
         stop = text.find(b",", min(position + _CHUNK_CHARACTERS, end), end)
         stop = end if stop < 0 else stop
         try:
-            piece = bytes(_BYTES.decode(b"[" + text[position:stop] + b"]"))
+            chunk = bytes(_BYTES.decode(b"[" + text[position:stop] + b"]"))
         except msgspec.DecodeError as error:
             raise MalformedError("payload", where=position, expected="bytes", found=str(error)) from error
-        left -= len(piece)
+        left -= len(chunk)
         if left < 0:
             raise MalformedError("payload", expected=f"at most {MAX_READ_PAYLOAD_BYTES} bytes", found="more")
-        yield piece
+        yield chunk
         position = stop + 1

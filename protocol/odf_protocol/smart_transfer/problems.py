@@ -52,7 +52,7 @@ class NameCollision(Message, frozen=True, kw_only=True):
     dataset_alias: Text
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="pascal", omit_defaults=True):
+class TransferProblem(msgspec.Struct, frozen=True, kw_only=True, rename="pascal", omit_defaults=True):
     """Why not: exactly one of these, or something that we do not know."""
 
     invalid_interval: InvalidInterval | UnsetType = UNSET

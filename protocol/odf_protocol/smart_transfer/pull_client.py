@@ -3,7 +3,7 @@
 ::
 
     opening -> planning -> planned -> fetching -> idle <-> locating
-                  '-> refused  '-> ended            '-> ended
+                  '-> rejected  '-> ended            '-> ended
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from odf_protocol.smart_transfer.conversation import (
     SERVER_ERROR,
     Close,
     Closed,
+    ConversationFailed,
+    ConversationRole,
     Ended,
-    Failed,
     Opened,
-    Received,
-    Refused,
-    Role,
-    Send,
+    ReceivedMessage,
+    Rejected,
+    SendMessage,
     TimePassed,
     check_answered,
 )
@@ -35,9 +35,9 @@ from odf_protocol.smart_transfer.messages import (
     ObjectFile,
     ObjectsPullRequest,
     ObjectsPullResponse,
-    PullRequest,
     PullResponse,
     PullStrategy,
+    SmartPullRequest,
     TransferPlan,
     decode_message,
 )
@@ -85,8 +85,8 @@ class Located:
     strategies: tuple[PullStrategy, ...]
 
 
-PullClientEvent = Opened | Received | Closed | TimePassed | FetchBlocks | Locate | Finish
-PullClientEffect = Send | Close | Ended | Failed | Planned | Refused | BlocksArrived | Located
+PullClientEvent = Opened | ReceivedMessage | Closed | TimePassed | FetchBlocks | Locate | Finish
+PullClientEffect = SendMessage | Close | Ended | ConversationFailed | Planned | Rejected | BlocksArrived | Located
 
 
 class _State(Enum):
@@ -105,12 +105,12 @@ _AWAITED: Final = {
 }
 
 
-class PullClient(Role[_State, PullClientEvent, PullClientEffect]):
+class PullClient(ConversationRole[_State, PullClientEvent, PullClientEffect]):
     """One conversation."""
 
     def __init__(self, *, begin_after: Multihash | None, stop_at: Multihash | None = None, force: bool = False) -> None:
         super().__init__(_State.OPENING, dict.fromkeys(_AWAITED, ANSWER_S))
-        self._request = PullRequest(
+        self._request = SmartPullRequest(
             begin_after=None if begin_after is None else str(begin_after),
             stop_at=None if stop_at is None else str(stop_at),
             force_update_if_diverged=force,
@@ -121,17 +121,17 @@ class PullClient(Role[_State, PullClientEvent, PullClientEffect]):
         match self._state, event:
             case _State.OPENING, Opened():
                 return self._send(_State.PLANNING, self._request)
-            case _State.PLANNING, Received(text):
+            case _State.PLANNING, ReceivedMessage(text):
                 return self._read_plan(text)
             case _State.PLANNED, FetchBlocks():
                 return self._send(_State.FETCHING, Empty())
-            case _State.FETCHING, Received(text):
+            case _State.FETCHING, ReceivedMessage(text):
                 self._state = _State.IDLE
                 return (BlocksArrived(decode_message(text, BlocksResponse).blocks),)
             case _State.IDLE, Locate(objects):
                 self._asked = tuple(objects)
                 return self._send(_State.LOCATING, ObjectsPullRequest(object_files=self._asked))
-            case _State.LOCATING, Received(text):
+            case _State.LOCATING, ReceivedMessage(text):
                 strategies = decode_message(text, ObjectsPullResponse).object_transfer_strategies
                 check_answered(self._asked, strategies)
                 self._state = _State.IDLE
@@ -146,7 +146,7 @@ class PullClient(Role[_State, PullClientEvent, PullClientEffect]):
     def _read_plan(self, text: bytes) -> tuple[PullClientEffect, ...]:
         answer = decode_message(text, PullResponse)
         if answer.problem is not None:
-            return (Close(NORMAL, ""), Refused(answer.problem))
+            return (Close(NORMAL, ""), Rejected(answer.problem))
         if not answer.ok:
             raise MalformedError("answer", expected="a plan", found="none")
         self._state = _State.PLANNED

@@ -3,7 +3,7 @@
 ::
 
     waiting -> preparing -> planned -> serving <-> locating
-                  '-> refused   '-> ended '-> ended
+                  '-> rejected   '-> ended '-> ended
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from odf_protocol.smart_transfer.conversation import (
     SERVER_ERROR,
     Close,
     Closed,
+    ConversationFailed,
+    ConversationRole,
     Ended,
-    Failed,
-    Received,
-    Role,
-    Send,
+    ReceivedMessage,
+    SendMessage,
     TimePassed,
     cut_reason,
 )
@@ -31,18 +31,18 @@ from odf_protocol.smart_transfer.messages import (
     ObjectsPullRequest,
     ObjectsPullResponse,
     PullPlan,
-    PullRequest,
     PullResponse,
     PullStrategy,
+    SmartPullRequest,
     TransferPlan,
     decode_message,
     encode_message,
 )
-from odf_protocol.smart_transfer.problems import Empty, Internal, Problem
+from odf_protocol.smart_transfer.problems import Empty, Internal, TransferProblem
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedTransfer:
     """This is there; ``batch`` None: nothing new."""
 
     plan: TransferPlan
@@ -53,7 +53,7 @@ class Prepared:
 class NotPrepared:
     """There is no such interval."""
 
-    problem: Problem
+    problem: TransferProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class ObjectsLocated:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Find the blocks that are asked for; answer with Prepared or NotPrepared."""
+    """Find the blocks that are asked for; answer with PreparedTransfer or NotPrepared."""
 
-    request: PullRequest
+    request: SmartPullRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,10 @@ class LocateObjects:
     objects: tuple[ObjectFile, ...]
 
 
-PullServerEvent = Received | Closed | TimePassed | Prepared | NotPrepared | ObjectsLocated | Failed
-PullServerEffect = Send | Close | Ended | Failed | Prepare | LocateObjects
+PullServerEvent = (
+    ReceivedMessage | Closed | TimePassed | PreparedTransfer | NotPrepared | ObjectsLocated | ConversationFailed
+)
+PullServerEffect = SendMessage | Close | Ended | ConversationFailed | Prepare | LocateObjects
 
 
 class _State(Enum):
@@ -89,8 +91,8 @@ class _State(Enum):
     LOCATING = auto()
 
 
-class PullServer(Role[_State, PullServerEvent, PullServerEffect]):
-    """One conversation. ``Failed`` may be handed in at any time: what was asked for cannot be done."""
+class PullServer(ConversationRole[_State, PullServerEvent, PullServerEffect]):
+    """One conversation. ``ConversationFailed`` may be handed in at any time: what was asked for cannot be done."""
 
     def __init__(self, now_s: float) -> None:
         super().__init__(_State.WAITING, dict.fromkeys(_State, IDLE_S))
@@ -101,30 +103,30 @@ class PullServer(Role[_State, PullServerEvent, PullServerEffect]):
         match self._state, event:
             case _, Closed():
                 return (Ended(),)
-            case _, Failed(error):
+            case _, ConversationFailed(error):
                 raise error
-            case _State.WAITING, Received(text):
+            case _State.WAITING, ReceivedMessage(text):
                 self._state = _State.PREPARING
-                return (Prepare(decode_message(text, PullRequest)),)
-            case _State.PREPARING, Prepared(plan, batch):
+                return (Prepare(decode_message(text, SmartPullRequest)),)
+            case _State.PREPARING, PreparedTransfer(plan, batch):
                 self._batch = batch
                 return self._send(_State.PLANNED, PullResponse(ok=PullPlan(transfer_plan=plan)))
             case _State.PREPARING, NotPrepared(problem):
-                return (Send(encode_message(PullResponse(err=problem))), Ended())
-            case _State.PLANNED, Received(text) if self._batch is not None:
+                return (SendMessage(encode_message(PullResponse(err=problem))), Ended())
+            case _State.PLANNED, ReceivedMessage(text) if self._batch is not None:
                 decode_message(text, Empty)
                 batch, self._batch = self._batch, None
                 return self._send(_State.SERVING, BlocksResponse(blocks=batch))
-            case _State.SERVING, Received(text):
+            case _State.SERVING, ReceivedMessage(text):
                 self._state = _State.LOCATING
                 return (LocateObjects(decode_message(text, ObjectsPullRequest).object_files),)
             case _State.LOCATING, ObjectsLocated(strategies):
                 return self._send(_State.SERVING, ObjectsPullResponse(object_transfer_strategies=tuple(strategies)))
         raise self._unexpected(event, "the next request")
 
-    def _say_why(self, error: OdfError) -> Send | Close:
+    def _explain(self, error: OdfError) -> SendMessage | Close:
         if self._state in {_State.WAITING, _State.PREPARING}:
             internal = Internal(phase={"Pull": "InitialRequest"}, error_message=str(error))
-            return Send(encode_message(PullResponse(err=Problem(internal=internal))))
+            return SendMessage(encode_message(PullResponse(err=TransferProblem(internal=internal))))
         # No other answer of a pull can say that something is wrong.
         return Close(SERVER_ERROR, cut_reason(str(error)))

@@ -4,7 +4,7 @@
 
     opening -> offering -> sending -> asking -> uploading -> confirming -> ended
                                         ^-- more --'
-    offering, sending, asking -> refused
+    offering, sending, asking -> rejected
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from odf_protocol.smart_transfer.conversation import (
     SERVER_ERROR,
     Close,
     Closed,
+    ConversationFailed,
+    ConversationRole,
     Ended,
-    Failed,
     Opened,
-    Received,
-    Refused,
-    Role,
-    Send,
+    ReceivedMessage,
+    Rejected,
+    SendMessage,
     TimePassed,
     check_answered,
 )
@@ -37,9 +37,9 @@ from odf_protocol.smart_transfer.messages import (
     ObjectsPushResponse,
     PushBlocks,
     PushProgress,
-    PushRequest,
     PushStrategy,
     Running,
+    SmartPushRequest,
     decode_message,
 )
 from odf_protocol.smart_transfer.problems import Empty
@@ -67,8 +67,8 @@ class Upload:
     strategies: tuple[PushStrategy, ...]
 
 
-PushClientEvent = Opened | Received | Closed | TimePassed | Uploaded | UploadsDone
-PushClientEffect = Send | Close | Ended | Failed | Upload | Refused
+PushClientEvent = Opened | ReceivedMessage | Closed | TimePassed | Uploaded | UploadsDone
+PushClientEffect = SendMessage | Close | Ended | ConversationFailed | Upload | Rejected
 
 
 class _State(Enum):
@@ -88,12 +88,12 @@ _AWAITED: Final = {
 }
 
 
-class PushClient(Role[_State, PushClientEvent, PushClientEffect]):
+class PushClient(ConversationRole[_State, PushClientEvent, PushClientEffect]):
     """One conversation; ``Ended`` says that the other side has accepted."""
 
-    def __init__(self, offer: PushRequest, batch: BlocksBatch, objects: Sequence[ObjectFile]) -> None:
+    def __init__(self, proposal: SmartPushRequest, batch: BlocksBatch, objects: Sequence[ObjectFile]) -> None:
         super().__init__(_State.OPENING, dict.fromkeys(_AWAITED, ANSWER_S) | {_State.CONFIRMING: VERDICT_S})
-        self._offer = offer
+        self._proposal = proposal
         self._batch: BlocksBatch | None = batch
         self._objects = tuple(objects)
         self._asked: tuple[ObjectFile, ...] = ()
@@ -103,20 +103,20 @@ class PushClient(Role[_State, PushClientEvent, PushClientEffect]):
     def _handle(self, event: PushClientEvent) -> tuple[PushClientEffect, ...]:
         match self._state, event:
             case _State.OPENING, Opened():
-                return self._send(_State.OFFERING, self._offer)
+                return self._send(_State.OFFERING, self._proposal)
             case _State.UPLOADING, Uploaded(count):
                 self._uploaded = count
                 return ()
             case _State.UPLOADING, UploadsDone():
                 done = self._send(_State.CONFIRMING, PushProgress(details="Complete"))
                 return done + (self._ask_for_addresses() if self._has_more() else self._send(self._state, Empty()))
-            case _State.UPLOADING, Received(text):
+            case _State.UPLOADING, ReceivedMessage(text):
                 decode_message(text, Empty)
                 return self._send(_State.UPLOADING, PushProgress(details=Running.of(self._uploaded)))
-            case _State.CONFIRMING, Received(text):
+            case _State.CONFIRMING, ReceivedMessage(text):
                 decode_message(text, Empty)
                 return (Close(NORMAL, _FAREWELL), Ended())
-            case _State.OFFERING | _State.SENDING | _State.ASKING, Received(text):
+            case _State.OFFERING | _State.SENDING | _State.ASKING, ReceivedMessage(text):
                 return self._read_answer(text)
             case _, Closed(code, reason) if code == SERVER_ERROR:
                 return self._read_reason(event, reason)
@@ -125,7 +125,7 @@ class PushClient(Role[_State, PushClientEvent, PushClientEffect]):
     def _read_answer(self, text: bytes) -> tuple[PushClientEffect, ...]:
         answer = decode_message(text, ObjectsPushResponse if self._state is _State.ASKING else Answer)
         if answer.problem is not None:
-            return (Close(NORMAL, ""), Refused(answer.problem))
+            return (Close(NORMAL, ""), Rejected(answer.problem))
         if self._state is _State.OFFERING and self._batch is not None:
             blocks, self._batch = PushBlocks(new_blocks=self._batch), None
             return self._send(_State.SENDING, blocks)
@@ -145,12 +145,12 @@ class PushClient(Role[_State, PushClientEvent, PushClientEffect]):
         except MalformedError:
             problem = None
         if problem is not None and self._state in _AWAITED:
-            return (Close(NORMAL, ""), Refused(problem))
+            return (Close(NORMAL, ""), Rejected(problem))
         if self._state is _State.CONFIRMING:
             raise RejectedError("SMART-9 receiver-accepts", found=reason.strip('"') or "no reason given")
         raise self._unexpected(event, self._awaited())
 
-    def _ask_for_addresses(self) -> tuple[Send]:
+    def _ask_for_addresses(self) -> tuple[SendMessage]:
         self._asked = self._objects[self._next : self._next + MAX_OBJECTS_PER_MESSAGE]
         self._next += len(self._asked)
         return self._send(_State.ASKING, ObjectsPushRequest(object_files=self._asked, is_truncated=self._has_more()))

@@ -15,11 +15,11 @@ from odf_protocol.smart_transfer.conversation import (
     SERVER_ERROR,
     Close,
     Closed,
+    ConversationFailed,
+    ConversationRole,
     Ended,
-    Failed,
-    Received,
-    Role,
-    Send,
+    ReceivedMessage,
+    SendMessage,
     TimePassed,
     quote_reason,
 )
@@ -32,25 +32,25 @@ from odf_protocol.smart_transfer.messages import (
     ObjectsPushResponse,
     PushBlocks,
     PushProgress,
-    PushRequest,
     PushStrategies,
     PushStrategy,
+    SmartPushRequest,
     decode_message,
     encode_message,
 )
-from odf_protocol.smart_transfer.problems import Empty, Internal, Problem
+from odf_protocol.smart_transfer.problems import Empty, Internal, TransferProblem
 
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """What was asked last may go on; after Commit: it is accepted."""
+    """What was asked last may go on; after CommitTransfer: it is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declined:
     """What was asked last may not go on."""
 
-    problem: Problem
+    problem: TransferProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class UploadsPlanned:
 class Judge:
     """May this be pushed? Answer with Agreed or Declined."""
 
-    request: PushRequest
+    request: SmartPushRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ class PlanUploads:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitTransfer:
     """Verify and accept; answer with Agreed or Declined."""
 
 
-PushServerEvent = Received | Closed | TimePassed | Agreed | Declined | UploadsPlanned | Failed
-PushServerEffect = Send | Close | Ended | Failed | Judge | TakeBlocks | PlanUploads | Commit
+PushServerEvent = ReceivedMessage | Closed | TimePassed | Agreed | Declined | UploadsPlanned | ConversationFailed
+PushServerEffect = SendMessage | Close | Ended | ConversationFailed | Judge | TakeBlocks | PlanUploads | CommitTransfer
 
 
 class _State(Enum):
@@ -102,15 +102,15 @@ class _State(Enum):
     COMMITTING = auto()
 
 
-class PushServer(Role[_State, PushServerEvent, PushServerEffect]):
-    """One conversation. ``Failed`` may be handed in at any time: what was asked for cannot be done."""
+class PushServer(ConversationRole[_State, PushServerEvent, PushServerEffect]):
+    """One conversation. ``ConversationFailed`` may be handed in at any time: what was asked for cannot be done."""
 
     def __init__(self, now_s: float) -> None:
         # A verdict takes as long as it takes.
         super().__init__(_State.WAITING, dict.fromkeys(set(_State) - {_State.COMMITTING}, IDLE_S))
         self._num_blocks = 0
         self._more_objects = False
-        self._declined: Problem | None = None
+        self._declined: TransferProblem | None = None
         self.deadline_s = now_s + IDLE_S
 
     def touch(self, now_s: float) -> None:
@@ -121,12 +121,12 @@ class PushServer(Role[_State, PushServerEvent, PushServerEffect]):
     def _handle(self, event: PushServerEvent) -> tuple[PushServerEffect, ...]:
         match self._state, event:
             case _, Closed():
-                return (Failed(RejectedError("SMART-10 push-is-completed", found="the pusher left")),)
-            case _State.TAKING, Failed(error):
+                return (ConversationFailed(RejectedError("SMART-10 push-is-completed", found="the pusher left")),)
+            case _State.TAKING, ConversationFailed(error):
                 return self._decline_blocks(_internal("ObjectsRequest", error))
-            case _, Failed(error):
+            case _, ConversationFailed(error):
                 raise error
-            case _, Received():
+            case _, ReceivedMessage():
                 return self._read(event)
             case _State.JUDGING, Agreed():
                 return self._send(_State.BLOCKS, Answer(ok=Empty()))
@@ -142,16 +142,16 @@ class PushServer(Role[_State, PushServerEvent, PushServerEffect]):
             case _State.PLANNING, Declined(problem):
                 return self._end(ObjectsPushResponse(err=problem), problem)
             case _State.COMMITTING, Agreed():
-                return (Send(encode_message(Empty())), Ended())
+                return (SendMessage(encode_message(Empty())), Ended())
             case _State.COMMITTING, Declined(problem):
                 raise _declined(problem)
         raise self._unexpected(event, "the next request")
 
-    def _read(self, event: Received) -> tuple[PushServerEffect, ...]:
+    def _read(self, event: ReceivedMessage) -> tuple[PushServerEffect, ...]:
         text = event.text
         match self._state:
             case _State.WAITING:
-                request = decode_message(text, PushRequest)
+                request = decode_message(text, SmartPushRequest)
                 self._state, self._num_blocks = _State.JUDGING, request.transfer_plan.num_blocks
                 return (Judge(request),)
             case _State.BLOCKS:
@@ -175,35 +175,35 @@ class PushServer(Role[_State, PushServerEvent, PushServerEffect]):
             case _State.COMPLETE:
                 decode_message(text, Empty)
                 self._state = _State.COMMITTING
-                return (Commit(),)
+                return (CommitTransfer(),)
         raise self._unexpected(event, "the next request")
 
-    def _decline_blocks(self, problem: Problem) -> tuple[PushServerEffect, ...]:
+    def _decline_blocks(self, problem: TransferProblem) -> tuple[PushServerEffect, ...]:
         if problem.seed_block_overwrite_restricted:
             return self._end(Answer(err=problem), problem)
         # The answer to blocks can say nothing else; what is wrong is said in the next one, as others do.
         self._declined = problem
         return self._send(_State.OBJECTS, Answer(ok=Empty()))
 
-    def _end(self, answer: Answer | ObjectsPushResponse, problem: Problem) -> tuple[PushServerEffect, ...]:
-        return (Send(encode_message(answer)), Failed(_declined(problem)))
+    def _end(self, answer: Answer | ObjectsPushResponse, problem: TransferProblem) -> tuple[PushServerEffect, ...]:
+        return (SendMessage(encode_message(answer)), ConversationFailed(_declined(problem)))
 
-    def _say_why(self, error: OdfError) -> Send | Close:
+    def _explain(self, error: OdfError) -> SendMessage | Close:
         match self._state:
             case _State.WAITING | _State.JUDGING:
-                return Send(encode_message(Answer(err=_internal("InitialRequest", error))))
+                return SendMessage(encode_message(Answer(err=_internal("InitialRequest", error))))
             case _State.OBJECTS | _State.PLANNING:
-                return Send(encode_message(ObjectsPushResponse(err=_internal("ObjectsRequest", error))))
+                return SendMessage(encode_message(ObjectsPushResponse(err=_internal("ObjectsRequest", error))))
         # Others read the reason as the awaited answer. The last one is {}, and any object would be read as it: a text
         # is none, and is shown (SMART-6).
-        return Close(SERVER_ERROR, quote_reason(f"refused: {error}"))
+        return Close(SERVER_ERROR, quote_reason(f"rejected: {error}"))
 
 
-def _internal(phase: str, error: OdfError) -> Problem:
-    return Problem(internal=Internal(phase={"Push": phase}, error_message=str(error)))
+def _internal(phase: str, error: OdfError) -> TransferProblem:
+    return TransferProblem(internal=Internal(phase={"Push": phase}, error_message=str(error)))
 
 
-def _declined(problem: Problem) -> RejectedError:
+def _declined(problem: TransferProblem) -> RejectedError:
     error = RejectedError("SMART-10 push-is-acceptable")
     error.args = (problem.explain(),)
     return error

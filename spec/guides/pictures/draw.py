@@ -182,11 +182,11 @@ def draw_step(guide: str, example: Example, tables: list[str], step: int) -> lis
 def draw_classes() -> str:
     """Draw how the class of a query is found."""
     parts = ['<text x="20" y="26">A query that gives the same bits wherever it runs …</text>']
-    for place, (question, kind, promise) in enumerate(CLASSES):
+    for place, (query_text, kind, promise) in enumerate(CLASSES):
         y = 44 + 54 * place
         parts += [
             f'<rect x="20" y="{y}" width="380" height="38" rx="6" class="open"/>',
-            f'<text x="34" y="{y + 24}">{question}</text>',
+            f'<text x="34" y="{y + 24}">{query_text}</text>',
             f'<line x1="400" y1="{y + 19}" x2="470" y2="{y + 19}" class="axis"/>',
             f'<text x="420" y="{y + 14}" class="small">{"yes" if place < len(CLASSES) - 1 else ""}</text>',
             f'<rect x="470" y="{y}" width="110" height="38" rx="6" class="given"/>',

@@ -46,7 +46,7 @@ class LoudSession:
 
     def check(self, transform, inputs, *, vocabulary=None):
         _query_of(transform)
-        return Grade(level=GradeLevel.REPLAYABLE, schema=arrow_schema_of(inputs[0].schema))
+        return Grade(level=GradeLevel.REPRODUCIBLE, schema=arrow_schema_of(inputs[0].schema))
 
     def transform(self, request):
         _query_of(request.transform)

@@ -13,7 +13,7 @@ from aiohttp import web
 from odf_node.ports.sources import (
     Fetched,
     SourceNotFoundError,
-    SourceRefusedError,
+    SourceRejectedError,
     SourceTooLargeError,
     SourceUnavailableError,
     UpToDate,
@@ -108,16 +108,17 @@ def test_document_without_etag_has_its_date_as_state_and_event_time(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "said", ["Thu, 01 Jan 99999999999 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 -2359", "Mon, 99 Jan 2024 00:00:00 GMT"]
+    "stated",
+    ["Thu, 01 Jan 99999999999 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 -2359", "Mon, 99 Jan 2024 00:00:00 GMT"],
 )
-def test_date_that_no_calendar_has_is_no_version_of_the_document(tmp_path: Path, said: str) -> None:
-    result, _ = _fetch(_answering(Last_Modified=said), tmp_path)
+def test_date_that_no_calendar_has_is_no_version_of_the_document(tmp_path: Path, stated: str) -> None:
+    result, _ = _fetch(_answering(Last_Modified=stated), tmp_path)
     assert isinstance(result, Fetched)
     assert (result.source_state, result.event_time) == (None, None)
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "asked_s"),
+    ("status", "stated", "asked_s"),
     [
         (429, "120", 120),
         (503, "Mon, 01 Jan 2024 00:10:00 GMT", 600),
@@ -133,9 +134,9 @@ def test_date_that_no_calendar_has_is_no_version_of_the_document(tmp_path: Path,
         (403, "120", 0),
     ],
 )
-def test_server_that_is_busy_says_for_how_long(tmp_path: Path, status: int, said: str, asked_s: int) -> None:
+def test_server_that_is_busy_says_for_how_long(tmp_path: Path, status: int, stated: str, asked_s: int) -> None:
     """SCHED-12."""
-    call = partial(_fetch, _answering(status, Retry_After=said), tmp_path)
+    call = partial(_fetch, _answering(status, Retry_After=stated), tmp_path)
     error = _fails(SourceUnavailableError, f"answers {status}", tmp_path, call)
     assert isinstance(error, SourceUnavailableError)
     assert error.retry_after_s == asked_s
@@ -292,15 +293,15 @@ def test_redirect_loop_ends(tmp_path: Path) -> None:
     async def answer(_: web.Request) -> web.StreamResponse:
         raise web.HTTPMovedPermanently("/data.csv")
 
-    error = _fails(SourceRefusedError, "more than 10 redirects", tmp_path, lambda: _fetch(answer, tmp_path))
-    assert isinstance(error, SourceRefusedError)
+    error = _fails(SourceRejectedError, "more than 10 redirects", tmp_path, lambda: _fetch(answer, tmp_path))
+    assert isinstance(error, SourceRejectedError)
     assert error.rule == "redirects"
 
 
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://host/x", "gopher://host/"])
-def test_redirect_to_another_scheme_is_refused(tmp_path: Path, location: str) -> None:
+def test_redirect_to_another_scheme_is_rejected(tmp_path: Path, location: str) -> None:
     reply = f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()
-    _fails(SourceRefusedError, "which is not HTTP", tmp_path, lambda: _fetch_raw(reply, tmp_path))
+    _fails(SourceRejectedError, "which is not HTTP", tmp_path, lambda: _fetch_raw(reply, tmp_path))
 
 
 def test_truncated_answer_is_not_a_document(tmp_path: Path) -> None:
@@ -413,7 +414,7 @@ def test_url_that_is_none_is_named(tmp_path: Path, url: str) -> None:
         asyncio.run(LocalSourceReader(limits=LIMITS).fetch(step, state=None, now=NOW, folder=tmp_path))
 
 
-def test_header_of_several_lines_is_refused(tmp_path: Path) -> None:
+def test_header_of_several_lines_is_rejected(tmp_path: Path) -> None:
     _fails(
         MalformedError,
         "headers of one line",

@@ -136,9 +136,9 @@ def test_help_says_where_each_shell_looks(capsys: pytest.CaptureFixture[str]) ->
     assert all(f"odf-node completion {shell} > ~/" in shown for shell in SHELLS)
 
 
-def test_shell_that_is_not_known_is_refused_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_shell_that_is_not_known_is_rejected_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["completion", "tcsh"])
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert all(shell in said for shell in ("bash", "zsh", "fish"))
+    stated = capsys.readouterr().err
+    assert all(shell in stated for shell in ("bash", "zsh", "fish"))

@@ -46,14 +46,14 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_hiding_an_input_names_what_is_derived_from_it_and_still_served(home: Path) -> None:
-    told = run_command(home, "publish", "--off", "cities")
+    reported = run_command(home, "publish", "--off", "cities")
 
-    assert "cities is no longer served to others" in told.stdout
-    assert "derived from what is hidden now: cities.top, cities.upper;" in told.stderr
-    assert "odf-node publish --off cities.top cities.upper" in told.stderr
+    assert "cities is no longer served to others" in reported.stdout
+    assert "derived from what is hidden now: cities.top, cities.upper;" in reported.stderr
+    assert "odf-node publish --off cities.top cities.upper" in reported.stderr
 
 
 def test_hiding_what_nothing_served_is_derived_from_says_no_more(home: Path) -> None:
-    told = run_command(home, "publish", "--off", "cities", "cities.top", "cities.upper")
+    reported = run_command(home, "publish", "--off", "cities", "cities.top", "cities.upper")
 
-    assert "still served" not in told.stderr
+    assert "still served" not in reported.stderr

@@ -12,7 +12,7 @@ import pytest
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.configuration import Configuration
-from odf_node.configuration.declaration import Engines, Ingest, Limits, Schedule
+from odf_node.configuration.declaration import Engines, Ingest, LimitSettings, Schedule
 from odf_node.daemon.background_schedules import BackgroundSchedules
 from odf_node.daemon.housekeeping import keep_house
 from odf_node.daemon.scheduled_pull import judge_failure
@@ -21,7 +21,7 @@ from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import Live
 from odf_node.ports.sources import SourceNotFoundError, SourceUnavailableError
 from odf_node.schedules.notes import NOTES_FILE, ScheduleNotes, read_notes, write_notes
-from odf_node.schedules.standings import Result
+from odf_node.schedules.standings import RunOutcome
 from odf_protocol.errors import MalformedError
 from support.nodes import RealNode
 
@@ -79,7 +79,7 @@ def wait_for(find: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def results(home: HomeFolder) -> list[Result | None]:
+def results(home: HomeFolder) -> list[RunOutcome | None]:
     return [place.standing.result for place in read_notes(home.cache).places.values()]
 
 
@@ -88,7 +88,7 @@ def test_schedule_that_is_taken_out_of_the_settings_is_out_of_the_notes(
 ) -> None:
     live = Live(EACH_HOUR)
     start(live)
-    wait_for(lambda: results(home) == [Result.FAILED])
+    wait_for(lambda: results(home) == [RunOutcome.FAILED])
     assert 'odf_node_schedule_failing{dataset="gone"} 1.0' in live.metrics.render()
     live.configuration = Configuration()
     wait_for(lambda: read_notes(home.cache).schedules == ())
@@ -109,7 +109,7 @@ def test_schedule_of_a_manifest_holds_until_the_operator_names_the_dataset_or_sw
     time.sleep(0.2)  # some looks of the thread; what is off never shows
     assert not (home.cache / NOTES_FILE).exists()
     live.configuration = Configuration()
-    wait_for(lambda: results(home) == [Result.FAILED])
+    wait_for(lambda: results(home) == [RunOutcome.FAILED])
     assert 'odf_node_schedule_failing{dataset="itself"} 1.0' in live.metrics.render()
     assert [(each.datasets, each.every) for each in read_notes(home.cache).schedules] == [("itself", "2h")]
     live.configuration = Configuration(schedule=(Schedule(datasets="i%", cron="0 0 1 1 *"),))
@@ -135,7 +135,7 @@ def test_notes_are_written_when_something_happened(
     home: HomeFolder, start: Callable[[Live], BackgroundSchedules]
 ) -> None:
     background = start(Live(EACH_HOUR))
-    wait_for(lambda: results(home) == [Result.FAILED])
+    wait_for(lambda: results(home) == [RunOutcome.FAILED])
     before = (home.cache / NOTES_FILE).stat().st_mtime_ns
     looked_s = background._looked_s
     wait_for(lambda: background._looked_s > looked_s + 1.5)
@@ -154,25 +154,25 @@ def test_pull_that_cannot_begin_is_tried_again_later(
 
     monkeypatch.setattr(threading.Thread, "start", begin_few)
     start(Live(EACH_HOUR))
-    wait_for(lambda: results(home) == [Result.UNAVAILABLE])
+    wait_for(lambda: results(home) == [RunOutcome.UNAVAILABLE])
 
 
 @pytest.mark.parametrize(
     ("error", "result"),
     [
-        (SourceUnavailableError("s", "nobody answers there"), Result.UNAVAILABLE),
-        (SourceUnavailableError("s", "500", status=500), Result.UNAVAILABLE),
-        (SourceUnavailableError("s", "later", status=429), Result.UNAVAILABLE),
-        (SourceUnavailableError("s", "forbidden", status=403), Result.FAILED),
-        (SourceNotFoundError("s", "no such file"), Result.FAILED),
-        (MalformedError("fetch step Url"), Result.FAILED),
-        (UsageError("no polling source"), Result.FAILED),
-        (OSError("no space left"), Result.UNAVAILABLE),
-        (ZeroDivisionError("a fault"), Result.FAILED),
+        (SourceUnavailableError("s", "nobody answers there"), RunOutcome.UNAVAILABLE),
+        (SourceUnavailableError("s", "500", status=500), RunOutcome.UNAVAILABLE),
+        (SourceUnavailableError("s", "later", status=429), RunOutcome.UNAVAILABLE),
+        (SourceUnavailableError("s", "forbidden", status=403), RunOutcome.FAILED),
+        (SourceNotFoundError("s", "no such file"), RunOutcome.FAILED),
+        (MalformedError("fetch step Url"), RunOutcome.FAILED),
+        (UsageError("no polling source"), RunOutcome.FAILED),
+        (OSError("no space left"), RunOutcome.UNAVAILABLE),
+        (ZeroDivisionError("a fault"), RunOutcome.FAILED),
     ],
     ids=lambda each: str(each)[:20],
 )
-def test_what_may_heal_by_itself_is_tried_again_soon(error: Exception, result: Result) -> None:
+def test_what_may_heal_by_itself_is_tried_again_soon(error: Exception, result: RunOutcome) -> None:
     """SCHED-5."""
     assert judge_failure(error).result is result
 
@@ -185,7 +185,8 @@ def test_nodes_beside_the_server_keep_to_the_settings_in_force(home: HomeFolder)
         with closing(Node(home, SystemClock())) as node:
             async with keep_house(node, live, lambda _text: None, asyncio.Event(), 0.0) as house:
                 live.configuration = Configuration(
-                    engines=Engines(ingest="other"), limits=Limits(fetch_bytes_per_second=77_000, parallel_transfers=3)
+                    engines=Engines(ingest="other"),
+                    limits=LimitSettings(fetch_bytes_per_second=77_000, parallel_transfers=3),
                 )
                 for open_node in (house.schedules._open_node, house.rebuilds._open_node):
                     with closing(open_node()) as beside:

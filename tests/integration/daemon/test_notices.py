@@ -16,7 +16,7 @@ from odf_node.composition import Node
 from odf_node.configuration import Configuration, ConfigurationError, parse_configuration
 from odf_node.configuration.declaration import Notice
 from odf_node.daemon.background_notices import BackgroundNotices
-from odf_node.exchange.notices import MOST_ATTEMPTS, NOTES_FILE, NoticeBoard, read_board, write_board
+from odf_node.exchange.notices import MAX_ATTEMPTS, NOTES_FILE, NoticeRegistry, read_registry, write_registry
 from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import Live
 from odf_node.ports.notices import Told
@@ -138,8 +138,8 @@ def test_what_came_while_the_daemon_did_not_run_is_told_by_the_next_one_as_one_n
         with telling(node, server.notice()) as live:
             # What had arrived when the process ended, and was not taken down, would be told again.
             wait_for(lambda: 'odf_node_notices_total{result="done"} 1.0' in live.metrics.render())
-        (told,) = server.bodies
-        assert (told["dataset"], told["newBlocks"], told["newRows"]) == ("old", 2, 0)
+        (reported,) = server.bodies
+        assert (reported["dataset"], reported["newBlocks"], reported["newRows"]) == ("old", 2, 0)
         with telling(node, server.notice()):
             time.sleep(0.2)  # some looks; what was told is not told again
         assert len(server.got) == 1
@@ -183,63 +183,63 @@ def grown() -> Any:
     return replace(RECORD, head=SECOND)
 
 
-def board_with_news() -> NoticeBoard:
-    board = NoticeBoard()
-    board.renew([NOTICE], [RECORD])
-    assert board.list_due([RECORD], 0.0) == {}
-    return board
+def board_with_news() -> NoticeRegistry:
+    registry = NoticeRegistry()
+    registry.renew([NOTICE], [RECORD])
+    assert registry.list_due([RECORD], 0.0) == {}
+    return registry
 
 
 def test_unavailable_is_told_later_and_later_and_dropped_at_last() -> None:
-    board, now_s, waits = board_with_news(), 0.0, []
-    for attempt in range(MOST_ATTEMPTS):
-        (waiting,) = board.list_due([grown()], now_s)[NOTICE]
+    registry, now_s, waits = board_with_news(), 0.0, []
+    for attempt in range(MAX_ATTEMPTS):
+        (waiting,) = registry.list_due([grown()], now_s)[NOTICE]
         assert waiting.old == FIRST
-        told = board.settle(NOTICE, waiting, Told.UNAVAILABLE, now_s)
-        assert told is (Told.DROPPED if attempt == MOST_ATTEMPTS - 1 else Told.UNAVAILABLE)
-        if told is Told.UNAVAILABLE:
+        reported = registry.settle(NOTICE, waiting, Told.UNAVAILABLE, now_s)
+        assert reported is (Told.DROPPED if attempt == MAX_ATTEMPTS - 1 else Told.UNAVAILABLE)
+        if reported is Told.UNAVAILABLE:
             began_s = now_s
-            assert board.list_due([grown()], now_s) == {}
-            while not board.list_due([grown()], now_s):
+            assert registry.list_due([grown()], now_s) == {}
+            while not registry.list_due([grown()], now_s):
                 now_s += 5
             waits.append(now_s - began_s)
     assert waits == [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600]
-    assert board.list_due([grown()], now_s + 10**6) == {}
+    assert registry.list_due([grown()], now_s + 10**6) == {}
 
 
-def test_what_is_refused_is_not_told_again_and_taken_begins_anew() -> None:
-    for told in (Told.REFUSED, Told.DONE):
-        board = board_with_news()
-        (waiting,) = board.list_due([grown()], 0.0)[NOTICE]
-        board.settle(NOTICE, waiting, Told.UNAVAILABLE, 0.0)
-        (waiting,) = board.list_due([grown()], 5.0)[NOTICE]
-        assert board.settle(NOTICE, waiting, told, 5.0) is told
-        assert board.list_due([grown()], 5.0) == {}
-        assert board.count_waiting([RECORD]) == 1, "a history that was replaced is news"
+def test_what_is_rejected_is_not_told_again_and_taken_begins_anew() -> None:
+    for reported in (Told.REJECTED, Told.DONE):
+        registry = board_with_news()
+        (waiting,) = registry.list_due([grown()], 0.0)[NOTICE]
+        registry.settle(NOTICE, waiting, Told.UNAVAILABLE, 0.0)
+        (waiting,) = registry.list_due([grown()], 5.0)[NOTICE]
+        assert registry.settle(NOTICE, waiting, reported, 5.0) is reported
+        assert registry.list_due([grown()], 5.0) == {}
+        assert registry.count_waiting([RECORD]) == 1, "a history that was replaced is news"
 
 
 def test_dataset_that_is_deleted_is_forgotten_and_new_when_it_comes_again() -> None:
-    board = board_with_news()
-    board.renew([NOTICE], [])
-    board.renew([NOTICE], [RECORD])
-    (waiting,) = board.list_due([RECORD], 0.0)[NOTICE]
+    registry = board_with_news()
+    registry.renew([NOTICE], [])
+    registry.renew([NOTICE], [RECORD])
+    (waiting,) = registry.list_due([RECORD], 0.0)[NOTICE]
     assert waiting.old is None
 
 
 def test_board_is_read_as_it_was_written_and_damage_is_none(tmp_path: Path) -> None:
-    board = board_with_news()
-    write_board(tmp_path, board)
+    registry = board_with_news()
+    write_registry(tmp_path, registry)
     assert (tmp_path / NOTES_FILE).stat().st_mode & 0o077 == 0
-    again = read_board(tmp_path)
+    again = read_registry(tmp_path)
     assert {key: place.heads for key, place in again.places.items()} == {NOTICE: {RECORD.id: FIRST}}
     for text in ("", "[", "[1]", '[{"url": 1}]', '[{"url": "x", "datasets": "%", "heads": {"x": [1, "y"]}}]'):
         (tmp_path / NOTES_FILE).write_text(text)
-        assert read_board(tmp_path) == NoticeBoard()
-    assert read_board(tmp_path / "nowhere") == NoticeBoard()
+        assert read_registry(tmp_path) == NoticeRegistry()
+    assert read_registry(tmp_path / "nowhere") == NoticeRegistry()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "stated"),
     [
         ('url = "http://a.example"', "notice.datasets"),
         ('datasets = "a"', "notice.url: expected an http or https address"),
@@ -250,10 +250,10 @@ def test_board_is_read_as_it_was_written_and_damage_is_none(tmp_path: Path) -> N
         ('datasets = "a"\nurll = "https://a.example"', "unknown setting"),
     ],
 )
-def test_notice_that_cannot_be_sent_is_refused_with_its_place(text: str, said: str) -> None:
+def test_notice_that_cannot_be_sent_is_rejected_with_its_place(text: str, stated: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         parse_configuration(f"[[notice]]\n{text}\n", source_name="odf-node.toml", environment={})
-    assert said in str(refused.value)
+    assert stated in str(refused.value)
     assert "me:word" not in str(refused.value)
     good = parse_configuration(
         '[[notice]]\ndatasets = "a"\nurl = "https://a.example/x?y"\n', source_name="x", environment={}

@@ -16,7 +16,7 @@ from odf_node.configuration import Configuration
 from odf_node.daemon.background_sinks import BackgroundSinks
 from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import Live
-from odf_node.ports.notices import MOST_ATTEMPTS, Told
+from odf_node.ports.notices import MAX_ATTEMPTS, Told
 from odf_protocol.did import DidKey
 from support.command_line import list_kept
 from support.nodes import RealNode
@@ -186,15 +186,15 @@ def test_status_says_what_waits_for_which_sink_and_how_it_gets_there(make) -> No
     node = make("{kind: Quarantine}", "{kind: File, name: a}", "{kind: File, name: b}")
     node.must("ingest", "people", str(node.home.with_name("rows.csv")))
 
-    def told() -> list[str]:
+    def reported() -> list[str]:
         rows = node.must("status", "-o", "json").json()
         return [row["what"] for row in rows if row["command"] == "odf-node quarantine deliver people"]
 
     before = list_kept(node.home)
-    assert told() == ["2 entries wait for the sink File, which 'odf-node serve' gives it, or this command"] * 2
+    assert reported() == ["2 entries wait for the sink File, which 'odf-node serve' gives it, or this command"] * 2
     assert list_kept(node.home) == before
     node.must("quarantine", "deliver", "people")
-    assert told() == []
+    assert reported() == []
 
 
 def test_file_that_is_a_link_is_not_followed_and_nothing_else_changes(make, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_webhook_is_told_by_the_daemon_signed_and_again_until_it_takes(make, mon
         with delivering(node) as live:
             wait_for(lambda: 'odf_node_sinks_total{result="done"} 2.0' in live.metrics.render())
             assert 'odf_node_sinks_total{result="unavailable"} 1.0' in live.metrics.render()
-        assert_told(node, receiver, count=2)
+        assert_reported(node, receiver, count=2)
         receiver.statuses = [410]
         node.must("ingest", "people", str(node.home.with_name("rows.csv")))
         with delivering(node) as live:
@@ -229,16 +229,21 @@ def test_webhook_is_told_by_the_daemon_signed_and_again_until_it_takes(make, mon
         assert b"secret-path" not in (node.home / "cache" / "sinks.json").read_bytes()
 
 
-def assert_told(node: RealNode, receiver: Receiver, count: int) -> None:
+def assert_reported(node: RealNode, receiver: Receiver, count: int) -> None:
     assert len(receiver.got) == count
     path, headers, body = receiver.got[-1]
     with closing(Node(HomeFolder(node.home), SystemClock())) as opened:
         identity = str(DidKey(opened.keys.get_or_create_node_key().public_key()))
     verifier()(identity, receiver.authority, path, "", headers, body)
-    told = receiver.bodies[-1]
-    assert (told["kind"], told["node"], told["dataset"], told["entry"]) == ("bad-rows", identity, "people", 1)
-    assert told["rowCount"] == 2
-    assert [row["columns"]["people"] for row in told["rows"]] == ["many"]
+    reported = receiver.bodies[-1]
+    assert (reported["kind"], reported["node"], reported["dataset"], reported["entry"]) == (
+        "bad-rows",
+        identity,
+        "people",
+        1,
+    )
+    assert reported["rowCount"] == 2
+    assert [row["columns"]["people"] for row in reported["rows"]] == ["many"]
 
 
 def test_sink_that_is_away_delays_no_ingest_and_loses_no_row(make) -> None:
@@ -286,15 +291,15 @@ def test_sink_of_another_package_is_given_rows_and_one_that_raises_harms_nobody(
     node = make("{kind: Raises, column: people}", "{kind: Counts, column: people}", "{kind: File, name: a}")
     with closing(Node(HomeFolder(node.home), SystemClock())) as opened:
         (record,) = opened.store.list_datasets()
-        first = [(each.sink, each.told, each.why) for each in opened.sinks.deliver(record, 0.0)]
+        first = [(each.sink, each.reported, each.why) for each in opened.sinks.deliver(record, 0.0)]
         assert first == [
             ("Raises", Told.UNAVAILABLE, "RuntimeError"),
             ("Counts", Told.DONE, "counted"),
             ("File", Told.DONE, f"2 rows in sinks/{sinks_of(node).name}/a"),
         ]
         assert list(opened.sinks.deliver(record, 1.0)) == []  # it is left alone for a while
-        later = [each for number in range(1, MOST_ATTEMPTS + 5) for each in opened.sinks.deliver(record, number * 1e5)]
-        assert [each.told for each in later] == [Told.UNAVAILABLE] * (MOST_ATTEMPTS - 2) + [Told.DROPPED]
+        later = [each for number in range(1, MAX_ATTEMPTS + 5) for each in opened.sinks.deliver(record, number * 1e5)]
+        assert [each.reported for each in later] == [Told.UNAVAILABLE] * (MAX_ATTEMPTS - 2) + [Told.DROPPED]
     assert (sinks_of(node) / "counted").read_text() == "['=cmd', 'many']"
     assert waiting(node) == ["many", "=cmd"]
 
@@ -312,11 +317,11 @@ WRONG = [
 ]
 
 
-def test_sink_that_cannot_be_followed_is_refused_with_its_place(tmp_path: Path) -> None:
+def test_sink_that_cannot_be_followed_is_rejected_with_its_place(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home")
-    for sink, place, said in WRONG:
+    for sink, place, stated in WRONG:
         ran = node.run("add", write_manifest(tmp_path, sink))
-        assert (ran.code, place in ran.err, said in ran.err) == (7, True, True), ran.err
+        assert (ran.code, place in ran.err, stated in ran.err) == (7, True, True), ran.err
         assert "secret-word" not in ran.err
     assert not (node.home / "sinks").exists()
     assert list_kept(node.home)["datasets"] == ()

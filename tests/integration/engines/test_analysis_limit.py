@@ -1,4 +1,4 @@
-"""The analysis of a declared query has a limit of its own, which a refusal names (SANDBOX-18)."""
+"""The analysis of a declared query has a limit of its own, which a rejection names (SANDBOX-18)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,9 +32,9 @@ def session(tmp_path: Path) -> Iterator[EngineSession]:
 def test_query_that_takes_long_to_analyse_is_ended_and_the_next_one_is_answered(
     session: EngineSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert session.check(PLAIN, [TABLE]).level is not GradeLevel.REFUSED
+    assert session.check(PLAIN, [TABLE]).level is not GradeLevel.REJECTED
     with monkeypatch.context() as lowered:
         lowered.setattr(query_bounds, "ANALYSIS_S", 0.2)
         with pytest.raises(LimitExceededError, match="limit wall_s reached at the analysis of the query"):
             session.check(SWELLING, [TABLE])
-    assert session.check(PLAIN, [TABLE]).level is not GradeLevel.REFUSED
+    assert session.check(PLAIN, [TABLE]).level is not GradeLevel.REJECTED

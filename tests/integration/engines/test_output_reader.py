@@ -90,15 +90,15 @@ def check_of(rows: int, schema: pa.Schema = SCHEMA, limits: Limits = LIMITS) -> 
         vocabulary=Vocabulary(),
         interval=OffsetInterval(start=0, end=rows - 1),
         system_time_ms=0,
-        most_rows=limits.output_rows,
-        most_decoded_bytes=limits.decoded_bytes,
+        max_rows=limits.output_rows,
+        max_decoded_bytes=limits.decoded_bytes,
     )
 
 
 def test_honest_slice_has_the_hash_that_its_rows_have(reader: OutputReader, tmp_path: Path) -> None:
     path = write_rows(tmp_path, pa.array([f"row {n}" for n in range(200_000)]), row_group_size=70_000)
     assert reader.check(path, check_of(200_000), wall_s=WALL_S).logical_hash == logical_hash_of(path)
-    assert reader.check(path, SizeCheck(most_decoded_bytes=100 * MIB), wall_s=WALL_S).logical_hash is None
+    assert reader.check(path, SizeCheck(max_decoded_bytes=100 * MIB), wall_s=WALL_S).logical_hash is None
 
 
 def test_dictionary_of_one_long_text_costs_bounded_memory_and_the_next_file_is_read(
@@ -124,10 +124,10 @@ def test_values_that_fit_into_memory_one_batch_at_a_time_are_counted_together(
         reader.check(path, check_of(rows), wall_s=WALL_S)
     assert (caught.value.limit, caught.value.allowed) == ("decoded_bytes", 512 * MIB)
     with pytest.raises(LimitExceededError, match="decoded_bytes"):
-        reader.check(path, SizeCheck(most_decoded_bytes=512 * MIB), wall_s=WALL_S)
+        reader.check(path, SizeCheck(max_decoded_bytes=512 * MIB), wall_s=WALL_S)
 
     # The control: under a wider limit the same file passes.
-    assert reader.check(path, SizeCheck(most_decoded_bytes=1024 * MIB), wall_s=WALL_S).logical_hash is None
+    assert reader.check(path, SizeCheck(max_decoded_bytes=1024 * MIB), wall_s=WALL_S).logical_hash is None
 
 
 def test_list_of_which_only_the_length_is_written_costs_bounded_memory(

@@ -45,10 +45,10 @@ def run(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> Sandboxe
 
 
 def test_answer_that_came_while_who_waits_was_stopped_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = tmp_path / "said"
-    program = f"import pathlib\nprint('answer', flush=True)\npathlib.Path({str(said)!r}).touch()\ninput()"
+    stated = tmp_path / "said"
+    program = f"import pathlib\nprint('answer', flush=True)\npathlib.Path({str(stated)!r}).touch()\ninput()"
     with run(monkeypatch, tmp_path, program) as begun:
-        wait_until(said.exists, "the answer")
+        wait_until(stated.exists, "the answer")
         assert receive_line(begun, -60.0) == b"answer"
         with pytest.raises(LimitExceededError, match="wall_s"):
             receive_line(begun, -60.0)

@@ -1,4 +1,4 @@
-"""Clauses SANDBOX-1, SANDBOX-13 and SANDBOX-16: a missing layer is found, named, and refused or accepted."""
+"""Clauses SANDBOX-1, SANDBOX-13 and SANDBOX-16: a missing layer is found, named, and rejected or accepted."""
 
 import os
 import subprocess
@@ -69,12 +69,14 @@ filter.load()
 from odf_node.machine import examine_machine
 from pathlib import Path
 (found,) = [each for each in examine_machine(Path("/nowhere")) if each.what == "sandbox: namespaces"]
-print(found.ok, found.found, found.mend)
+print(found.ok, found.found, found.fix)
 """
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=True).stdout
-    assert told.startswith("False")
-    assert "Can't set hostname" in told
-    assert "--security-opt seccomp=unconfined" in told
+    reported = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=True
+    ).stdout
+    assert reported.startswith("False")
+    assert "Can't set hostname" in reported
+    assert "--security-opt seccomp=unconfined" in reported
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +112,7 @@ def test_doctor_tells_of_a_host_without_user_namespaces():
     assert "no engine starts" in ended.stdout
 
 
-def test_missing_filter_refuses_and_says_how_to_do_without(no_filter, tmp_path):
+def test_missing_filter_rejects_and_says_how_to_do_without(no_filter, tmp_path):
     with pytest.raises(SandboxUnavailableError) as caught:
         SparkEngine(tmp_path / "cache").open(tmp_path, Limits())
     assert "libseccomp2" in caught.value.reason
@@ -198,7 +200,7 @@ def test_doctor_shows_every_layer_and_what_is_done_without(no_filter, monkeypatc
     found = {finding.what: finding for finding in examine_machine(tmp_path)}
     assert {f"sandbox: {layer}" for layer in Layer} < set(found)
     assert not found["sandbox: system-call-filter"].ok
-    assert WITHOUT_VARIABLE in found["sandbox: system-call-filter"].mend
+    assert WITHOUT_VARIABLE in found["sandbox: system-call-filter"].fix
     monkeypatch.setenv(WITHOUT_VARIABLE, "system-call-filter")
     found = {finding.what: finding for finding in examine_machine(tmp_path)}
     assert found["sandbox: system-call-filter"].ok

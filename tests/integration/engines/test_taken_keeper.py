@@ -61,14 +61,19 @@ def listens(place: KeeperPlace) -> bool:
 @contextmanager
 def taking(place: KeeperPlace) -> Iterator[tuple[Keeper, list[str]]]:
     """Let another keeper take the place, as the daemon's does; gives it and what it says."""
-    said: list[str] = []
+    stated: list[str] = []
     keeper = Keeper(
-        place, EngineWorkspace(place.folder), build_of_program(), math.inf, ends_when_idle=False, say=said.append
+        place,
+        EngineWorkspace(place.folder),
+        build_of_program(),
+        math.inf,
+        ends_when_idle=False,
+        on_progress=stated.append,
     )
     thread = threading.Thread(target=keeper.run, daemon=True)
     thread.start()
     try:
-        yield keeper, said
+        yield keeper, stated
     finally:
         keeper.end()
         thread.join(WAIT_S)
@@ -84,13 +89,13 @@ def test_taken_keeper_finishes_with_its_command_and_ends_with_who_took_it(
 ) -> None:
     command = find_warm_session(place, build_of_program(), 600)
     assert command is not None
-    with taking(place) as (keeper, said):
+    with taking(place) as (keeper, stated):
         assert find_taken(keeper) is None  # while the command has its turn
         command.close()
         wait_until(lambda: find_taken(keeper) is not None)
         assert process.poll() is None
     assert process.poll() is not None
-    assert not said
+    assert not stated
 
 
 def test_taken_keeper_that_is_killed_is_noticed(place: KeeperPlace, process: "subprocess.Popen[bytes]") -> None:
@@ -112,12 +117,12 @@ def stop(process: "subprocess.Popen[bytes]") -> None:
 def test_taken_keeper_that_is_stopped_is_killed_at_the_end(
     place: KeeperPlace, process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with taking(place) as (keeper, said):
+    with taking(place) as (keeper, stated):
         wait_until(lambda: find_taken(keeper) is not None)
         stop(process)
         monkeypatch.setattr(kept_session, "END_S", 0.1)
     assert process.wait() == -signal.SIGKILL
-    assert said == [
+    assert stated == [
         f"process {process.pid}, which kept an engine warm, did not end within 0.1 s and was killed",
     ]
 
@@ -128,7 +133,7 @@ def test_keeper_that_is_stopped_is_passed_over_and_ends_when_it_goes_on(
     stop(process)
     its_socket = place.socket.stat().st_ctime_ns
     monkeypatch.setattr(kept_session, "ANSWER_S", 0.1)
-    with taking(place) as (keeper, said):
+    with taking(place) as (keeper, stated):
         wait_until(lambda: listens(place) and place.socket.stat().st_ctime_ns != its_socket)
         monkeypatch.undo()
         assert find_taken(keeper) is None
@@ -138,7 +143,7 @@ def test_keeper_that_is_stopped_is_passed_over_and_ends_when_it_goes_on(
         process.send_signal(signal.SIGCONT)
         assert process.wait() == 0
         assert place.socket.exists()
-    assert not said
+    assert not stated
 
 
 def test_command_that_holds_the_engine_and_asks_nothing_keeps_nobody_from_ending(place: KeeperPlace) -> None:

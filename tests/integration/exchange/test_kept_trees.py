@@ -56,7 +56,7 @@ async def test_tree_that_another_process_computed_is_the_same(tmp_path: Path, co
 
 
 @in_loop
-async def test_checkpoint_that_stands_for_gigabytes_is_refused_and_the_node_goes_on(tmp_path: Path) -> None:
+async def test_checkpoint_that_stands_for_gigabytes_is_rejected_and_the_node_goes_on(tmp_path: Path) -> None:
     checkpoint = bomb()
     assert len(checkpoint) < 1_000
     node = TestNode.create(tmp_path / "home")
@@ -69,19 +69,19 @@ async def test_checkpoint_that_stands_for_gigabytes_is_refused_and_the_node_goes
 
 
 @in_loop
-async def test_file_that_was_refused_once_is_not_read_again(tmp_path: Path) -> None:
+async def test_file_that_was_rejected_once_is_not_read_again(tmp_path: Path) -> None:
     contents = bomb(), b"no Parquet"
     node = keep(tmp_path / "home", *contents)
     trees = KeptTrees(node.objects, TIGHT)
     for content, error in zip(contents, (RejectedError, MalformedError), strict=True):
         name = Multihash.of_sha3_256(content)
-        said = []
+        stated = []
         for _ in range(2):
             with pytest.raises(error) as caught:
                 await trees.get_summary(name, "them")
-            said.append(str(caught.value))
+            stated.append(str(caught.value))
             node.objects.delete(name)
-        assert said[0] == said[1]
+        assert stated[0] == stated[1]
 
 
 @in_loop
@@ -109,7 +109,7 @@ async def test_requests_that_wait_for_trees_leave_room_for_others(tmp_path: Path
                 return got.status, got.headers.get("Retry-After")
 
         tree = f"_odf/v1/datasets/demo.data/trees/{Multihash.of_sha3_256(SLICE)}"
-        async with trees._turns.ask("another"):
+        async with trees._semaphore.ask("another"):
             asked = [asyncio.create_task(ask(tree)) for _ in range(MAX_WAITING_TREES // 2 + 1)]
             done, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
             assert [task.result() for task in done] == [(503, "2")]
@@ -121,7 +121,7 @@ async def test_requests_that_wait_for_trees_leave_room_for_others(tmp_path: Path
 async def test_request_beyond_those_that_wait_is_turned_away(tmp_path: Path) -> None:
     trees = KeptTrees(keep(tmp_path / "home", SLICE).objects)
     name = Multihash.of_sha3_256(SLICE)
-    async with trees._turns.ask("whoever is served"):
+    async with trees._semaphore.ask("whoever is served"):
         callers = [f"caller {number % 3}" for number in range(MAX_WAITING_TREES)]
         waiting = [asyncio.create_task(trees.get_summary(name, each)) for each in callers]
         await asyncio.sleep(0)
@@ -140,7 +140,7 @@ async def test_one_who_asks_for_many_trees_leaves_turns_to_others(tmp_path: Path
         await trees.get_summary(name, caller)
         served.append(caller)
 
-    async with trees._turns.ask("greedy"):
+    async with trees._semaphore.ask("greedy"):
         waiting = [asyncio.create_task(ask("greedy")) for _ in range(MAX_WAITING_TREES // 2)]
         await asyncio.sleep(0)
         with pytest.raises(TooManyWaitingError):
@@ -171,10 +171,10 @@ def test_few_bytes_that_stand_for_many_rows_have_no_tree(tmp_path: Path) -> None
     path.write_bytes(parquet_bytes(pa.table({"n": pa.nulls(1_000_000, pa.string())})))
     with SliceProcess(TIGHT) as reader:
         with pytest.raises(UnsupportedError, match="200 leaves"):
-            reader.summarise(path, most_leaves=200, most_schema_bytes=PLENTY)
+            reader.summarise(path, max_leaves=200, max_schema_bytes=PLENTY)
         with pytest.raises(UnsupportedError, match="size of a schema"):
-            reader.summarise(path, most_leaves=PLENTY, most_schema_bytes=5)
-        found = reader.summarise(path, most_leaves=PLENTY, most_schema_bytes=PLENTY)
+            reader.summarise(path, max_leaves=PLENTY, max_schema_bytes=5)
+        found = reader.summarise(path, max_leaves=PLENTY, max_schema_bytes=PLENTY)
     assert found == summarise(path)
 
 

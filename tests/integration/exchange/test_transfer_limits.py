@@ -17,9 +17,9 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.packing import iter_packed
 from odf_node.adapters.peer_addresses import open_peer, open_peers
-from odf_node.byte_rate import MOST_DEBT_S, ByteRate, Pacing, StoppedError
-from odf_node.cli.context import Context
-from odf_node.configuration import Configuration, Limits
+from odf_node.byte_rate import MAX_DEBT_S, ByteRate, Pacing, StoppedError
+from odf_node.cli.context import CommandContext
+from odf_node.configuration import Configuration, LimitSettings
 from odf_node.http.middleware import Handler
 from odf_node.http.push import RECEIVE_RATE
 from odf_node.http.sending import SEND_RATE
@@ -64,7 +64,7 @@ def many_blocks(count: int = BLOCKS) -> Chain:
 
 def test_message_is_paid_for_bit_by_bit_so_that_others_move_meanwhile() -> None:
     clock = TurnedClock()
-    asyncio.run(clock.rate(RATE).spend(10 * RATE, most_s=60))
+    asyncio.run(clock.rate(RATE).spend(10 * RATE, max_s=60))
     assert 9 < clock.passed_s < 10
     # Nobody who shares the rate ever waits longer.
     assert max(clock.waits) < 0.2
@@ -75,10 +75,10 @@ def test_what_others_would_not_wait_for_is_paid_by_whoever_moved_it_before_it_mo
     rate = clock.rate(RATE)
 
     async def move() -> None:
-        await rate.spend(100 * RATE, most_s=10)
+        await rate.spend(100 * RATE, max_s=10)
         assert 10 <= clock.passed_s < 11
         assert rate.find_wait_s() < 1
-        await rate.spend(50 * RATE, most_s=20)
+        await rate.spend(50 * RATE, max_s=20)
         assert 30 <= clock.passed_s < 31
         await rate.wait()
         assert 148 < clock.passed_s < 151
@@ -94,9 +94,9 @@ def test_large_message_of_one_mover_keeps_nobody_else_waiting() -> None:
         await rate.wait()
         rate.take(1000 * RATE)
         await asyncio.create_task(rate.wait())
-        assert clock.passed_s < MOST_DEBT_S + 0.1
+        assert clock.passed_s < MAX_DEBT_S + 0.1
         await asyncio.to_thread(rate.hold, threading.Event())
-        assert clock.passed_s < MOST_DEBT_S + 0.1
+        assert clock.passed_s < MAX_DEBT_S + 0.1
         await rate.wait()
         assert 997 < clock.passed_s < 1001
 
@@ -123,14 +123,14 @@ def test_rate_that_was_changed_forgets_what_was_owed() -> None:
 def test_what_is_paid_for_only_as_long_as_others_wait_is_held_against_nobody() -> None:
     clock = TurnedClock()
     rate = clock.rate(RATE)
-    assert 89 * RATE < asyncio.run(rate.pay(100 * RATE, most_s=10)) < 91 * RATE
+    assert 89 * RATE < asyncio.run(rate.pay(100 * RATE, max_s=10)) < 91 * RATE
     assert 10 <= clock.passed_s < 11
     assert rate.find_wait_s() < 1
 
 
 def test_no_rate_makes_nobody_wait() -> None:
     clock = TurnedClock()
-    asyncio.run(clock.rate(0).spend(10**12, most_s=60))
+    asyncio.run(clock.rate(0).spend(10**12, max_s=60))
     assert clock.passed_s == 0
 
 
@@ -177,7 +177,7 @@ async def test_cancelled_task_ends_its_thread_in_the_middle_of_a_file() -> None:
 @asynccontextmanager
 async def limited(node: TestNode, **limits: int) -> AsyncIterator[tuple[str, TurnedClock]]:
     """Serve with the rates of both directions by a clock of the test's own."""
-    app, clock = create_whole_app(node.served, live=Live(Configuration(limits=Limits(**limits)))), TurnedClock()
+    app, clock = create_whole_app(node.served, live=Live(Configuration(limits=LimitSettings(**limits)))), TurnedClock()
     app[SEND_RATE], app[RECEIVE_RATE] = clock.rate(0), clock.rate(0)
     async with serving(app) as url:
         yield url, clock
@@ -195,10 +195,10 @@ async def test_blocks_of_a_smart_pull_keep_to_the_rate_of_either_side(tmp_path: 
             head = await peer.get_head()
             blocks = [block.raw async for block in peer.iter_blocks(after=None, upto=head.head)]
     assert blocks == [block.raw for block in chain.blocks]
-    least_s = message_bytes(node, chain) / RATE - 1
-    assert least_s > 1
+    min_s = message_bytes(node, chain) / RATE - 1
+    assert min_s > 1
     waited = {"client": here, "server": there}
-    assert waited.pop(side).passed_s > least_s
+    assert waited.pop(side).passed_s > min_s
     assert [clock.passed_s for clock in waited.values()] == [0]
 
 
@@ -212,16 +212,16 @@ async def test_blocks_of_a_smart_push_keep_to_the_rate_of_either_side(tmp_path: 
     receiver.put_objects(chain.objects.values())
     receiver.put_token()
     settings = ClientSettings(attempts=1, token=TOKEN, rate=here.rate(RATE if side == "client" else 0))
-    offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
+    proposed = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
     async with (
         limited(receiver, receive_bytes_per_second=RATE if side == "server" else 0) as (url, there),
         HttpClient(settings) as client,
     ):
-        await SmartPush(client, URL(f"{url}/demo.data/"), offered, node.store, node.objects, None).run()
+        await SmartPush(client, URL(f"{url}/demo.data/"), proposed, node.store, node.objects, None).run()
     assert receiver.store.get_head(chain.id) == chain.head
-    least_s = message_bytes(node, chain) / RATE - 1
+    min_s = message_bytes(node, chain) / RATE - 1
     waited = {"client": here, "server": there}
-    assert waited.pop(side).passed_s > least_s
+    assert waited.pop(side).passed_s > min_s
     assert [clock.passed_s for clock in waited.values()] == [0]
 
 
@@ -244,9 +244,9 @@ async def test_pack_that_is_pulled_keeps_to_the_rate_of_the_server(tmp_path: Pat
         head = await peer.get_head()
         blocks = [block.raw async for block in peer.iter_blocks(after=None, upto=head.head)]
     assert blocks == [block.raw for block in chain.blocks]
-    least_s = pack_bytes(node, chain) / RATE - 1
-    assert least_s > 1
-    assert there.passed_s > least_s
+    min_s = pack_bytes(node, chain) / RATE - 1
+    assert min_s > 1
+    assert there.passed_s > min_s
 
 
 @in_loop
@@ -257,13 +257,13 @@ async def test_pack_that_is_pushed_keeps_to_the_rate_of_the_server(tmp_path: Pat
     receiver.put_objects(chain.objects.values())
     receiver.put_token()
     settings = ClientSettings(attempts=1, token=TOKEN)
-    offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
+    proposed = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
     async with limited(receiver, receive_bytes_per_second=RATE) as (url, there):
-        await push_dataset(f"{url}/demo.data", offered, store=node.store, objects=node.objects, settings=settings)
+        await push_dataset(f"{url}/demo.data", proposed, store=node.store, objects=node.objects, settings=settings)
     assert receiver.store.get_head(chain.id) == chain.head
-    least_s = pack_bytes(node, chain) / RATE - 1
-    assert least_s > 1
-    assert there.passed_s > least_s
+    min_s = pack_bytes(node, chain) / RATE - 1
+    assert min_s > 1
+    assert there.passed_s > min_s
 
 
 # How many at once
@@ -343,12 +343,12 @@ async def test_push_has_as_many_uploads_at_once_as_were_asked_for(tmp_path: Path
     node, receiver, chain = TestNode.create(tmp_path / "a"), TestNode.create(tmp_path / "b"), some_objects()
     node.keep(chain)
     receiver.put_token()
-    offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
+    proposed = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
     with exactly(parallel) as crowd:
         async with serving(crowded(receiver, crowd, lambda request: request.method == "PUT")) as url:
             await push_dataset(
                 f"{url}/demo.data",
-                offered,
+                proposed,
                 store=node.store,
                 objects=node.objects,
                 settings=ClientSettings(token=TOKEN, parallel=parallel),
@@ -399,9 +399,9 @@ async def test_command_moves_as_much_at_once_as_it_was_told(tmp_path: Path) -> N
 def test_option_wins_over_the_setting_which_holds_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODF_NODE_LIMITS_PARALLEL_TRANSFERS", "3")
     monkeypatch.setenv("ODF_NODE_LIMITS_FETCH_BYTES_PER_SECOND", "80000")
-    with Context(tmp_path, None) as context:
+    with CommandContext(tmp_path, None) as context:
         found = []
         for named in ({}, {"parallel": 2}, {"rate": 0}):
             context.limit_transfers(**named)
-            found.append((context.node.outgoing.parallel, context.node.rate.piece_bytes))
-    assert found == [(3, 10_000), (2, 10_000), (3, ByteRate().piece_bytes)]
+            found.append((context.node.outgoing.parallel, context.node.rate.chunk_bytes))
+    assert found == [(3, 10_000), (2, 10_000), (3, ByteRate().chunk_bytes)]

@@ -13,14 +13,14 @@ from yarl import URL
 
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
-from odf_node.adapters.node_listing import list_offered, search_offered
+from odf_node.adapters.node_listing import list_proposed, search_proposed
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.adapters.request_signing import NodeSigner
-from odf_node.configuration import Access, Configuration, Limits, Listen, Storage
+from odf_node.configuration import AccessSettings, Configuration, LimitSettings, Listen, Storage
 from odf_node.http.callers import MAX_SIGNATURE_AGE_S, Nonces, node_hash_of
 from odf_node.http.served_node import Live
 from odf_node.ports.keys import PrivateKey
-from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PushRefusedError
+from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PushRejectedError
 from odf_node.ports.pushes import PushedHead
 from odf_node.store import MetadataStore
 from odf_protocol.did import DidKey
@@ -48,9 +48,11 @@ async def serving(folder: Path, **sections: Any) -> AsyncIterator[tuple[TestNode
 
 async def ask(session: aiohttp.ClientSession, url: str, **headers: str) -> tuple[int, dict[str, str], str]:
     async with session.get(URL(url, encoded=True), headers=headers) as answer:
-        told = {name: value for name, value in answer.headers.items() if name.lower() not in {"x-request-id", "date"}}
+        reported = {
+            name: value for name, value in answer.headers.items() if name.lower() not in {"x-request-id", "date"}
+        }
         body = (await answer.read()).decode("utf-8", "replace")
-        return answer.status, told, body.replace(answer.headers["X-Request-Id"], "ID")
+        return answer.status, reported, body.replace(answer.headers["X-Request-Id"], "ID")
 
 
 def bearer(secret: str = TOKEN) -> dict[str, str]:
@@ -123,7 +125,7 @@ async def test_hidden_dataset_costs_the_same_questions_as_an_absent_one(tmp_path
 
 @in_loop
 async def test_node_that_hides_everything_shows_published_datasets_to_its_tokens_only(tmp_path: Path) -> None:
-    async with serving(tmp_path, access=Access(anonymous=False)) as (node, url, session):
+    async with serving(tmp_path, access=AccessSettings(anonymous=False)) as (node, url, session):
         node.put_token(TOKEN, scopes=[f"push:{SHOWN.id}"])
         assert (await ask(session, f"{url}/shown.data/refs/head"))[0] == 404
         assert (await ask(session, f"{url}/shown.data/refs/head", **bearer()))[0] == 200
@@ -235,8 +237,8 @@ def test_nonce_that_was_forgotten_is_not_taken_again_when_the_clock_is_set_back(
 
 
 @pytest.mark.parametrize("ahead_s", [3_600, 86_400, 10 * 365 * 86_400])
-def test_clock_that_was_ahead_and_is_right_again_refuses_no_new_signature(ahead_s: int) -> None:
-    """DAEMON-15: it refused every signed request for as long as it had been ahead, up to a restart."""
+def test_clock_that_was_ahead_and_is_right_again_rejects_no_new_signature(ahead_s: int) -> None:
+    """DAEMON-15: it rejected every signed request for as long as it had been ahead, up to a restart."""
     now_s = 1_700_000_000
     nonces = Nonces(now_s)
     for step_s in range(0, 4_000, 400):
@@ -285,17 +287,17 @@ async def test_plain_server_does_not_learn_who_lists_and_searches() -> None:
 
     async with plain_server(answer) as server:
         with pytest.raises(PeerNotFoundError):
-            await list_offered(server.base, settings)
+            await list_proposed(server.base, settings)
         with pytest.raises(PeerNotFoundError):
-            await search_offered(server.base, ["word"], 10, settings, limit_s=10)
+            await search_proposed(server.base, ["word"], 10, settings, limit_s=10)
         assert len(server.requests) >= 2
         assert [request.headers for request in server.requests if "Signature" in request.headers] == []
 
 
 async def push(url: str, source: TestNode, chain: Chain) -> None:
     settings = ClientSettings(sign=NodeSigner(FRIEND, StandingClock()), backoff_s=0.01, attempts=2)
-    offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
-    await push_dataset(url, offered, store=source.store, objects=source.objects, settings=settings)
+    proposed = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
+    await push_dataset(url, proposed, store=source.store, objects=source.objects, settings=settings)
 
 
 @in_loop
@@ -329,7 +331,7 @@ async def test_body_of_a_signed_request_cannot_be_replaced(tmp_path: Path) -> No
 
 @in_loop
 async def test_peer_that_asks_too_often_waits_and_others_do_not(tmp_path: Path) -> None:
-    async with serving(tmp_path, limits=Limits(peer_requests_per_minute=5)) as (node, url, session):
+    async with serving(tmp_path, limits=LimitSettings(peer_requests_per_minute=5)) as (node, url, session):
         node.put_token()
         head = f"{url}/shown.data/refs/head"
         answers = [await ask(session, head) for _ in range(8)]
@@ -341,7 +343,7 @@ async def test_peer_that_asks_too_often_waits_and_others_do_not(tmp_path: Path) 
 
 @in_loop
 async def test_peer_that_took_its_bytes_of_the_day_comes_back_later(tmp_path: Path) -> None:
-    async with serving(tmp_path, limits=Limits(peer_bytes_per_day=20)) as (node, url, session):
+    async with serving(tmp_path, limits=LimitSettings(peer_bytes_per_day=20)) as (node, url, session):
         node.put_token()
         path = f"{url}/shown.data/blocks/{SHOWN.head.hash}"
         assert [(await ask(session, path))[0] for _ in range(2)] == [200, 429]
@@ -352,13 +354,15 @@ async def test_peer_that_took_its_bytes_of_the_day_comes_back_later(tmp_path: Pa
     "storage", [Storage(quota_bytes=1_000_000), Storage(least_free_bytes=2**50)], ids=["quota", "disk"]
 )
 @in_loop
-async def test_push_that_finds_no_room_is_refused_before_its_objects_are_sent(tmp_path: Path, storage: Storage) -> None:
+async def test_push_that_finds_no_room_is_rejected_before_its_objects_are_sent(
+    tmp_path: Path, storage: Storage
+) -> None:
     source, chain = TestNode.create(tmp_path / "source"), Chain("pushed.data").add(b"x" * 1_000_000)
     source.keep(chain)
     async with serving(tmp_path, storage=storage) as (node, url, _):
         grant(node, "push")
         objects = set(node.objects.iter_hashes())
-        with pytest.raises(PushRefusedError, match="no room"):
+        with pytest.raises(PushRejectedError, match="no room"):
             await push(f"{url}/pushed.data", source, chain)
         assert set(node.objects.iter_hashes()) == objects
         assert node.store.find_dataset(chain.id) is None

@@ -15,10 +15,10 @@ import pytest
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
 from odf_node.configuration import Configuration, Storage
-from odf_node.errors import RefusedError
+from odf_node.errors import ProposalRejectedError
 from odf_node.http import push_registry
 from odf_node.http.served_node import Live
-from odf_node.ports.peer_errors import PeerForbidsError, PeerUnavailableError, PushRefusedError
+from odf_node.ports.peer_errors import PeerForbidsError, PeerUnavailableError, PushRejectedError
 from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_protocol.errors import MalformedError, RejectedError, UnavailableError, UnsupportedError
 from odf_protocol.exchange import limits
@@ -35,7 +35,7 @@ BIG = bytes(range(256)) * 4096 * 3  # three chunks
 def demo_chain() -> Chain:
     chain = Chain("demo.data").add(BIG, b"checkpoint").add(b"second")
     chain.signatures = {1: b"signature"}
-    chain.replay_records = {2: b"record"}
+    chain.step_records = {2: b"record"}
     return chain
 
 
@@ -52,10 +52,10 @@ class Pair:
     async def push(self, chain: Chain, settings: ClientSettings = QUICK, **options: Any) -> PushOutcome:
         if self.pusher.store.find_dataset(chain.id) is None or self.pusher.store.get_head(chain.id) != chain.head:
             self.pusher.keep(chain)
-        offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=b"signed head", with_records=True)
+        proposed = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=b"signed head", with_records=True)
         return await push_dataset(
             f"{self.url}/{chain.name}",
-            offered,
+            proposed,
             store=self.pusher.store,
             objects=self.pusher.objects,
             settings=settings,
@@ -93,14 +93,14 @@ async def pair(tmp_path: Path, **options: Any) -> AsyncIterator[Pair]:
 @in_loop
 async def test_pushed_dataset_arrives_with_blocks_objects_signatures_and_records(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
-        told: list[int] = []
-        outcome = await nodes.push(demo_chain(), on_bytes=told.append)
+        reported: list[int] = []
+        outcome = await nodes.push(demo_chain(), on_bytes=reported.append)
         chain, store = demo_chain(), nodes.receiver.store
-        assert (outcome.sent_blocks, outcome.sent_bytes, outcome.known_head) == (3, sum(told), None)
-        assert sum(told) == len(BIG) + len(b"checkpoint") + len(b"second")
+        assert (outcome.sent_blocks, outcome.sent_bytes, outcome.known_head) == (3, sum(reported), None)
+        assert sum(reported) == len(BIG) + len(b"checkpoint") + len(b"second")
         assert [block.raw for block in store.iter_blocks(chain.id)] == [block.raw for block in chain.blocks]
         assert [block.signature for block in store.iter_blocks(chain.id)] == [None, b"signature", None]
-        assert list(store.iter_replay_records(chain.id, after=-1, upto=9)) == [(2, b"record")]
+        assert list(store.iter_step_records(chain.id, after=-1, upto=9)) == [(2, b"record")]
         for object_hash in chain.objects:
             nodes.receiver.objects.check(object_hash)
         head = nodes.receiver.receiver.received[0]
@@ -153,7 +153,7 @@ async def test_chain_longer_than_a_pack_is_pushed_in_several(tmp_path: Path, mon
     ],
 )
 @in_loop
-async def test_push_without_a_good_token_is_refused_with_the_same_words(tmp_path: Path, token: str | None) -> None:
+async def test_push_without_a_good_token_is_rejected_with_the_same_words(tmp_path: Path, token: str | None) -> None:
     async with pair(tmp_path) as nodes:
         nodes.receiver.put_token("expired", expires_at=NOON)
         nodes.receiver.put_token("revoked", revoked_at=Timestamp(NOON.seconds - 1))
@@ -195,16 +195,16 @@ async def test_token_that_is_revoked_in_the_middle_ends_the_push(tmp_path: Path)
         assert (await nodes.ask("GET", push))[0] == 401
 
 
-# Refusals
+# Rejections
 
 
 @in_loop
-async def test_refusal_reaches_the_pusher_with_rule_sentence_and_report(tmp_path: Path) -> None:
+async def test_rejection_reaches_the_pusher_with_rule_sentence_and_report(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
-        nodes.receiver.receiver.refuse_with = RefusedError(
+        nodes.receiver.receiver.reject_with = ProposalRejectedError(
             "REPLAY-1 same-result", "one cell differs", sequence_number=2, report={"cells": [{"offset": 7}]}
         )
-        with pytest.raises(PushRefusedError, match="one cell differs") as refused:
+        with pytest.raises(PushRejectedError, match="one cell differs") as refused:
             await nodes.push(demo_chain())
         assert (refused.value.rule, refused.value.sequence_number) == ("REPLAY-1 same-result", 2)
         assert refused.value.report == {"cells": [{"offset": 7}]}
@@ -212,28 +212,28 @@ async def test_refusal_reaches_the_pusher_with_rule_sentence_and_report(tmp_path
 
 
 @in_loop
-async def test_early_refusal_comes_before_anything_is_sent(tmp_path: Path) -> None:
+async def test_early_rejection_comes_before_anything_is_sent(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
-        nodes.receiver.receiver.refuse_early_with = RejectedError("ACCEPT-8 name", found="demo.data")
-        with pytest.raises(PushRefusedError, match="ACCEPT-8"):
+        nodes.receiver.receiver.reject_early_with = RejectedError("ACCEPT-8 name", found="demo.data")
+        with pytest.raises(PushRejectedError, match="ACCEPT-8"):
             await nodes.push(demo_chain())
         assert list(nodes.receiver.objects.iter_hashes()) == []
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "reported"),
     [
         pytest.param(UnavailableError("/home/secret is full"), "cannot do that now", id="unavailable"),
         pytest.param(ZeroDivisionError("a mistake"), "node failed", id="mistake"),
     ],
 )
 @in_loop
-async def test_push_that_could_not_be_judged_is_no_refusal_and_hides_why(
-    tmp_path: Path, failure: Exception, told: str
+async def test_push_that_could_not_be_judged_is_no_rejection_and_hides_why(
+    tmp_path: Path, failure: Exception, reported: str
 ) -> None:
     async with pair(tmp_path) as nodes:
-        nodes.receiver.receiver.refuse_with = failure
-        with pytest.raises(PeerUnavailableError, match=told) as failed:
+        nodes.receiver.receiver.reject_with = failure
+        with pytest.raises(PeerUnavailableError, match=reported) as failed:
             await nodes.push(demo_chain())
         assert str(failure) not in str(failed.value)
 
@@ -243,7 +243,7 @@ async def test_receiver_that_is_ahead_or_has_another_history_is_left_alone(tmp_p
     async with pair(tmp_path) as nodes:
         chain = demo_chain()
         nodes.receiver.keep(demo_chain().add(b"theirs"))
-        with pytest.raises(PushRefusedError, match="pull first"):
+        with pytest.raises(PushRejectedError, match="pull first"):
             await nodes.push(chain.add(b"ours"))
 
 
@@ -275,7 +275,7 @@ async def test_receiver_asks_for_the_objects_that_blocks_name_and_takes_no_other
 
 
 @in_loop
-async def test_commit_before_everything_is_there_is_refused_and_the_push_goes_on(tmp_path: Path) -> None:
+async def test_commit_before_everything_is_there_is_rejected_and_the_push_goes_on(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
         _, state = await nodes.begin(demo_chain())
         status, problem = await nodes.ask("POST", f"/{state['push_id']}/commit")
@@ -328,7 +328,7 @@ async def test_object_with_more_bytes_than_its_block_says_is_cut_off(tmp_path: P
 
 
 @in_loop
-async def test_object_of_other_bytes_is_refused_and_thrown_away(tmp_path: Path) -> None:
+async def test_object_of_other_bytes_is_rejected_and_thrown_away(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
         push = await nodes.begin_with_blocks(demo_chain())
         where = f"{push}/objects/{Multihash.of_sha3_256(b'second')}"
@@ -353,9 +353,9 @@ async def test_upload_that_is_cut_is_continued_by_the_next_push(tmp_path: Path) 
         kept = 0
         while not kept:  # the server notices the cut on its own time
             kept = (await nodes.ask("GET", where))[1]["position"]
-        told: list[int] = []
-        outcome = await nodes.push(demo_chain(), on_bytes=told.append)
-        assert outcome.sent_bytes == sum(told) == len(BIG) - kept + len(b"checkpoint") + len(b"second")
+        reported: list[int] = []
+        outcome = await nodes.push(demo_chain(), on_bytes=reported.append)
+        assert outcome.sent_bytes == sum(reported) == len(BIG) - kept + len(b"checkpoint") + len(b"second")
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ async def test_upload_that_is_cut_is_continued_by_the_next_push(tmp_path: Path) 
     ],
 )
 @in_loop
-async def test_blocks_that_do_not_follow_are_refused_and_nothing_is_taken(tmp_path: Path, make_blocks: Any) -> None:
+async def test_blocks_that_do_not_follow_are_rejected_and_nothing_is_taken(tmp_path: Path, make_blocks: Any) -> None:
     async with pair(tmp_path) as nodes:
         chain = demo_chain()
         _, state = await nodes.begin(chain)
@@ -381,7 +381,7 @@ async def test_blocks_that_do_not_follow_are_refused_and_nothing_is_taken(tmp_pa
 
 
 @in_loop
-async def test_blocks_sent_twice_are_refused_the_second_time(tmp_path: Path) -> None:
+async def test_blocks_sent_twice_are_rejected_the_second_time(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
         push = await nodes.begin_with_blocks(demo_chain())
         body, _ = encode_pack(PackedBlock(block.raw) for block in demo_chain().blocks)
@@ -400,7 +400,7 @@ async def test_blocks_sent_twice_are_refused_the_second_time(tmp_path: Path) -> 
     ],
 )
 @in_loop
-async def test_push_request_that_makes_no_sense_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+async def test_push_request_that_makes_no_sense_is_rejected(tmp_path: Path, changes: dict[str, Any]) -> None:
     async with pair(tmp_path) as nodes:
         assert (await nodes.begin(demo_chain(), **changes))[0] == 400
 
@@ -443,18 +443,18 @@ async def test_receiver_that_was_started_anew_gets_the_push_again(tmp_path: Path
         forgetful = nodes.receiver.receiver.receive
         lost = []
 
-        async def receive(offered: Any, **asked: Any) -> Any:
+        async def receive(proposed: Any, **asked: Any) -> Any:
             if not lost:
                 lost.append(True)
                 raise UnavailableError("the first attempt fails")
-            return await forgetful(offered, **asked)
+            return await forgetful(proposed, **asked)
 
         nodes.receiver.receiver.receive = receive  # type: ignore[method-assign]
         with pytest.raises(PeerUnavailableError):
             await nodes.push(demo_chain())
-        told: list[int] = []
-        await nodes.push(demo_chain(), on_bytes=told.append)
-        assert told == []  # every object was there already
+        reported: list[int] = []
+        await nodes.push(demo_chain(), on_bytes=reported.append)
+        assert reported == []  # every object was there already
 
 
 @in_loop
@@ -499,7 +499,7 @@ async def test_pushes_that_fit_only_one_by_one_are_not_taken_together(tmp_path: 
     async with pair(tmp_path, live=live) as nodes:
         first = await nodes.begin_with_blocks(demo_chain())
         other = Chain("other.data").add(BIG[::-1])
-        with pytest.raises(PushRefusedError, match="no room"):
+        with pytest.raises(PushRejectedError, match="no room"):
             await nodes.push(other)
         await nodes.ask("DELETE", first)
         await nodes.push(other)
@@ -512,10 +512,10 @@ async def test_verification_that_runs_when_the_node_stops_is_waited_for(tmp_path
         begun, release = asyncio.Event(), asyncio.Event()
         real = nodes.receiver.receiver.receive
 
-        async def slow(offered: Any, **asked: Any) -> Any:
+        async def slow(proposed: Any, **asked: Any) -> Any:
             begun.set()
             await release.wait()
-            return await real(offered, **asked)
+            return await real(proposed, **asked)
 
         nodes.receiver.receiver.receive = slow  # type: ignore[method-assign]
         push = asyncio.create_task(nodes.push(demo_chain(), replace(QUICK, attempts=1)))
@@ -534,12 +534,12 @@ def test_push_limits_hold_together() -> None:
 @in_loop
 async def test_folder_cannot_be_pushed_to(tmp_path: Path) -> None:
     async with pair(tmp_path) as nodes:
-        offered = PushedHead(dataset_id=demo_chain().id, head=demo_chain().head, signed_head=None)
+        proposed = PushedHead(dataset_id=demo_chain().id, head=demo_chain().head, signed_head=None)
         for address, kind in [("file:///tmp/x", UnsupportedError), ("http://host", MalformedError)]:
             with pytest.raises(kind):
                 await push_dataset(
                     address,
-                    offered,
+                    proposed,
                     store=nodes.pusher.store,
                     objects=nodes.pusher.objects,
                     settings=QUICK,

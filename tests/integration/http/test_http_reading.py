@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from odf_node.configuration import Configuration, Limits
+from odf_node.configuration import Configuration, LimitSettings
 from odf_node.http.served_node import Live
-from odf_node.records.evidence import Attestation
+from odf_node.records.evidence import HeldAttestation
 from odf_protocol.did import DidKey
 from odf_protocol.exchange.packs import PACK_MEDIA_TYPE, PackedBlock, decode_pack
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
@@ -27,7 +27,7 @@ CHECKPOINT = b"state"
 def demo_chain() -> Chain:
     chain = Chain("demo.data").add(SLICE, CHECKPOINT).add(b"second slice")
     chain.signatures = {0: b"signature 0", 2: b"signature 2"}
-    chain.replay_records = {1: b"record 1"}
+    chain.step_records = {1: b"record 1"}
     return chain
 
 
@@ -205,8 +205,8 @@ async def test_unpublished_absent_and_impossible_datasets_get_the_same_answer(tm
             answers = []
             for name in ("hidden.data", str(hidden.id), "absent.data", "no-name-", "did:odf:fed01", "..%2f..%2fetc"):
                 got = await client.ask(route.format(name))
-                told = {key: value for key, value in got.json().items() if key != "instance"}
-                answers.append((got.status, told))
+                reported = {key: value for key, value in got.json().items() if key != "instance"}
+                answers.append((got.status, reported))
             assert answers[0][0] == 404
             assert all(answer == answers[0] for answer in answers), route
         # ... nor through the list, nor below another dataset.
@@ -255,7 +255,7 @@ async def test_path_that_leads_nowhere_is_a_problem_and_no_fault(tmp_path: Path,
 
 
 @in_loop
-async def test_method_that_a_route_does_not_know_is_refused(tmp_path: Path) -> None:
+async def test_method_that_a_route_does_not_know_is_rejected(tmp_path: Path) -> None:
     async with served(tmp_path) as (client, _):
         got = await client.ask("/demo.data/refs/head", "PUT")
         assert (got.status, got.word) == (405, "method-not-allowed")
@@ -317,7 +317,7 @@ async def test_pack_holds_the_blocks_asked_for_with_what_belongs_to_them(
         assert got.headers["Content-Type"] == PACK_MEDIA_TYPE
         chain = demo_chain()
         assert decode_pack(got.body) == tuple(
-            PackedBlock(chain.blocks[n].raw, chain.signatures.get(n), chain.replay_records.get(n)) for n in numbers
+            PackedBlock(chain.blocks[n].raw, chain.signatures.get(n), chain.step_records.get(n)) for n in numbers
         )
         assert (
             await client.ask(f"/_odf/v1/datasets/demo.data/blocks{query}", If_None_Match=got.headers["ETag"])
@@ -344,7 +344,7 @@ async def test_attestations_come_in_pages_in_order_of_arrival(tmp_path: Path) ->
         documents = [b"attestation %d" % n for n in range(3)] + [b"x" * 1_500_000, b"y" * 1_500_000, b"last"]
         for raw in documents:
             node.store.put_attestation(
-                Attestation(
+                HeldAttestation(
                     id=Multihash.of_sha3_256(raw),
                     dataset_id=chain.id,
                     first_sequence_number=1,
@@ -396,7 +396,7 @@ async def test_home_that_nobody_wrote_to_serves_nothing_and_stays_absent(tmp_pat
 async def test_requests_beyond_the_limit_are_turned_away_and_others_go_on(tmp_path: Path) -> None:
     node = TestNode.create(tmp_path / "home")
     node.keep(demo_chain())
-    live = Live(Configuration(limits=Limits(requests=0)))
+    live = Live(Configuration(limits=LimitSettings(requests=0)))
     async with node.serving(live=live) as url, aiohttp.ClientSession() as session:
         got = await Client(session, url).ask("/_odf/v1/health")
         assert (got.status, got.word, got.headers["Retry-After"]) == (503, "busy", "2")
@@ -412,7 +412,7 @@ async def test_unexpected_failure_is_answered_without_its_reason(tmp_path: Path)
 
 
 @in_loop
-async def test_headers_beyond_the_limit_are_refused(tmp_path: Path) -> None:
+async def test_headers_beyond_the_limit_are_rejected(tmp_path: Path) -> None:
     async with served(tmp_path) as (client, _):
         got = await client.ask("/_odf/v1/health", X_Long="x" * 100_000)
         assert got.status == 400
@@ -443,7 +443,7 @@ async def test_object_that_shrank_on_disk_ends_the_connection_instead_of_sending
 @in_loop
 async def test_connections_beyond_the_limit_are_closed_and_others_go_on(tmp_path: Path) -> None:
     node = TestNode.create(tmp_path / "home")
-    async with node.serving(live=Live(Configuration(limits=Limits(connections=2)))) as url:
+    async with node.serving(live=Live(Configuration(limits=LimitSettings(connections=2)))) as url:
         address = URL(url)
         opened = [await asyncio.open_connection(address.host, address.port) for _ in range(4)]
         assert [await reader.read(1) for reader, _ in opened[2:]] == [b"", b""]

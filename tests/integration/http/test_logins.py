@@ -41,7 +41,7 @@ def test_server_is_its_origin(written: str, origin: str) -> None:
 
 
 @pytest.mark.parametrize("written", ["", "node.example", "file:///x", "https://", "http://host:port", "s3://bucket"])
-def test_address_that_is_no_server_is_refused(written: str) -> None:
+def test_address_that_is_no_server_is_rejected(written: str) -> None:
     with pytest.raises(UsageError):
         parse_origin(written)
 
@@ -78,7 +78,7 @@ async def test_server_that_knows_no_tokens_is_believed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("token", ["", "two words", "line\nbreak", "ü", "x" * 9_000])
 @in_loop
-async def test_text_that_is_no_token_is_refused(tmp_path: Path, token: str) -> None:
+async def test_text_that_is_no_token_is_rejected(tmp_path: Path, token: str) -> None:
     with pytest.raises(UsageError, match="no access token"):
         await logins_in(tmp_path).log_in("http://127.0.0.1:9", token)
 

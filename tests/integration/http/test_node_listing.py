@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from odf_node.adapters.http_client import ClientSettings
-from odf_node.adapters.node_listing import list_offered
+from odf_node.adapters.node_listing import list_proposed
 from odf_node.cli.main import main
 from odf_node.http import exchange
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError
@@ -50,8 +50,8 @@ async def test_list_has_all_pages_of_what_the_caller_may_read(tmp_path: Path, mo
     node = node_with_datasets(tmp_path)
     node.put_token(scopes=["read"])
     async with node.serving() as url:
-        shown = await list_offered(url)
-        granted = await list_offered(url, ClientSettings(token=TOKEN))
+        shown = await list_proposed(url)
+        granted = await list_proposed(url, ClientSettings(token=TOKEN))
     assert [each.name for each in shown] == [f"shown.{number}" for number in range(5)]
     assert [each.dataset_id for each in shown] == [str(chain.id) for chain in SHOWN]
     assert [each.name for each in granted] == ["hidden.data", *(each.name for each in shown)]
@@ -71,7 +71,7 @@ async def test_list_has_all_pages_of_what_the_caller_may_read(tmp_path: Path, mo
     ],
 )
 @in_loop
-async def test_list_that_cannot_be_true_is_refused(pages: list[dict[str, Any]], error: type[OdfError]) -> None:
+async def test_list_that_cannot_be_true_is_rejected(pages: list[dict[str, Any]], error: type[OdfError]) -> None:
     left = iter(pages)
 
     async def answer(_: web.Request) -> web.Response:
@@ -79,7 +79,7 @@ async def test_list_that_cannot_be_true_is_refused(pages: list[dict[str, Any]], 
 
     async with serving(answer) as server:
         with pytest.raises(error):
-            await list_offered(server.base)
+            await list_proposed(server.base)
         assert all(request.path == "/_odf/v1/datasets" for request in server.requests)
 
 
@@ -93,7 +93,7 @@ async def test_list_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None
 
     async with serving(answer) as server:
         with pytest.raises(UnsupportedError):
-            await list_offered(server.base)
+            await list_proposed(server.base)
     assert len(server.requests) == 20
 
 
@@ -104,13 +104,13 @@ async def test_server_without_a_list_and_what_is_no_address_are_said_to_be_so() 
 
     async with serving(answer) as server:
         with pytest.raises(PeerNotFoundError):
-            await list_offered(server.base)
+            await list_proposed(server.base)
     for address in ("file:///tmp", "ftp://a", "http://", "http://me:secret@a.example"):
         with pytest.raises((MalformedError, UnsupportedError)):
-            await list_offered(address)
+            await list_proposed(address)
 
 
-def test_list_of_an_address_shows_what_is_offered_and_what_is_here(
+def test_list_of_an_address_shows_what_is_proposed_and_what_is_here(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node = node_with_datasets(tmp_path / "there")

@@ -10,12 +10,12 @@ import pytest
 from aiohttp import web
 
 from odf_node.adapters.http_client import ClientSettings
-from odf_node.adapters.node_listing import search_offered
+from odf_node.adapters.node_listing import search_proposed
 from odf_node.cli.main import main
 from odf_node.datasets import searching
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_protocol.errors import MalformedError, OdfError
-from odf_protocol.exchange.limits import MAX_SEARCH_WORDS, MAX_TOLD_CHARACTERS
+from odf_protocol.exchange.limits import MAX_REPORTED_CHARACTERS, MAX_SEARCH_WORDS
 from odf_protocol.exchange.messages import JSON_MEDIA_TYPE
 from odf_protocol.gossip.addresses import PeerAddress, sign_peer
 from odf_protocol.timestamp import Timestamp
@@ -57,7 +57,7 @@ async def ask(
     url: str, *words: str, most: int = 50, limit_s: float = 20.0, token: str | None = None
 ) -> list[tuple[str, tuple[str, ...]]]:
     settings = ClientSettings(attempts=1, token=token)
-    found = await search_offered(url, words, most, settings, limit_s=limit_s)
+    found = await search_proposed(url, words, most, settings, limit_s=limit_s)
     return [(each.name, each.where) for each in found]
 
 
@@ -80,9 +80,9 @@ async def test_other_node_is_searched_in_all_texts_of_what_the_caller_may_read(
 
 
 @in_loop
-async def test_words_that_are_too_many_or_too_long_are_refused(node: TestNode) -> None:
+async def test_words_that_are_too_many_or_too_long_are_rejected(node: TestNode) -> None:
     async with node.serving() as url, aiohttp.ClientSession() as session:
-        for words in (["a"] * (MAX_SEARCH_WORDS + 1), ["a" * (MAX_TOLD_CHARACTERS + 1)], [""]):
+        for words in (["a"] * (MAX_SEARCH_WORDS + 1), ["a" * (MAX_REPORTED_CHARACTERS + 1)], [""]):
             asked = session.get(f"{url}/_odf/v1/datasets", params=[("word", word) for word in words])
             async with asked as answer:
                 assert answer.status == 400
@@ -109,7 +109,7 @@ async def test_what_a_node_tells_beside_the_words_is_passed_over() -> None:
 
 @pytest.mark.parametrize("texts", [{"description": "a" * 2001}, {"columns": ["a"] * 21}, {"keywords": ["a" * 101]}])
 @in_loop
-async def test_texts_beyond_their_limits_are_refused(texts: dict[str, Any]) -> None:
+async def test_texts_beyond_their_limits_are_rejected(texts: dict[str, Any]) -> None:
     async def answer(_: web.Request) -> web.Response:
         return page(summary("a", **texts))
 
@@ -134,7 +134,7 @@ async def test_search_without_end_is_left(shows: bool) -> None:
 
 
 @in_loop
-async def test_search_that_goes_back_or_stands_is_refused() -> None:
+async def test_search_that_goes_back_or_stands_is_rejected() -> None:
     for goes_on in ("a", "0"):
 
         async def answer(request: web.Request, goes_on: str = goes_on) -> web.Response:
@@ -223,7 +223,7 @@ async def test_server_of_the_reference_implementation_is_searched_by_its_own_lis
         return web.json_response(body[0]) if request.path == "/graphql" else web.Response(status=404)
 
     async with serving(answer) as server:
-        (found,) = await search_offered(f"odf+{server.base}", ["shops"], 50, ClientSettings(attempts=1), limit_s=20.0)
+        (found,) = await search_proposed(f"odf+{server.base}", ["shops"], 50, ClientSettings(attempts=1), limit_s=20.0)
         assert (found.url, found.where) == (f"odf+{server.base}/me/a", ("description",))
         assert all("Authorization" not in each.headers and "Signature" not in each.headers for each in server.requests)
         for body[0] in ({"data": None}, {"data": {"search": {"query": {"nodes": nodes * 51}}}}, []):

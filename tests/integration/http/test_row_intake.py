@@ -182,7 +182,7 @@ def test_batch_of_which_nothing_is_taken_says_why(served: Served) -> None:
     assert (answer["report"]["quarantinedRows"], answer["report"]["reasons"][0]["value"]) == (1, "no")
 
 
-def test_other_rows_under_a_key_are_refused(served: Served) -> None:
+def test_other_rows_under_a_key_are_rejected(served: Served) -> None:
     """Clause FEED-5."""
     assert served.send(ROWS, Idempotency_Key="first")[0] == 200
     before = served.state()
@@ -369,7 +369,7 @@ def test_arrow_stream_is_taken_where_a_source_of_texts_declares_its_columns(serv
 
 
 @pytest.mark.parametrize("name", ["latin", "untold"])
-def test_arrow_stream_for_a_source_of_texts_without_columns_or_in_another_encoding_is_refused(
+def test_arrow_stream_for_a_source_of_texts_without_columns_or_in_another_encoding_is_rejected(
     served: Served, name: str
 ) -> None:
     """Clause FEED-6."""

@@ -1,4 +1,4 @@
-"""Parquet files made to harm their reader: each is refused at bounded cost, and the node goes on."""
+"""Parquet files made to harm their reader: each is rejected at bounded cost, and the node goes on."""
 
 import io
 import os
@@ -130,13 +130,13 @@ def test_list_bomb_costs_bounded_memory(reader: SliceProcess, tmp_path: Path) ->
         check(reader, chain_with(tmp_path, content, 1, LISTS))
 
 
-def test_reader_that_refused_a_bomb_reads_the_next_slice(reader: SliceProcess, tmp_path: Path) -> None:
+def test_reader_that_rejected_a_bomb_reads_the_next_slice(reader: SliceProcess, tmp_path: Path) -> None:
     honest = root_chain(tmp_path, slices=1)
 
     check(reader, honest)
 
 
-def test_slice_that_takes_too_long_is_refused(tmp_path: Path) -> None:
+def test_slice_that_takes_too_long_is_rejected(tmp_path: Path) -> None:
     rows = 8_000_000
     schema = arrow_schema_of(CITY_SCHEMA)
     columns = [*system_columns(rows), pa.nulls(rows, pa.string()), pa.array(np.zeros(rows, np.int64))]
@@ -160,7 +160,7 @@ def test_reader_that_was_killed_from_outside_accuses_nobody(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("claimed", "interval_rows"), [(5, 5), (2, 2), (5, 3)])
-def test_row_count_that_the_row_groups_do_not_hold_is_refused(
+def test_row_count_that_the_row_groups_do_not_hold_is_rejected(
     reader: SliceProcess, tmp_path: Path, claimed: int, interval_rows: int
 ) -> None:
     honest = parquet_bytes(slice_table(CITIES, first_offset=0, at=AT))
@@ -202,7 +202,7 @@ def test_no_changed_byte_crashes_the_reader_or_changes_a_value_unseen(reader: Sl
     assert refused > len(content) // 20
 
 
-def test_cut_file_is_refused_wherever_it_is_cut(reader: SliceProcess, tmp_path: Path) -> None:
+def test_cut_file_is_rejected_wherever_it_is_cut(reader: SliceProcess, tmp_path: Path) -> None:
     honest = root_chain(tmp_path, slices=1)
     content = next(iter(honest.files.values()))
     block, view = _last_block(honest)
@@ -213,7 +213,7 @@ def test_cut_file_is_refused_wherever_it_is_cut(reader: SliceProcess, tmp_path: 
             reader.check(path, block, view)
 
 
-def test_column_names_that_are_no_text_are_refused(reader: SliceProcess, tmp_path: Path) -> None:
+def test_column_names_that_are_no_text_are_rejected(reader: SliceProcess, tmp_path: Path) -> None:
     content = parquet_bytes(slice_table(CITIES, first_offset=0, at=AT), store_schema=False)
     chain = chain_with(tmp_path, content.replace(b"people", b"peo\xffle"), 3)
 
@@ -221,7 +221,7 @@ def test_column_names_that_are_no_text_are_refused(reader: SliceProcess, tmp_pat
         check(reader, chain)
 
 
-def test_bomb_is_refused_by_the_gate_with_evidence_and_without_change(
+def test_bomb_is_rejected_by_the_gate_with_evidence_and_without_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from odf_node.acceptance import checked_rows
@@ -230,7 +230,7 @@ def test_bomb_is_refused_by_the_gate_with_evidence_and_without_change(
     chain = chain_with(tmp_path, dictionary_bomb(65_536, 100_000), 65_536)
     started = time.monotonic()
 
-    report = Judge.create(tmp_path / "judge").refuse(chain.offer(), chain.files, rule="ROWS-6")
+    report = Judge.create(tmp_path / "judge").reject(chain.proposal(), chain.files, rule="ROWS-6")
 
     assert report["block"] == SLICE
     assert time.monotonic() - started < 240
@@ -255,7 +255,7 @@ def test_collision_of_the_logical_hash_is_seen_in_the_values(reader: SliceProces
 
     assert found is not None
     assert (found.kind, found.columns, found.differing_rows) == ("cells", ("city",), 2)
-    assert [(cell.offset, cell.published, cell.recomputed) for cell in found.cells] == [(0, "", None), (1, None, "")]
+    assert [(cell.offset, cell.published, cell.reexecuted) for cell in found.cells] == [(0, "", None), (1, None, "")]
 
 
 def test_equal_values_in_another_file_are_no_difference(reader: SliceProcess, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_comparison_costs_bounded_memory(reader: SliceProcess, tmp_path: Path) -
         reader.compare(bomb, _written(tmp_path, "other", ["a"]), Vocabulary(), sequence_number=7)
 
 
-def test_text_that_is_no_utf_8_is_refused_rows_8(reader: SliceProcess, tmp_path: Path) -> None:
+def test_text_that_is_no_utf_8_is_rejected_rows_8(reader: SliceProcess, tmp_path: Path) -> None:
     table = slice_table(CITIES, first_offset=0, at=AT)
     raw = pa.array([b"Oslo", b"Ro\xffme", None], pa.binary())
     city = pa.StringArray.from_buffers(3, raw.buffers()[1], raw.buffers()[2], raw.buffers()[0], 1)
@@ -284,7 +284,7 @@ def test_text_that_is_no_utf_8_is_refused_rows_8(reader: SliceProcess, tmp_path:
         check(reader, chain_with(tmp_path, content, 3))
 
 
-def test_row_group_with_other_rows_than_it_says_is_refused_rows_10(reader: SliceProcess, tmp_path: Path) -> None:
+def test_row_group_with_other_rows_than_it_says_is_rejected_rows_10(reader: SliceProcess, tmp_path: Path) -> None:
     table = slice_table(CITIES, first_offset=0, at=AT)
     file = ParquetFile.parse(parquet_bytes(table, row_group_size=2))
     for group, rows in zip(file.groups(), (3, 1), strict=True):
@@ -312,7 +312,7 @@ def test_rows_are_written_anew_without_anything_of_the_file_rows_9(reader: Slice
     assert metadata.row_group(0).column(4).compression == "SNAPPY"
 
 
-def test_rows_of_a_slice_that_is_refused_are_not_written_whole(reader: SliceProcess, tmp_path: Path) -> None:
+def test_rows_of_a_slice_that_is_rejected_are_not_written_whole(reader: SliceProcess, tmp_path: Path) -> None:
     content = parquet_bytes(slice_table(CITIES, first_offset=0, at=AT))
     path = tmp_path / "slice.parquet"
     path.write_bytes(content)
@@ -325,7 +325,7 @@ def test_rows_of_a_slice_that_is_refused_are_not_written_whole(reader: SliceProc
         pq.read_table(pa.BufferReader(sink.getvalue()))
 
 
-def test_rows_that_no_disk_holds_are_refused_while_they_come(tmp_path: Path) -> None:
+def test_rows_that_no_disk_holds_are_rejected_while_they_come(tmp_path: Path) -> None:
     content = parquet_bytes(slice_table(CITIES, first_offset=0, at=AT))
     path = tmp_path / "slice.parquet"
     path.write_bytes(content)

@@ -6,9 +6,9 @@ from typing import Any
 
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
 
-__all__ = ["Check", "Checks", "VectorFailedError", "expect", "expect_refusal"]
+__all__ = ["Check", "Checks", "VectorFailedError", "expect", "expect_rejection"]
 
-_REFUSALS: dict[str, type[OdfError]] = {
+_REJECTIONS: dict[str, type[OdfError]] = {
     "malformed": MalformedError,
     "unsupported": UnsupportedError,
     "rejected": RejectedError,
@@ -44,12 +44,12 @@ def expect(found: object, expected: object) -> None:
         raise VectorFailedError(f"expected {expected}, found {found}")
 
 
-def expect_refusal(refusal: str, attempt: Callable[[], Any], *, clause: str | None = None) -> None:
+def expect_rejection(rejection: str, attempt: Callable[[], Any], *, clause: str | None = None) -> None:
     """Expect an error of the kind that a vector states, and for a broken rule its clause."""
     try:
         found = attempt()
-    except _REFUSALS[refusal] as error:
+    except _REJECTIONS[rejection] as error:
         if clause is not None and isinstance(error, RejectedError):
             expect(error.rule.split()[0], clause)
         return
-    raise VectorFailedError(f"expected it to be refused as {refusal}, found {str(found)[:200]}")
+    raise VectorFailedError(f"expected it to be rejected as {rejection}, found {str(found)[:200]}")

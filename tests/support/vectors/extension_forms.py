@@ -7,7 +7,7 @@ from typing import Any
 
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
-from support.vectors.check import Check, Checks, expect, expect_refusal
+from support.vectors.check import Check, Checks, expect, expect_rejection
 
 __all__ = ["EXTENSION_FORMS"]
 
@@ -35,7 +35,7 @@ def _signatures(document: Case) -> Checks:
     for case in document["rejected"]:
         key_of_case, signature = bytes.fromhex(case["publicKey"]), bytes.fromhex(case["signature"])
         attempt = partial(verify, key_of_case, Purpose.HEAD, b"payload", signature)
-        yield _refusal(case, attempt)
+        yield _rejection(case, attempt)
 
 
 def _heads(document: Case) -> Checks:
@@ -50,7 +50,7 @@ def _heads(document: Case) -> Checks:
     for case in document["heads"]:
         yield Check(case["payload"], partial(check_head, case))
     for case in document["rejected"]:
-        yield _refusal(case, partial(verify_head, base64.b64decode(case["document"]), dataset))
+        yield _rejection(case, partial(verify_head, base64.b64decode(case["document"]), dataset))
 
 
 def _keys(document: Case) -> Checks:
@@ -72,24 +72,24 @@ def _keys(document: Case) -> Checks:
     for case in document["vouchings"]:
         what = f"head of block {case['sequenceNumber']}: {case['why']}"
         check = partial(check_head, case)
-        yield Check(what, check) if case["rejectedBy"] is None else _refusal(case, check)
+        yield Check(what, check) if case["rejectedBy"] is None else _rejection(case, check)
     for case in document["rejected"]:
         before = extend(document["events"][: case["after"]])
-        yield _refusal(case, partial(before.extend, base64.b64decode(case["document"])))
+        yield _rejection(case, partial(before.extend, base64.b64decode(case["document"])))
 
 
-def _replay(document: Case) -> Checks:
-    from odf_protocol.replay_codec import decode_replay_record, encode_replay_record
+def _reexecute(document: Case) -> Checks:
+    from odf_protocol.step_record_codec import decode_step_record, encode_step_record
 
     def check_record(case: Case) -> None:
-        signed = decode_replay_record(base64.b64decode(case["document"]))
+        signed = decode_step_record(base64.b64decode(case["document"]))
         expect(str(signed.hash), case["hash"])
-        expect(encode_replay_record(signed.record).decode(), case["payload"])
+        expect(encode_step_record(signed.record).decode(), case["payload"])
 
-    yield Check("replay record", partial(check_record, document))
-    yield Check("replay record with figures", partial(check_record, document["withStatistics"]))
+    yield Check("step record", partial(check_record, document))
+    yield Check("step record with figures", partial(check_record, document["withStatistics"]))
     for case in document["rejected"]:
-        yield _refusal(case, partial(decode_replay_record, base64.b64decode(case["document"])))
+        yield _rejection(case, partial(decode_step_record, base64.b64decode(case["document"])))
 
 
 def _attestations(document: Case) -> Checks:
@@ -103,7 +103,7 @@ def _attestations(document: Case) -> Checks:
     for number, case in enumerate(document["attestations"]):
         yield Check(f"attestation {number}", partial(check_attestation, case))
     for case in document["rejected"]:
-        yield _refusal(case, partial(decode_attestation, case["envelope"].encode()))
+        yield _rejection(case, partial(decode_attestation, case["envelope"].encode()))
 
 
 def _equivocation(document: Case) -> Checks:
@@ -118,12 +118,12 @@ def _equivocation(document: Case) -> Checks:
     for case in document["proofs"]:
         yield Check(f"proof of {case['kind']}", partial(check_proof, case))
     for case in document["rejected"]:
-        yield _refusal(case, partial(check_equivocation, case["proof"].encode()))
+        yield _rejection(case, partial(check_equivocation, case["proof"].encode()))
 
 
 def _gossip(document: Case) -> Checks:
     from odf_protocol.gossip import ItemKind, PeerAddress, decode_peer_record, read_item
-    from odf_protocol.gossip.ranges import IdSet, Range, answer_ranges, fingerprint
+    from odf_protocol.gossip.ranges import IdRange, IdSet, answer_ranges, fingerprint
 
     def check_record(case: Case) -> None:
         expect(decode_peer_record(base64.b64decode(case["document"])).raw.endswith(case["payload"].encode()), True)
@@ -139,9 +139,9 @@ def _gossip(document: Case) -> Checks:
         ids = [bytes.fromhex(id_) for id_ in case["ids"]]
         expect(fingerprint(bytes.fromhex(case["nonce"]), ids).hex(), case["fingerprint"])
 
-    def read_range(case: Case) -> Range:
+    def read_range(case: Case) -> IdRange:
         upper, print_, ids = case["upper"], case["fingerprint"], case["ids"]
-        return Range(
+        return IdRange(
             bytes.fromhex(case["lower"]),
             None if upper is None else bytes.fromhex(upper),
             None if print_ is None else bytes.fromhex(print_),
@@ -156,11 +156,11 @@ def _gossip(document: Case) -> Checks:
     for case in document["records"]:
         yield Check(case["payload"], partial(check_record, case))
     for case in document["rejected"]:
-        yield _refusal(case, partial(decode_peer_record, base64.b64decode(case["document"])))
+        yield _rejection(case, partial(decode_peer_record, base64.b64decode(case["document"])))
     for case in document["addresses"]:
         yield Check(case["address"], partial(check_address, case))
     for text in document["rejectedAddresses"]:
-        yield Check(text, partial(expect_refusal, "malformed", partial(PeerAddress.parse, text)))
+        yield Check(text, partial(expect_rejection, "malformed", partial(PeerAddress.parse, text)))
     for case in document["items"]:
         yield Check(f"item {case['itemKind']}", partial(check_item, case))
     for case in document["fingerprints"]:
@@ -194,17 +194,17 @@ def _check_table(case: Case) -> None:
     expect(str(Multihash(LOGICAL_V1_SHA2_256, root_hash(case["rows"], schema, top))), case["root"])
 
 
-def _refusal(case: Case, attempt: Callable[[], Any]) -> Check:
+def _rejection(case: Case, attempt: Callable[[], Any]) -> Check:
     rule = case.get("rejectedBy")
     comment = f"{rule}: {case['why']}" if rule else str(case["why"])
-    return Check(comment, partial(expect_refusal, case.get("refusal", "rejected"), attempt, clause=rule))
+    return Check(comment, partial(expect_rejection, case.get("refusal", "rejected"), attempt, clause=rule))
 
 
 EXTENSION_FORMS: Mapping[str, Callable[[Case], Checks]] = {
     "signatures": _signatures,
     "heads": _heads,
     "keys": _keys,
-    "replay": _replay,
+    "replay": _reexecute,
     "attestations": _attestations,
     "equivocation": _equivocation,
     "gossip": _gossip,

@@ -14,7 +14,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetPattern, parse_any_ref
 from odf_protocol.timestamp import Timestamp
 from support.manifests import parse_manifest
-from support.vectors.check import Check, Checks, expect, expect_refusal
+from support.vectors.check import Check, Checks, expect, expect_rejection
 
 __all__ = ["FORMS", "check_block"]
 
@@ -51,7 +51,7 @@ def _blocks(document: Case) -> Checks:
         yield Check(case["comment"], partial(check_block, case))
     for case in document["rejected"]:
         attempt = partial(decode_block, bytes.fromhex(case["bytes_hex"]), expected_hash=None)
-        yield Check(_comment(case), partial(expect_refusal, case["refusal"], attempt))
+        yield Check(_comment(case), partial(expect_rejection, case["refusal"], attempt))
 
 
 def _chains(document: Case) -> Checks:
@@ -74,8 +74,8 @@ def _check_chain(case: Case, raws: list[bytes]) -> None:
         last = decode_block(raws[-1], expected_hash=None)
         verifier = ChainVerifier(state, strictness=strictness)
         if is_broken:
-            expect_refusal("rejected", partial(append, state, last, strictness=strictness), clause=clause)
-            expect_refusal("rejected", partial(verifier.verify, raws[-1:]), clause=clause)
+            expect_rejection("rejected", partial(append, state, last, strictness=strictness), clause=clause)
+            expect_rejection("rejected", partial(verifier.verify, raws[-1:]), clause=clause)
             continue
         _, warnings = append(state, last, strictness=strictness)
         expect(clause in {warning.rule.split()[0] for warning in warnings}, "reported_by" in case)
@@ -98,7 +98,7 @@ def _identifiers(document: Case) -> Checks:
     }
     for case in document["rejected"]:
         attempt = partial(parsers[case["type"]], case["text"])
-        yield Check(_comment(case), partial(expect_refusal, case["refusal"], attempt))
+        yield Check(_comment(case), partial(expect_rejection, case["refusal"], attempt))
 
 
 def _check_multihash(case: Case) -> None:
@@ -124,7 +124,7 @@ def _timestamps(document: Case) -> Checks:
     for case in document["accepted"]:
         yield Check(case["text"], partial(_check_timestamp, case))
     for case in document["rejected"]:
-        yield Check(_comment(case), partial(expect_refusal, "malformed", partial(Timestamp.parse, case["text"])))
+        yield Check(_comment(case), partial(expect_rejection, "malformed", partial(Timestamp.parse, case["text"])))
 
 
 def _check_timestamp(case: Case) -> None:
@@ -151,7 +151,7 @@ def _names(document: Case) -> Checks:
             f"{case[0]} and {case[1]} are one", partial(lambda one, other: expect(parse(one), parse(other)), *case)
         )
     for case in document["rejected"]:
-        yield Check(_comment(case), partial(expect_refusal, case["refusal"], partial(parse, case["text"])))
+        yield Check(_comment(case), partial(expect_rejection, case["refusal"], partial(parse, case["text"])))
     for case in document["patterns"]:
         yield Check(f"pattern {case['pattern']} and {case['alias']}", partial(_check_pattern, parse, case))
 

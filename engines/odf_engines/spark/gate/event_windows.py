@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from odf_engines.errors import NotReplayableError
+from odf_engines.errors import NotReproducibleError
 from odf_engines.spark.gate.map_class import column_definitions
 from odf_engines.spark.gate.trees import (
     children_of,
@@ -96,7 +96,7 @@ def find_event_window(
         vocabulary: Of the output.
 
     Raises:
-        NotReplayableError: A window that cannot be closed by a watermark.
+        NotReproducibleError: A window that cannot be closed by a watermark.
     """
     calls = [
         call
@@ -113,29 +113,29 @@ def find_event_window(
     has_sessions = str(calls[0].nameParts().last()).lower() == "session_window"
     # Where a session could end, Spark cuts another time: that of the row and the gap.
     if len({shown(call) for call in calls}) > 1 or not (has_sessions or all(each.is_event_time for each in cuts)):
-        raise NotReplayableError("several windows", "a query has one window in event time", _REWRITE)
+        raise NotReproducibleError("several windows", "a query has one window in event time", _REWRITE)
     for name in _names_above(plan, cuts, inputs):
         if name not in _PLANS:
             reason = f"above a window in event time there are lists and filters, and no {name}"
-            raise NotReplayableError(shown(calls[0]), reason, "a derivative over this one for what stands above it")
+            raise NotReproducibleError(shown(calls[0]), reason, "a derivative over this one for what stands above it")
     cut = next(each for each in cuts if each.is_event_time)
     try:
         below = find_inputs_below(plan, cut.node, cut.time, inputs)
     except UnboundedError as error:
         reason = f"below it is {error}, so no watermark says when a window is complete"
-        raise NotReplayableError(shown(calls[0]), reason, _CORRECTED) from error
+        raise NotReproducibleError(shown(calls[0]), reason, _CORRECTED) from error
     if has_sessions and not all(each.is_cut or each.is_version for each in below.values()):
         reason = "a session is over rows of inputs, not over rows that a join in event time makes"
-        raise NotReplayableError(shown(calls[0]), reason, _CORRECTED)
+        raise NotReproducibleError(shown(calls[0]), reason, _CORRECTED)
     end = _shown_end(plan, inputs, vocabulary)
     if has_sessions and end is not True:
         reason = f"when a session is over is told by its end, and the output's {vocabulary.event_time} is not that"
-        raise NotReplayableError(shown(calls[0]), reason, _SESSION)
+        raise NotReproducibleError(shown(calls[0]), reason, _SESSION)
     if has_sessions:
         return EventSessions(below, _find_gap(cuts))
     if end is None:
         reason = f"whether a row's window is closed is told by the output's {vocabulary.event_time}"
-        raise NotReplayableError(shown(calls[0]), f"{reason}, which is neither its start nor its end", _REWRITE)
+        raise NotReproducibleError(shown(calls[0]), f"{reason}, which is neither its start nor its end", _REWRITE)
     time, size, *more = items(calls[0].arguments())  # window(time, size, slide, start)
     slide = more[0] if more else size
     made = java_class("org.apache.spark.sql.catalyst.expressions.TimeWindow")(time, size, slide, *more[1:])

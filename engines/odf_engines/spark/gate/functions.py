@@ -1,6 +1,6 @@
 """Every built-in function of Spark 4.3, and how far a query that calls it can be repeated.
 
-A list of what is allowed: a function of a later Spark is refused until somebody has looked at it, and a test compares
+A list of what is allowed: a function of a later Spark is rejected until somebody has looked at it, and a test compares
 this table with what the engine itself lists. The grade is that of a call by name. What also depends on the types or
 patterns that a function is given is judged on the analysed plan (``purity``), what depends on the order of rows by
 ``row_order``.
@@ -16,10 +16,10 @@ from typing import Final
 class FunctionUse(Enum):
     """What a function may be called in."""
 
-    REPLAYABLE = "any query; its result follows from the values"
+    REPRODUCIBLE = "any query; its result follows from the values"
     PINNED = "any query, whose result then rests on the engine's build too"
     ASKED = "a question, and nothing that others repeat"
-    REFUSED = "nothing"
+    REJECTED = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class FunctionGrade:
     reason: str
 
 
-_REPLAYABLE = {
+_REPRODUCIBLE = {
     "it places, compares and counts items": """
         array array_append array_compact array_contains array_distinct array_except array_insert array_intersect
         array_join array_max array_min array_position array_prepend array_remove array_repeat array_size array_union
@@ -136,7 +136,7 @@ _SKETCHES = """
     tuple_union_theta_double tuple_union_theta_integer
 """
 
-_REFUSED = {
+_REJECTED = {
     "a sketch is bytes of a library of the engine's": _SKETCHES,
     "it calls Java": "java_method reflect try_reflect",
     "a key in a query is no secret, and encryption adds random bytes": "aes_decrypt aes_encrypt try_aes_decrypt",
@@ -171,10 +171,10 @@ _REFUSED = {
 FUNCTIONS: Final[dict[str, FunctionGrade]] = {
     name: FunctionGrade(use, reason)
     for use, groups in (
-        (FunctionUse.REPLAYABLE, _REPLAYABLE),
+        (FunctionUse.REPRODUCIBLE, _REPRODUCIBLE),
         (FunctionUse.PINNED, _PINNED),
         (FunctionUse.ASKED, _ASKED),
-        (FunctionUse.REFUSED, _REFUSED),
+        (FunctionUse.REJECTED, _REJECTED),
     )
     for reason, names in groups.items()
     for name in names.split()

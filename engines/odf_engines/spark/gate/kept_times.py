@@ -24,7 +24,7 @@ _PASSING = frozenset(
      "SubqueryAlias", "Window"}
 )  # fmt: skip
 _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
-_MOST_EXPRESSIONS = 10_000  # guess: of one query, each looked at once for each way that leads to it
+_MAX_EXPRESSIONS = 10_000  # guess: of one query, each looked at once for each way that leads to it
 
 
 class _ComputedError(Exception):
@@ -97,7 +97,7 @@ def _of_child(search: _Search, node: Any, column: Any) -> frozenset[Units]:
 def _of_expression(search: _Search, node: Any, expression: Any) -> frozenset[Units]:
     """Follow an expression over the columns of what is below a node."""
     search.looked_at += 1
-    if search.looked_at > _MOST_EXPRESSIONS:
+    if search.looked_at > _MAX_EXPRESSIONS:
         raise _ComputedError
     if is_replaced(expression):
         return _of_expression(search, node, expression.replacement())

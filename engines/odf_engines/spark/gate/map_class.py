@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_engines.host.event_times import NoEventTimeError
 from odf_engines.spark.gate.trees import (
     expressions_of,
@@ -78,14 +78,14 @@ def check_map(plan: Any, inputs: Mapping[str, Vocabulary], vocabulary: Vocabular
 
     Raises:
         NoMapError: It has a clause that no map has.
-        NotReplayableError: A use of the changelog's own columns.
+        NotReproducibleError: A use of the changelog's own columns.
         InvalidQueryError: Output columns that a transform must not have, or must have.
     """
     nodes = list(_iter_read_plans(plan, inputs))
     for node in nodes:
         if simple_name(node) not in _MAP_PLANS:
             raise NoMapError(simple_name(node))
-        _refuse_subqueries(node)
+        _reject_subqueries(node)
     read = [node for node in nodes if (view_name(node) or "") in inputs]
     if len(read) != 1 or len(inputs) != 1:
         raise NoMapError("a query over several inputs")
@@ -114,7 +114,7 @@ def _iter_read_plans(plan: Any, inputs: Collection[str]) -> Iterator[Any]:
                 waiting += reversed(operands_of(node))
 
 
-def _refuse_subqueries(node: Any) -> None:
+def _reject_subqueries(node: Any) -> None:
     for expression in expressions_of(node):
         for each in iter_expression(expression):
             if simple_name(each) in SUBQUERIES:
@@ -161,7 +161,7 @@ def _check_own_columns(node: Any, own: dict[int, str]) -> None:
             continue
         for each in iter_expression(expression):
             if simple_name(each) == "AttributeReference" and int(each.exprId().id()) in own:
-                raise NotReplayableError(
+                raise NotReproducibleError(
                     shown(expression),
                     f"column {own[int(each.exprId().id())]} describes the change, not the row, and a retraction has "
                     "another one than the row it takes back",
@@ -180,7 +180,7 @@ def _check_output(plan: Any, own: dict[int, str], vocabulary: Vocabulary, source
             )
         if name == vocabulary.op or kept == source.op:
             if name != vocabulary.op or kept != source.op:
-                raise NotReplayableError(
+                raise NotReproducibleError(
                     name, f"the output's {vocabulary.op} can only be the input's own", f"leave {name} out"
                 )
             selects_op = True

@@ -2,7 +2,7 @@
 
 That may be the engine's build. Names of functions, and literals that name a time zone, are judged as they are written.
 In the analysed query is judged what follows from the types that a function is given, and what is written with no name
-at all: casts, ``ILIKE``, ``RLIKE``. Collations are refused.
+at all: casts, ``ILIKE``, ``RLIKE``. Collations are rejected.
 
 Source: clauses GATE-5, GATE-6 and GATE-17; what pins was measured against a live engine.
 """
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from odf_engines.contract import Finding
-from odf_engines.errors import NotReplayableError
+from odf_engines.errors import NotReproducibleError
 from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
 from odf_engines.spark.gate.statement import ParsedQuery
 from odf_engines.spark.gate.trees import (
@@ -78,42 +78,44 @@ def check_purity(plan: Any, inputs: Collection[str]) -> tuple[Finding, ...]:
         What is right only under one engine digest, each once; empty if the result follows from the rows.
 
     Raises:
-        NotReplayableError: The first expression whose result nobody could repeat.
+        NotReproducibleError: The first expression whose result nobody could repeat.
     """
     pinned: dict[str, Finding] = {}
     for node in iter_plan(plan, inputs):
         if simple_name(node) == "UnionLoop":
             pinned.setdefault(_RECURSION.expression, _RECURSION)
         for expression in iter_expressions(node):
-            _refuse_impure(expression)
+            _reject_impure(expression)
             for finding in find_pinned(expression):
                 pinned.setdefault(finding.expression, finding)
     return tuple(pinned.values())
 
 
-def _refuse_impure(expression: Any) -> None:
+def _reject_impure(expression: Any) -> None:
     name = simple_name(expression)
     if name in _IMPURE:
         reason, rewrite = _IMPURE[name]
-        raise NotReplayableError(shown(expression), reason, rewrite)
+        raise NotReproducibleError(shown(expression), reason, rewrite)
     if name in _TYPED_BY_TEXT and " collate " in str(expression.dataType().catalogString()).lower():
-        raise NotReplayableError(shown(expression), *_COLLATION)
+        raise NotReproducibleError(shown(expression), *_COLLATION)
     match name:
         case "Cast":
             _check_cast(expression)
         case "JsonToStructs":
             if "timestamp" in str(expression.dataType().catalogString()):
-                raise NotReplayableError(shown(expression), _UNDATED[0], "read the field as STRING, then to_timestamp")
+                raise NotReproducibleError(
+                    shown(expression), _UNDATED[0], "read the field as STRING, then to_timestamp"
+                )
     if not class_name(expression).startswith((_KNOWN_PACKAGE, "org.apache.spark.sql.catalyst.plans.")):
-        raise NotReplayableError(shown(expression), "nobody has looked at it", "a built-in function")
+        raise NotReproducibleError(shown(expression), "nobody has looked at it", "a built-in function")
     # Asked last, since functions of a whole group answer it for all below them, and subqueries for a plan that is
     # looked at by itself.
     if not name.endswith(_SUBQUERIES) and not operands_of(expression) and not expression.deterministic():
-        raise NotReplayableError(shown(expression), *_RANDOM)
+        raise NotReproducibleError(shown(expression), *_RANDOM)
 
 
 def _check_cast(cast: Any) -> None:
-    """Refuse casts of text to times that read the clock (special words, times without a date)."""
+    """Reject casts of text to times that read the clock (special words, times without a date)."""
     target = str(cast.dataType().typeName())
     child = cast.child()
     if target not in ("date", "timestamp", "timestamp_ntz") or not str(child.dataType().typeName()).startswith(
@@ -122,11 +124,11 @@ def _check_cast(cast: Any) -> None:
         return
     if simple_name(child) == "Literal":
         if child.value() is not None and not _DATED_TEXT.fullmatch(str(child.toString())):
-            raise NotReplayableError(shown(cast), "it may depend on the moment it is run", "a date with a year")
+            raise NotReproducibleError(shown(cast), "it may depend on the moment it is run", "a date with a year")
     elif child.foldable():
-        raise NotReplayableError(shown(cast), "it may depend on the moment it is run", "a literal date with a year")
+        raise NotReproducibleError(shown(cast), "it may depend on the moment it is run", "a literal date with a year")
     elif target != "date":
-        raise NotReplayableError(shown(cast), *_UNDATED)
+        raise NotReproducibleError(shown(cast), *_UNDATED)
 
 
 PIN = "pin the engine's digest"

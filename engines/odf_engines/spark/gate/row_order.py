@@ -2,7 +2,7 @@
 
 Their result is exact only in one fixed order of execution: one ordered partition, nothing spilled and merged, which is
 how this engine runs every query (ENGINE-18). So they pin a query to the engine's digest; the few that not even that
-makes repeatable are refused.
+makes repeatable are rejected.
 
 Source: clauses ENGINE-7, GATE-11 and GATE-12 in ``spec/extensions/engine-contract.md``; measured: the same queries
 over 4 million rows under six settings.
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from odf_engines.contract import Finding
-from odf_engines.errors import NotReplayableError
+from odf_engines.errors import NotReproducibleError
 from odf_engines.spark.gate.trees import (
     expressions_of,
     is_replaced,
@@ -76,7 +76,7 @@ def find_order_dependence(plan: Any, inputs: Collection[str]) -> tuple[Finding, 
         What is exact only in a fixed order, each once.
 
     Raises:
-        NotReplayableError: Rows taken at random, an order that depends on the sizes of files, or sums that may
+        NotReproducibleError: Rows taken at random, an order that depends on the sizes of files, or sums that may
             overflow on the way to a result.
     """
     found: dict[str, Finding] = {}
@@ -89,7 +89,7 @@ def find_order_dependence(plan: Any, inputs: Collection[str]) -> tuple[Finding, 
 def _findings_of(node: Any) -> Iterator[Finding]:
     match simple_name(node):
         case "Sample":
-            raise NotReplayableError(
+            raise NotReproducibleError(
                 "TABLESAMPLE", "every run takes other rows", "WHERE pmod(xxhash64(key), 100) < percent"
             )
         case "Join":
@@ -109,7 +109,7 @@ def _findings_of(node: Any) -> Iterator[Finding]:
 
 
 def _check_join(node: Any) -> None:
-    """Refuse the one join whose row order follows from the sizes of its sides: which is read first is the smaller."""
+    """Reject the one join whose row order follows from the sizes of its sides: which is read first is the smaller."""
     condition = node.condition()
     if simple_name(node.joinType()) != "FullOuter":
         return
@@ -117,7 +117,7 @@ def _check_join(node: Any) -> None:
         simple_name(each) in ("EqualTo", "EqualNullSafe") for each in iter_expression(condition.get())
     ):
         return
-    raise NotReplayableError(
+    raise NotReproducibleError(
         "FULL OUTER JOIN", "without an equality its order follows from the sizes of files", "a condition with ="
     )
 
@@ -143,7 +143,7 @@ def _of_aggregate(function: Any, text: str, user: str) -> Finding | None:
     has_floats = any(_holds_float(child.dataType()) for child in operands_of(function)[:1])
     if name in _SUMS and not _adds_floats(function, name) and _gives_null_for_overflow(function, name):
         # No order helps: Spark adds up whole numbers in any.
-        raise NotReplayableError(text, *_OVERFLOW)
+        raise NotReproducibleError(text, *_OVERFLOW)
     if name in ("CollectList", "CollectSet") and user in _UNORDERED_USE and not has_floats:
         return None
     if name in _MOMENTS or (name in _SUMS and _adds_floats(function, name)):

@@ -1,7 +1,7 @@
-"""Whether a text is one query over declared relations and known functions; for any query, replayable or not.
+"""Whether a text is one query over declared relations and known functions; for any query, reproducible or not.
 
 Names are checked before analysis, and after it what they became: rows of declared relations, and Spark's own
-expressions. Nothing should get there that is refused there: it is the net below a name that the analyser resolves in a
+expressions. Nothing should get there that is rejected there: it is the net below a name that the analyser resolves in a
 way nobody thought of.
 
 Source: clauses GATE-1 to GATE-4 and GATE-10.
@@ -49,7 +49,7 @@ _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 _RULES_WRONG_FOR_SESSIONS = f"{_OPTIMIZER}.PushDownPredicates,{_OPTIMIZER}.PushPredicateThroughNonJoin"
 
 TOO_DEEP = "its parts stand deeper inside each other than the engine's stack is high; write it in several steps"
-_TOLD_CHARACTERS = 300  # guess: two lines
+_REPORTED_CHARACTERS = 300  # guess: two lines
 _LISTED_NAMES = 10  # guess: a line
 _COMPARED_CHARACTERS = 100  # NAME-2
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)|line (\d+) pos (\d+)")
@@ -91,7 +91,7 @@ def parse_query(
         temporal: Of `relations`, those that are temporal tables; None where a query cannot ask as of a time.
 
     Raises:
-        NotReplayableError: A temporal table is read otherwise.
+        NotReproducibleError: A temporal table is read otherwise.
         InvalidQueryError: Not a query, or it names a relation, a function or a literal that it must not.
     """
     plan = _parse(spark, sql, temporal)
@@ -190,10 +190,10 @@ def invalid_query(error: Exception) -> InvalidQueryError:
 
 def _beyond_engine(error: Any) -> InvalidQueryError:
     """Say where Spark has no error of its own for a query that it cannot take in; rows have no part in it yet."""
-    told = str(error.java_exception.toString()).split("\n")[0]
-    if "StackOverflowError" in told:
+    reported = str(error.java_exception.toString()).split("\n")[0]
+    if "StackOverflowError" in reported:
         return InvalidQueryError(TOO_DEEP)
-    return InvalidQueryError(f"the engine cannot take it in: {told[:_TOLD_CHARACTERS]}")
+    return InvalidQueryError(f"the engine cannot take it in: {reported[:_REPORTED_CHARACTERS]}")
 
 
 def _defined_names(node: Any) -> list[str]:
@@ -234,7 +234,7 @@ def _called_function(parts: list[Any]) -> str:
     if len(parts) != 1 or grade is None:
         instead = _WINDOWS_OF_OTHERS.get(name.upper().partition("_")[0])
         raise InvalidQueryError(f"function {name} is not allowed{f'; write {instead}' if instead else ''}")
-    if grade.use is FunctionUse.REFUSED:
+    if grade.use is FunctionUse.REJECTED:
         raise InvalidQueryError(f"function {name} is not allowed: {grade.reason}")
     return name.lower()
 

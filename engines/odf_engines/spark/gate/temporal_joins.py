@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_engines.host.queries import OPAQUE
 from odf_engines.spark.gate.map_class import SUBQUERIES, column_definitions
 from odf_engines.spark.gate.trees import items, iter_expression, iter_plan, leads_to, shown, simple_name, view_name
@@ -127,20 +127,20 @@ def put_versions(plan: Any, asked: Mapping[str, AskedTime], tables: _Tables) -> 
 
     Raises:
         InvalidQueryError: A table is asked as of a time that is no temporal table.
-        NotReplayableError: A temporal table stands where it says nothing, or without its time.
+        NotReproducibleError: A temporal table stands where it says nothing, or without its time.
     """
     for each in asked.values():
         if each.table not in tables:
-            told = f"{each.table} is no temporal table; declare it with its primary key in temporalTables"
-            raise InvalidQueryError(f"{told}, under its alias")
+            reported = f"{each.table} is no temporal table; declare it with its primary key in temporalTables"
+            raise InvalidQueryError(f"{reported}, under its alias")
     for node in iter_plan(plan):
         if _name_of(node) in tables:
             reason = "a temporal table changes over time, and nothing says which time is meant"
-            raise NotReplayableError(_name_of(node), reason, _REWRITE)
+            raise NotReproducibleError(_name_of(node), reason, _REWRITE)
     rewritten, pending = _rewrite(plan, asked, tables)
     if pending or any(_name_of(node) in asked for node in iter_plan(rewritten)):
         reason = "it stands in no join, or in one inside an expression"
-        raise NotReplayableError("FOR SYSTEM_TIME AS OF", reason, f"{_REWRITE}, in a step of its own")
+        raise NotReproducibleError("FOR SYSTEM_TIME AS OF", reason, f"{_REWRITE}, in a step of its own")
     return rewritten
 
 
@@ -185,7 +185,7 @@ def _rewrite_join(node: Any, sides: list[tuple[Any, _Pending]], tables: _Tables)
     kind = str(node.joinType().sql())
     if simple_name(node.joinType()) not in {"Inner", "LeftOuter"} or (of_left and kind != "INNER"):
         reason = "a row is joined with what was in force at its time, or with nothing: JOIN or LEFT JOIN with ON"
-        raise NotReplayableError(f"{kind} JOIN", reason, _REWRITE)
+        raise NotReproducibleError(f"{kind} JOIN", reason, _REWRITE)
     condition = node.condition().get() if node.condition().isDefined() else None
     for each in (*of_left, *of_right):
         in_force = _in_force(each.name, each.time)
@@ -235,13 +235,13 @@ def find_as_of(
         None where there are more than lists, filters and joins as of the event time of one input (ASOF-9).
 
     Raises:
-        NotReplayableError: A temporal table is read as of a time of its own, or not at all.
+        NotReproducibleError: A temporal table is read as of a time of its own, or not at all.
     """
     nodes = list(iter_plan(plan, inputs))
     read = [str(view_name(node)) for node in nodes if (view_name(node) or "") in inputs]
     for name in tables:
         if name not in read:
-            raise NotReplayableError(name, "the query does not read this temporal table", _REWRITE)
+            raise NotReproducibleError(name, "the query does not read this temporal table", _REWRITE)
     times = [time for node in nodes for time in find_asked_times(node)]
     probes = [name for name in read if name not in tables]
     if len(probes) != 1 or set(read) != set(inputs) or not all(map(_is_linear, nodes)):
@@ -269,7 +269,7 @@ def find_asked_times(node: Any) -> list[Any]:
     """Return the times as of which a join asks.
 
     Raises:
-        NotReplayableError: One is a column of what is asked.
+        NotReproducibleError: One is a column of what is asked.
     """
     if simple_name(node) != "Join" or not node.condition().isDefined():
         return []
@@ -280,7 +280,7 @@ def find_asked_times(node: Any) -> list[Any]:
             side = next(side for side in (node.left(), node.right()) if side.outputSet().contains(until))
             if side.outputSet().contains(time):
                 reason = "a temporal table is asked as of a time of its own, and not of the rows that it is joined with"
-                raise NotReplayableError(shown(time), reason, _REWRITE)
+                raise NotReproducibleError(shown(time), reason, _REWRITE)
             found.append(time)
     return found
 

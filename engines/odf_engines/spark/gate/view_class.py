@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError, NotReproducibleError
 from odf_engines.spark.gate.map_class import no_event_time
 from odf_engines.spark.gate.trees import items, iter_plan, number_of, simple_name, view_name
 from odf_protocol.vocabulary import Vocabulary
@@ -147,7 +147,7 @@ _UNCOMPARABLE = ("map<", "variant", "interval")
 _ABOVE_GROUPS = frozenset({"Filter", "GlobalLimit", "LocalLimit", "PipeOperator", "Sort", "SubqueryAlias"})
 
 
-class NoViewError(NotReplayableError):
+class NoViewError(NotReproducibleError):
     """A query that could be repeated, and cannot be kept up to date."""
 
 

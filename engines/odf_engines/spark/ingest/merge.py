@@ -3,14 +3,14 @@
 A strategy turns *staged* rows (`ord`, `v0`, …) and the projected *state* (`v0`, … of every key's last row) into
 
 - *changes*: rows with `op` and the values, in the order of their offsets,
-- *refused* rows: those that would make the result ambiguous, with the reason,
+- *rejected* rows: those that would make the result ambiguous, with the reason,
 - the new *state*.
 
 None of them reads history: the state is all they need, and it grows with the number of keys, not of rows ever written.
 
 Rows that have a primary key meet the state by one outer join. Each key ends in one class: only new (`A`), only old (`K`
 kept or `R` retracted), changed (`C`), equal (`E`), or a retraction of something unknown (`D`); rows of a batch that
-lost against another row of their key are apart (`X`). Changes, the new state and refused rows all follow from the
+lost against another row of their key are apart (`X`). Changes, the new state and rejected rows all follow from the
 classes, so the join is computed once and stored.
 
 Keys are equal if their values are, null to null: a null key then is a key like any other. (ODF's reference
@@ -42,14 +42,14 @@ from odf_protocol.events import (
 )
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["MergeOutcome", "Refusal", "keeps_state", "merge_rows", "merge_snapshot", "merge_upserts"]
+__all__ = ["MergeOutcome", "Rejection", "keeps_state", "merge_rows", "merge_snapshot", "merge_upserts"]
 
 
 _DAY_S: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejection:
     """Rows that a merge cannot take.
 
     Attributes:
@@ -72,13 +72,13 @@ class MergeOutcome:
     Attributes:
         changes: `op` and the value columns, sorted in the order of offsets.
         state: Value columns of the new state, sorted by key; None if the strategy keeps none.
-        refusals: Rows that were left out.
+        rejections: Rows that were left out.
         kept: Classes of the rows of the state that a snapshot lacks and that stay (ING-48); None: there are none.
     """
 
     changes: Any
     state: Any | None
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[Rejection, ...] = ()
     kept: Any | None = None
 
 
@@ -113,18 +113,18 @@ def merge_rows(
         case MergeStrategyLedger():
             return _merge_ledger(staged, columns, state, fallback)
         case MergeStrategySnapshot(compare_columns=names):
-            staged, refusals = _refuse_timeless_keys(staged, columns)
+            staged, refusals = _reject_timeless_keys(staged, columns)
             if state is not None and refusals and not refusals[0].rows.isEmpty():
                 unread = replace(unread, has_unknown=True)
             compared = _compared(columns) if names is None else tuple(columns.schema.get_field_index(n) for n in names)
             outcome = merge_snapshot(staged, columns, compared, state, handover, unread)
             return replace(outcome, refusals=(*refusals, *outcome.refusals))
         case MergeStrategyUpsertStream():
-            staged, refusals = _refuse_timeless_keys(staged, columns)
+            staged, refusals = _reject_timeless_keys(staged, columns)
             if columns.op is not None:
                 op = f"coalesce(`{value_name(columns.op)}`, {APPEND})"
                 wrong = staged.where(f"{op} NOT IN ({APPEND}, {RETRACT})")
-                refusals += (_refusal_of_op(wrong, columns, "neither 0 (upsert) nor 1 (retract)"),)
+                refusals += (_rejection_of_op(wrong, columns, "neither 0 (upsert) nor 1 (retract)"),)
                 staged = staged.where(f"{op} IN ({APPEND}, {RETRACT})")
             outcome = merge_upserts(staged, columns, _compared(columns), state, handover)
             return MergeOutcome(outcome.changes, outcome.state, refusals)
@@ -166,23 +166,25 @@ def _pass_changelog(staged: Any, columns: Columns) -> MergeOutcome:
     # as retracted.
     ordered = staged.where(is_operation).orderBy(*keys, col(ORD).asc())
     values = [f"`{value_name(i)}`" for i in columns.data]
-    refusal = _refusal_of_op(staged.where(f"NOT {is_operation}"), columns, "not an operation (0 to 3)")
-    return MergeOutcome(ordered.selectExpr(f"CAST(`{name}` AS INT) AS {OP}", *values), None, (refusal,))
+    rejection = _rejection_of_op(staged.where(f"NOT {is_operation}"), columns, "not an operation (0 to 3)")
+    return MergeOutcome(ordered.selectExpr(f"CAST(`{name}` AS INT) AS {OP}", *values), None, (rejection,))
 
 
-def _refuse_timeless_keys(staged: Any, columns: Columns) -> tuple[Any, tuple[Refusal, ...]]:
+def _reject_timeless_keys(staged: Any, columns: Columns) -> tuple[Any, tuple[Rejection, ...]]:
     if columns.event_time not in columns.keys:
         return staged, ()
     # It would get the fallback time, another one in each ingest, and so never be the same key again.
     name = value_name(columns.event_time)
     column = columns.schema.field(columns.event_time).name
-    refusal = Refusal(staged.where(f"`{name}` IS NULL"), "null event time in the primary key", (column,), "null-key")
-    return staged.where(f"`{name}` IS NOT NULL"), (refusal,)
+    rejection = Rejection(
+        staged.where(f"`{name}` IS NULL"), "null event time in the primary key", (column,), "null-key"
+    )
+    return staged.where(f"`{name}` IS NOT NULL"), (rejection,)
 
 
-def _refusal_of_op(rows: Any, columns: Columns, message: str) -> Refusal:
+def _rejection_of_op(rows: Any, columns: Columns, message: str) -> Rejection:
     assert columns.op is not None
-    return Refusal(rows, message, (columns.schema.field(columns.op).name,), "operation")
+    return Rejection(rows, message, (columns.schema.field(columns.op).name,), "operation")
 
 
 def _compared(columns: Columns) -> tuple[int, ...]:
@@ -203,7 +205,7 @@ def merge_snapshot(
     """Take staged rows as the whole truth: what is not among them is retracted.
 
     Args:
-        staged: Rows; the first of several with one key counts, the others are refused.
+        staged: Rows; the first of several with one key counts, the others are rejected.
         columns: Of the rows.
         compared: Indexes of the columns whose change is a change of the row.
         state: Projected state, None if there is none yet.
@@ -221,9 +223,9 @@ def merge_snapshot(
     classes = _classify(_ranked(staged, columns, "ASC"), columns, state, decided, handover)
     keys = tuple(columns.schema.field(i).name for i in columns.keys)
     lost = classes.where("class = 'X'").selectExpr("n.*")
-    refusal = Refusal(lost, "duplicate primary key: an earlier record has it", keys, "duplicate-key")
+    rejection = Rejection(lost, "duplicate primary key: an earlier record has it", keys, "duplicate-key")
     kept = None if state is None or unread.is_empty else classes.where("class = 'K'")
-    return MergeOutcome(_changes(classes, columns), _state(classes, columns), (refusal,), kept)
+    return MergeOutcome(_changes(classes, columns), _state(classes, columns), (rejection,), kept)
 
 
 _STAYS = "stays"
@@ -247,7 +249,7 @@ def merge_upserts(
 ) -> MergeOutcome:
     """Take each staged row as the newest word about its key; the last one of a batch counts.
 
-    Args and result are those of `merge_snapshot`; rows that another one overrules are not refused.
+    Args and result are those of `merge_snapshot`; rows that another one overrules are not rejected.
     """
     op = APPEND if columns.op is None else f"coalesce(n.`{value_name(columns.op)}`, {APPEND})"
     decided = (

@@ -17,7 +17,7 @@ from odf_engines.ingest.result import Folders, answer_of, name_samples
 from odf_engines.ingest.unread_keys import UnreadKeys
 from odf_engines.spark.handover import Handover, handover_for
 from odf_engines.spark.ingest.merge import keeps_state, merge_rows
-from odf_engines.spark.ingest.refused_rows import iter_refused
+from odf_engines.spark.ingest.rejected_rows import iter_rejected
 from odf_engines.spark.ingest.staging import load_state, stage_records
 from odf_engines.spark.session_settings import set_for_rows
 
@@ -52,8 +52,8 @@ def _merge(
         raise EngineFailureError("a dataset that has rows cannot be merged into without its projected state")
     outcome = merge_rows(request.merge, staged, columns, state, request.fallback_event_time, handover, unread)
     refused = [
-        iter_refused(refusal, columns, handover, f"refused-{number}", are_records=request.prepared is None)
-        for number, refusal in enumerate(outcome.refusals)
+        iter_rejected(rejection, columns, handover, f"rejected-{number}", are_records=request.prepared is None)
+        for number, rejection in enumerate(outcome.refusals)
     ]
     new_state = None if outcome.state is None else handover.iter_batches(outcome.state, "state")
     kept = outcome.kept

@@ -151,8 +151,8 @@ def _as_json(entry: BadRows, row: dict[str, Any]) -> bytes:
 
 def _as_csv(entry: BadRows, row: dict[str, Any]) -> bytes:
     """Write a line for each error of a row, each with the values that the columns name."""
-    told = {**_head_of(entry), **row}
-    return _csv_lines([{**told, **error}.get(name) for name in _CSV_COLUMNS] for error in row["errors"] or [{}])
+    reported = {**_head_of(entry), **row}
+    return _csv_lines([{**reported, **error}.get(name) for name in _CSV_COLUMNS] for error in row["errors"] or [{}])
 
 
 def _csv_lines(lines: Iterable[Sequence[object]]) -> bytes:

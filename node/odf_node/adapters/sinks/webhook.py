@@ -13,8 +13,8 @@ from odf_node.ports.notices import find_address_problem
 from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
 from odf_protocol.manifest.templates import MissingVariableError, TemplateError, find_variables, substitute
 
-_MOST_BYTES: Final = 1024 * 1024  # guess: what receivers take without being set up for it
-_MOST_ROWS: Final = 10_000
+_MAX_BYTES: Final = 1024 * 1024  # guess: what receivers take without being set up for it
+_MAX_ROWS: Final = 10_000
 
 
 class Webhook(Sink):
@@ -32,8 +32,8 @@ class Webhook(Sink):
 
     def __init__(self, parameters: Any, context: SinkContext) -> None:
         super().__init__(parameters, context)
-        if not 0 <= parameters.rows <= _MOST_ROWS:
-            raise ParameterError("rows", expected=f"0 to {_MOST_ROWS}", found=str(parameters.rows))
+        if not 0 <= parameters.rows <= _MAX_ROWS:
+            raise ParameterError("rows", expected=f"0 to {_MAX_ROWS}", found=str(parameters.rows))
         try:
             problem = None if find_variables(parameters.url) else find_address_problem(parameters.url)
         except TemplateError as error:
@@ -63,7 +63,7 @@ class Webhook(Sink):
             "why": entry.why,
             "rowCount": entry.row_count,
         }
-        rows, left = [], _MOST_BYTES - len(json.dumps(head)) - 100
+        rows, left = [], _MAX_BYTES - len(json.dumps(head)) - 100
         for row in islice(entry.iter_rows(), self.parameters.rows):
             text = json.dumps(row)
             left -= len(text) + 2

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odf_node.cli.asking.question import Asker
+from odf_node.cli.asking.asker import Asker
 from odf_node.cli.context import parse_time
 from odf_node.cli.inspections.definition import show_schema
 from odf_node.cli.row_formats import FILE_FORMATS, FORMATS, check_output_path
@@ -100,8 +100,8 @@ class DotCommands:
             raise UsageError(f"there is no {command}; .help lists what there is")
         counts, work = self._known[command]
         if len(words) not in counts:
-            told = [each for each in HELP if each.partition(" ")[0] == command]
-            raise UsageError(f"expected {' or '.join(told)}")
+            reported = [each for each in HELP if each.partition(" ")[0] == command]
+            raise UsageError(f"expected {' or '.join(reported)}")
         work(*words)
         return True
 
@@ -144,7 +144,7 @@ class DotCommands:
     def _show_help(self) -> None:
         console = self._asker.context.console
         console.line(
-            "A question ends with a semicolon and may have several lines. NAME__state has the rows in force.", hang=0
+            "A question ends with a semicolon and may have several lines. NAME__state has the current rows.", hang=0
         )
         rows = [{"command": command, "does": does} for command, does in HELP.items()]
         for row in rows:

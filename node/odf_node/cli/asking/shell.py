@@ -27,17 +27,17 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]  # it says none
 
 from odf_engines.errors import InvalidQueryError
+from odf_node.cli.asking.asker import Asker
 from odf_node.cli.asking.dots import HELP, OFF, USUAL, DotCommands, Manner, find_dot_command
-from odf_node.cli.asking.question import Asker
 from odf_node.cli.console import Console, printable
 from odf_node.cli.row_formats import FORMATS
 from odf_node.cli.rows import write_rows
-from odf_node.cli.run import tell_failure
+from odf_node.cli.run import report_failure
 from odf_node.cli.stopping import Stopped, stop_on_signals
 from odf_protocol.errors import OdfError
 
 if TYPE_CHECKING:
-    from odf_node.datasets.queries import Answer
+    from odf_node.datasets.queries import QueryAnswer
 
 PAGERS: Final = ("less", "more")
 LESS_OPTIONS: Final = "FSX"
@@ -164,7 +164,7 @@ class Shell:
     def run(self) -> int:
         """Ask until the user has enough; returns the exit code."""
         session: PromptSession[str] = PromptSession(
-            history=open_history(self._asker.context.node.home.folder.question_history),
+            history=open_history(self._asker.context.node.home.folder.query_history),
             lexer=PygmentsLexer(SqlLexer),
             completer=WordCompleter(self._asker.context.node.queries.list_tables, self._list_choices()),
             complete_while_typing=False,
@@ -206,12 +206,12 @@ class Shell:
             self._asker.context.node.engines.renew()
             self._console.note("stopped")
         except OdfError as error:
-            tell_failure("sql", error)
+            report_failure("sql", error)
         except OSError as error:
             self._console.warn(error.strerror or str(error))
         return True
 
-    def _show(self, answer: "Answer") -> None:
+    def _show(self, answer: "QueryAnswer") -> None:
         manner = self._manner
         if manner.file is not None:
             output_format, path = manner.file

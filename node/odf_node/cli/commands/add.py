@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.input_files import read_input
 from odf_node.cli.parsing import add_evolve, add_output_format
 from odf_node.datasets.chains import load_view
@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "table", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Create every dataset that the manifests describe, or none where a mistake can be seen beforehand."""
     context.load_settings()
     node = context.node
@@ -100,11 +100,11 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         records = (*(record for _, record in added.changed), *added.created)
         context.console.json([_to_json(each, graded.get(each.name), translated.get(each.name)) for each in records])
     else:
-        _tell(context, added, graded)
+        _report(context, added, graded)
     return os.EX_OK
 
 
-def _evolved(context: Context, record: "DatasetRecord", snapshot: DatasetSnapshot) -> DatasetSnapshot:
+def _evolved(context: CommandContext, record: "DatasetRecord", snapshot: DatasetSnapshot) -> DatasetSnapshot:
     """Let a dataset have the columns that a manifest has more than it, and say which."""
     node = context.node
     events = node.ingestor.evolve(record, snapshot.metadata)
@@ -118,7 +118,7 @@ def _evolved(context: Context, record: "DatasetRecord", snapshot: DatasetSnapsho
     return replace(snapshot, metadata=events)
 
 
-def _read_manifests(context: Context, arguments: argparse.Namespace) -> list[DatasetSnapshot]:
+def _read_manifests(context: CommandContext, arguments: argparse.Namespace) -> list[DatasetSnapshot]:
     """Read all manifests before they are checked, as sources may look into datasets that another one makes."""
     for name in arguments.manifests:
         if Path(name).suffix.lower() in _DATA and Path(name).is_file():
@@ -154,7 +154,7 @@ def _check_translated(check: Callable[[DatasetSnapshot], None]) -> Callable[[Dat
     return lambda snapshot: check(translate_snapshot(snapshot)[0])
 
 
-def _translate(context: Context, snapshots: list[DatasetSnapshot]) -> "dict[str, TranslatedDataset]":
+def _translate(context: CommandContext, snapshots: list[DatasetSnapshot]) -> "dict[str, TranslatedDataset]":
     """Put translated queries in place of those for other engines, and show what was changed."""
     found = {}
     for position, snapshot in enumerate(snapshots):
@@ -178,11 +178,11 @@ def _to_json(
     }
 
 
-def _tell(context: Context, added: "Added", graded: Mapping[str, "GradedTransform"]) -> None:
+def _report(context: CommandContext, added: "Added", graded: Mapping[str, "GradedTransform"]) -> None:
     for before, record in added.changed:
         blocks = record.head.sequence_number - before.head.sequence_number
-        told = f"changed by {count_of(blocks, 'new block')}" if blocks else "unchanged"
-        context.console.text(f"{record.name}: {told} ({record.id})")
+        reported = f"changed by {count_of(blocks, 'new block')}" if blocks else "unchanged"
+        context.console.text(f"{record.name}: {reported} ({record.id})")
     for record in added.created:
         context.console.text(f"added {record.kind.text.lower()} dataset {record.name} ({record.id})")
         if record.name in graded:

@@ -7,7 +7,7 @@ from typing import Final
 
 from odf_node.adapters.home_backup import back_up
 from odf_node.adapters.key_backup import back_up_keys
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
 from odf_node.wording import count_of
 
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Copy the database, then every object that it names."""
     home, console = context.node.home, context.console
     with console.progress(f"{arguments.target}: copying") as progress:

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import NodeBusyError
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         add_output_format(child, "table" if name == "list" else "text", "json")
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Do it."""
     if arguments.action == "clear":
         return _clear(context, arguments)
@@ -58,7 +58,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     return await _rebuild(context, arguments, records)
 
 
-def _list(context: Context, arguments: argparse.Namespace, records: "list[DatasetRecord]") -> int:
+def _list(context: CommandContext, arguments: argparse.Namespace, records: "list[DatasetRecord]") -> int:
     states = [context.node.derived_cache.describe(record) for record in records]
     rows = [
         {
@@ -84,7 +84,7 @@ def _list(context: Context, arguments: argparse.Namespace, records: "list[Datase
     return 0
 
 
-def _drop(context: Context, arguments: argparse.Namespace, records: "list[DatasetRecord]") -> int:
+def _drop(context: CommandContext, arguments: argparse.Namespace, records: "list[DatasetRecord]") -> int:
     node, reports = context.node, []
     for record in records:
         report = node.derived_cache.drop(record)
@@ -110,7 +110,7 @@ def _drop(context: Context, arguments: argparse.Namespace, records: "list[Datase
     return 0
 
 
-async def _rebuild(context: Context, arguments: argparse.Namespace, records: "list[DatasetRecord]") -> int:
+async def _rebuild(context: CommandContext, arguments: argparse.Namespace, records: "list[DatasetRecord]") -> int:
     node, reports = context.node, []
     node.sweeper.clean_up()
     context.limit_transfers()
@@ -150,7 +150,7 @@ async def _rebuild(context: Context, arguments: argparse.Namespace, records: "li
     return 0
 
 
-def _clear(context: Context, arguments: argparse.Namespace) -> int:
+def _clear(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Clear, unless somebody is writing just now."""
     report = context.node.sweeper.clear_cache()
     if not report.ran:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from odf_node.cli.context import Context, tell_writing_time
+from odf_node.cli.context import CommandContext, report_writing_time
 from odf_node.cli.input_files import read_input
 from odf_node.cli.parsing import add_dry_run, add_evolve, add_output_format
 from odf_node.datasets.naming import get_dataset
-from odf_node.datasets.redefinition import Change, require_changeable
+from odf_node.datasets.redefinition import DefinitionChange, require_changeable
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import SetTransform
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Show what changes, and write it as new blocks in one commit; what the chain says already is no change."""
     context.load_settings()
     node, console = context.node, context.console
@@ -62,7 +62,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     require_changeable(record)
     wanted, is_all = _read(context, record, arguments.manifest, evolves=arguments.evolve)
     redefiner = node.creator.redefiner
-    system_time = tell_writing_time(context, record)
+    system_time = report_writing_time(context, record)
     planned = redefiner.plan(
         record, wanted.metadata, node.creator.resolve_inputs, system_time=system_time, is_all=is_all
     )
@@ -70,32 +70,34 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         for change in planned.changes:
             console.text("\n".join(_describe(change)))
     if any(isinstance(each.after, SetTransform) for each in planned.changes):
-        _tell_grade(context, wanted)
+        _report_grade(context, wanted)
     blocks = count_of(len(planned.changes), "new block")
     if not planned.changes:
-        said = f"{record.name}: unchanged"
+        stated = f"{record.name}: unchanged"
     elif arguments.dry_run:
-        said = f"{record.name}: would be changed by {blocks}"
+        stated = f"{record.name}: would be changed by {blocks}"
     else:
         changed = redefiner.apply(planned)
         node.record("change", record.name, f"block {changed.head.sequence_number}")
-        said = f"{record.name}: changed by {blocks}"
+        stated = f"{record.name}: changed by {blocks}"
     if arguments.output_format == "json":
         console.json([_to_json(each) for each in planned.changes])
     else:
-        console.text(said)
+        console.text(stated)
     return 0
 
 
-def _tell_grade(context: Context, wanted: DatasetSnapshot) -> None:
-    """Refuse a query that nobody could repeat; say what is to be known of another."""
+def _report_grade(context: CommandContext, wanted: DatasetSnapshot) -> None:
+    """Reject a query that nobody could repeat; say what is to be known of another."""
     with context.console.progress("looking at the query"):
         graded = context.node.grader.grade_all([wanted])
     for line in (line for each in graded for line in each.describe()):
         context.console.note(line)
 
 
-def _read(context: Context, record: "DatasetRecord", name: str, *, evolves: bool) -> tuple[DatasetSnapshot, bool]:
+def _read(
+    context: CommandContext, record: "DatasetRecord", name: str, *, evolves: bool
+) -> tuple[DatasetSnapshot, bool]:
     """Read what the dataset shall be; and whether that is its whole definition."""
     shown_as = "standard input" if name == "-" else name
     found = parse_manifests(read_input(name), source_name=shown_as)
@@ -122,7 +124,7 @@ def _read(context: Context, record: "DatasetRecord", name: str, *, evolves: bool
     return wanted, bool(snapshots)
 
 
-def _describe(change: Change) -> Iterator[str]:
+def _describe(change: DefinitionChange) -> Iterator[str]:
     """Write a change as people read differences."""
     after = _lines(change.after)
     kind = type(change.after).__name__
@@ -165,7 +167,7 @@ def _lines(event: object) -> list[str]:
     return [line.removeprefix("  ") for line in manifest_to_yaml(event).splitlines()[_ENVELOPE_LINES + 1 :]]  # type: ignore[arg-type]
 
 
-def _to_json(change: Change) -> dict[str, object]:
+def _to_json(change: DefinitionChange) -> dict[str, object]:
     return {
         "event": type(change.after).__name__,
         "before": None if change.before is None else manifest_to_plain(change.before)["content"],

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import shtab
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.main import build_parser
-from odf_node.cli.parsing import Parser
+from odf_node.cli.parsing import CommandParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=tuple(_PLACES), metavar="SHELL", help="bash, zsh or fish")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Write the script; a key stroke starts a program for names of datasets alone, which no script could know."""
     parser = build_parser(None, is_whole=True)
     for action in _iter_actions(parser):
@@ -69,8 +69,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def _complete_datasets() -> dict[str, Any]:
     """Say how each shell gets names; zsh when Tab asks, as shtab's way starts a program for each place."""
-    said = dict(shtab.cmd(_NAMES))
-    return said | {"zsh": "_odf_node_datasets", "preamble": {**said["preamble"], "zsh": _ZSH_DATASETS}}
+    stated = dict(shtab.cmd(_NAMES))
+    return stated | {"zsh": "_odf_node_datasets", "preamble": {**stated["preamble"], "zsh": _ZSH_DATASETS}}
 
 
 def _registering_when_sourced(script: str) -> str:
@@ -80,6 +80,6 @@ def _registering_when_sourced(script: str) -> str:
 
 
 def _iter_actions(parser: argparse.ArgumentParser) -> "Iterator[argparse.Action]":
-    assert isinstance(parser, Parser)
+    assert isinstance(parser, CommandParser)
     for each in parser.iter_parsers():
         yield from each._actions  # noqa: SLF001 - argparse gives it no public name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from odf_node.cli.column_settings import explaining_texts, read_settings
-from odf_node.cli.context import Context, tell_writing_time
+from odf_node.cli.context import CommandContext, report_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_dry_run, add_output_format
 from odf_node.cli.rows import write_rows
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = (
         "Nothing is erased: the rows stay in the history, and one new block takes them back or puts others in their "
-        "place. Derivatives follow with their next step. Validators of the dataset judge what rows become, and refuse "
+        "place. Derivatives follow with their next step. Validators of the dataset judge what rows become, and reject "
         "the correction as a whole; converters are not asked."
     )
     parser.add_argument("dataset", metavar="DATASET", help="name or identity of a root dataset of this node's own")
@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "'odf-node sql' writes one to be edited",
     )
     parser.add_argument(
-        "--where", metavar="SQL", help='which rows in force, such as "offset = 17" (with --retract and --set)'
+        "--where", metavar="SQL", help='which current rows, such as "offset = 17" (with --retract and --set)'
     )
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it becomes part of the chain")
     add_dry_run(parser)
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Show what becomes of the rows, and write it as one block."""
     node, console = context.node, context.console
     if (arguments.where is None) != (arguments.file is not None):
@@ -96,20 +96,20 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         if input(f"{verb.capitalize()} {what}? [y/N] ").strip().lower() not in {"y", "yes"}:
             console.note("nothing was changed")
             return 1
-    changed = correcting.apply(planned, system_time=tell_writing_time(context, record))
+    changed = correcting.apply(planned, system_time=report_writing_time(context, record))
     node.record("correct", record.name, f"{verb} {what}, block {changed.head.sequence_number}")
     console.note(f"{verb}ed {what}, in block {changed.head.sequence_number}")
     return 0
 
 
-def _correcting(context: Context) -> Correcting:
+def _correcting(context: CommandContext) -> Correcting:
     node = context.node
     references = References(node.store, node.objects, node.queries.engines.rows)
     return Correcting(node.home, node.queries, references)
 
 
 def _plan(
-    context: Context, correcting: Correcting, record: "DatasetRecord", arguments: argparse.Namespace
+    context: CommandContext, correcting: Correcting, record: "DatasetRecord", arguments: argparse.Namespace
 ) -> "Correction":
     if arguments.retract:
         return correcting.plan_retraction(record, arguments.where, arguments.reason)
@@ -120,7 +120,7 @@ def _plan(
         return correcting.plan_setting(record, arguments.where, settings, arguments.reason, now)
 
 
-def _show(context: Context, planned: "Correction", *, as_json: bool) -> None:
+def _show(context: CommandContext, planned: "Correction", *, as_json: bool) -> None:
     """Show rows before and after: all of them for programs, some for people."""
     known = planned.view.vocabulary
     before, after = planned.before, planned.after

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_dry_run
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Delete chains and data; a dataset that another one here is derived from is kept."""
     node = context.node
     records = select_datasets(node.store, arguments.datasets)

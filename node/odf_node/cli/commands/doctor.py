@@ -1,15 +1,15 @@
-"""``odf-node doctor``: what this machine offers, what is missing, and how to mend it."""
+"""``odf-node doctor``: what this machine offers, what is missing, and how to fix it."""
 
 import argparse
 from dataclasses import asdict
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
 from odf_node.machine import examine_machine
 
 TOPIC: Final = "care for this node"
-HELP: Final = "show what this machine offers, what is missing and how to mend it"
+HELP: Final = "show what this machine offers, what is missing and how to fix it"
 EXAMPLES: Final = """\
 doctor
 """
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "table", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Try everything that the node relies on; exit with 1 if something is missing."""
     findings = examine_machine(context.home)
     if arguments.output_format == "json":
@@ -30,5 +30,5 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         context.console.table(rows, {"state": "", "what": "WHAT", "found": "FOUND"})
         for item in findings:
             if not item.ok:
-                context.console.text(f"\n{item.what}: {item.mend}")
+                context.console.text(f"\n{item.what}: {item.fix}")
     return 0 if all(item.ok for item in findings) else 1

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.configuration.declaration import INGEST_ENGINE, SLOW_ENGINE
 from odf_node.derive.engine_usage import EngineUsage
@@ -67,20 +67,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
             add_output_format(action, "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Do it."""
     act = {"list": _list, "inspect": _inspect, "add": _add, "remove": _remove, "export": _export, "prepare": _prepare}
     return act[arguments.action](context, arguments)
 
 
-def _list(context: Context, arguments: argparse.Namespace) -> int:
+def _list(context: CommandContext, arguments: argparse.Namespace) -> int:
     console = context.console
     usage = _usage(context)
     rows, waiting = usage.list_engines(), usage.list_waiting()
     if arguments.output_format == "json":
         console.json([row.to_json() for row in rows] + [each.to_json() for each in waiting])
         return 0
-    headings = {"name": "ENGINE", "version": "VERSION", "offers": "OFFERS", "digest": "DIGEST"}
+    headings = {"name": "ENGINE", "version": "VERSION", "offers": "PROPOSALS", "digest": "DIGEST"}
     headings |= {"origin": "FROM", "is_default": "NEW STEPS", "datasets": ">DATASETS", "steps": ">STEPS"}
     console.table([row.to_text() for row in rows], headings, empty="no engine is installed")
     for row in rows:
@@ -91,7 +91,7 @@ def _list(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _inspect(context: Context, arguments: argparse.Namespace) -> int:
+def _inspect(context: CommandContext, arguments: argparse.Namespace) -> int:
     engine = _named_or_usual(context, arguments.engine)
     digest = str(engine.digest())
     if arguments.output_format == "json":
@@ -101,12 +101,12 @@ def _inspect(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _named_or_usual(context: Context, name: str | None) -> "Engine":
+def _named_or_usual(context: CommandContext, name: str | None) -> "Engine":
     engines = context.node.engines
     return engines.get_engine(name or (SLOW_ENGINE if is_installed(SLOW_ENGINE) else INGEST_ENGINE))
 
 
-def _add(context: Context, arguments: argparse.Namespace) -> int:
+def _add(context: CommandContext, arguments: argparse.Namespace) -> int:
     node = context.node
     try:
         words = None if arguments.start is None else tuple(shlex.split(arguments.start))
@@ -126,7 +126,7 @@ def _add(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _remove(context: Context, arguments: argparse.Namespace) -> int:
+def _remove(context: CommandContext, arguments: argparse.Namespace) -> int:
     node = context.node
     usage = _usage(context)
     forgotten = _added_engines(context).remove(arguments.engine)
@@ -141,7 +141,7 @@ def _remove(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _export(context: Context, arguments: argparse.Namespace) -> int:
+def _export(context: CommandContext, arguments: argparse.Namespace) -> int:
     target = Path(arguments.file).expanduser()
     found = _added_engines(context).export(arguments.engine, target)
     if arguments.output_format == "json":
@@ -154,15 +154,15 @@ def _export(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _usage(context: Context) -> EngineUsage:
-    return EngineUsage(context.node.store, context.node.engine_shelf)
+def _usage(context: CommandContext) -> EngineUsage:
+    return EngineUsage(context.node.store, context.node.engine_files)
 
 
-def _added_engines(context: Context) -> "AddedEngines":
-    return AddedEngines(context.node.engine_shelf, EngineWorkspace(context.node.home.folder.engines))
+def _added_engines(context: CommandContext) -> "AddedEngines":
+    return AddedEngines(context.node.engine_files, EngineWorkspace(context.node.home.folder.engines))
 
 
-def _prepare(context: Context, arguments: argparse.Namespace) -> int:
+def _prepare(context: CommandContext, arguments: argparse.Namespace) -> int:
     engine = _named_or_usual(context, arguments.engine)
     with context.console.progress(f"preparing {engine.name}"):
         engine.prepare()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from odf_node.acceptance.histories import lay_side_by_side
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.writer import find_writing_time
@@ -16,7 +16,7 @@ from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.renewing import renew_head
 from odf_node.trust.bundles import Bundles
-from odf_node.trust.recovery import Recovery
+from odf_node.trust.recovery import RecoveryReport
 from odf_protocol.judging import encode_bundle
 from odf_protocol.timestamp import Timestamp
 
@@ -37,7 +37,7 @@ _WIDE: Final = 160
 _ACTIONS: Final = {
     "show": "show the two histories of a frozen dataset side by side",
     "settle": "as its owner, stand by the history held here; the proof stays",
-    "export": "write a bundle that 'odf-node judge' reads: about a dataset, or a refusal by its id",
+    "export": "write a bundle that 'odf-node judge' reads: about a dataset, or a rejection by its id",
     "recover": "after a restored backup, take our own newer blocks back from a peer",
     "renew": "sign the heads of own datasets anew, with an expiry",
 }
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     for name, child in add_actions(parser, _ACTIONS).items():
         if name == "export":
-            subject = "DATASET|ID", "name or identity, or the id of a refusal ('odf-node inspect refusals')"
+            subject = "DATASET|ID", "name or identity, or the id of a rejection ('odf-node inspect refusals')"
         else:
             subject = "DATASET", "name or identity"
         child.add_argument("subject", metavar=subject[0], help=subject[1])
@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             )
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Do it."""
     node = context.node
     if arguments.action == "export":
@@ -87,7 +87,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
             _settle(context, record, arguments.reason)
         case "recover":
             async with await node.outgoing.open_peer(arguments.source) as peer:
-                recovered = await Recovery(node.home).recover(
+                recovered = await RecoveryReport(node.home).recover(
                     record, peer, now=node.now(), lost_keys=arguments.lost_keys
                 )
             node.record("evidence recover", record.name, f"block {recovered.head.sequence_number}")
@@ -97,7 +97,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _settle(context: Context, record: Any, reason: str) -> None:
+def _settle(context: CommandContext, record: Any, reason: str) -> None:
     node = context.node
     for settlement in Disputes(node.store).settle(record, node.keys, reason=reason, now=node.now()):
         node.record("evidence settle", record.name, str(settlement.proof))
@@ -106,7 +106,7 @@ def _settle(context: Context, record: Any, reason: str) -> None:
         )
 
 
-def _renew(context: Context, record: Any, days: int) -> None:
+def _renew(context: CommandContext, record: Any, days: int) -> None:
     if days < 1:
         raise UsageError("--valid-days is at least 1")
     node = context.node
@@ -117,7 +117,7 @@ def _renew(context: Context, record: Any, days: int) -> None:
     context.console.text(f"{record.name}: block {record.head.sequence_number} is signed as the newest until {expires}")
 
 
-def _show(context: Context, record: Any, *, as_json: bool) -> None:
+def _show(context: CommandContext, record: Any, *, as_json: bool) -> None:
     node, console = context.node, context.console
     found = [
         lay_side_by_side(node.store, node.refusals, record, dispute)
@@ -157,14 +157,14 @@ def _standing_of(dispute: dict[str, Any]) -> str:
     return f"settled: the owner stands by {dispute['kept']}" if dispute["kept"] else "not settled: frozen"
 
 
-def _export(context: Context, arguments: argparse.Namespace) -> int:
+def _export(context: CommandContext, arguments: argparse.Namespace) -> int:
     node = context.node
     bundles = Bundles(node.store)
     try:
         documents = bundles.about_dataset(get_dataset(node.store, arguments.subject))
     except UnknownDatasetError:
         report = node.refusals.get_report(arguments.subject)
-        documents = bundles.about_refusal(Path(report["folder"]))
+        documents = bundles.about_rejection(Path(report["folder"]))
     Path(arguments.to).write_bytes(encode_bundle(documents))
     context.console.text(f"{len(documents)} documents written to {arguments.to}; 'odf-node judge {arguments.to}'")
     return 0

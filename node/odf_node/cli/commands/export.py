@@ -4,7 +4,7 @@ import argparse
 from typing import Final
 
 from odf_node.adapters.layout_places import make_export_target
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format, add_rate_limit
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Write what is missing there, one dataset after the other."""
     node, console, place = context.node, context.console, arguments.to
     context.limit_transfers(rate=arguments.limit_rate)

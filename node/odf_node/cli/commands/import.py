@@ -4,12 +4,12 @@
 import argparse
 from typing import Final
 
-from odf_node.cli.context import Context, parse_place
+from odf_node.cli.context import CommandContext, parse_place
 from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
 from odf_node.cli.reports import ReportLog
 from odf_node.errors import UsageError
 from odf_node.exchange.pull_planning import PullTarget
-from odf_node.exchange.pulling import PullWishes
+from odf_node.exchange.pulling import PullOptions
 from odf_protocol.did import DatasetId
 from odf_protocol.names import DatasetName
 from odf_protocol.policy import Policy
@@ -37,19 +37,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=["reexecute", "integrity", "unsigned"],
         help="what proof is enough (default: re-execute derivatives; signatures and hashes for roots)",
     )
-    parser.add_argument("--identity", metavar="DID", help="refuse unless the dataset is this one (did:odf:...)")
+    parser.add_argument("--identity", metavar="DID", help="reject unless the dataset is this one (did:odf:...)")
     add_rate_limit(parser)
     add_parallel(parser)
     add_output_format(parser, "text", "json")
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Take one after the other; each is verified as if it came from a stranger."""
     for option, value in (("--as", arguments.local_name), ("--identity", arguments.identity)):
         if value and len(arguments.sources) != 1:
             raise UsageError(f"{option} is for one dataset, so import one")
     node = context.node
-    wishes = PullWishes(
+    pull_options = PullOptions(
         local_name=str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None,
         policy=Policy(arguments.policy) if arguments.policy else None,
         expected_id=DatasetId.parse(arguments.identity) if arguments.identity else None,
@@ -61,5 +61,5 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         for source in arguments.sources:
             with context.console.progress(f"{source}: starting") as progress:
                 target = PullTarget(source, None, parse_place(source))
-                log.add(await node.pulling.pull(target, wishes, progress))
+                log.add(await node.pulling.pull(target, pull_options, progress))
     return 0

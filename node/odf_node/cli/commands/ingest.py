@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from odf_node.cli.context import Context, parse_time, tell_writing_time
+from odf_node.cli.context import CommandContext, parse_time, report_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_dry_run, add_output_format
 from odf_node.cli.reports import ReportLog
@@ -35,13 +35,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--key",
         metavar="KEY",
         help="take the file in once: the same file under the same key does nothing more, and is answered as the first "
-        "time; another file under it is refused",
+        "time; another file under it is rejected",
     )
     add_dry_run(parser)
     add_output_format(parser, "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Take the files in; each one is one slice, whole or not at all."""
     if arguments.stdin == bool(arguments.files):
         raise UsageError("name the files to take in, or say --stdin")
@@ -60,11 +60,11 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         sources = [(sys.stdin.buffer, "standard input")]
     with ReportLog(context.console, arguments.output_format) as log:
         for file, shown_as in sources:
-            system_time = tell_writing_time(context, record)
+            system_time = report_writing_time(context, record)
             label = f"{record.name}: taking in {shown_as}"
             with (
                 context.console.progress(label) as progress,
-                node.engines.heard_by(lambda _text, count=None, label=label: progress.say(label, count)),
+                node.engines.heard_by(lambda _text, count=None, label=label: progress.on_progress(label, count)),
             ):
                 report = ingestor.push(
                     record,

@@ -3,14 +3,14 @@
 import argparse
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.inspections import definition, files, node, trust
 from odf_node.cli.inspections.plans import show_plans
 from odf_node.cli.parsing import add_actions, add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
 
 TOPIC: Final = "make and read datasets"
-HELP: Final = "look closely at a dataset, block, data file or refusal"
+HELP: Final = "look closely at a dataset, block, data file or rejection"
 EXAMPLES: Final = """\
 inspect schema sales
 inspect query totals
@@ -30,7 +30,7 @@ inspect data slice.parquet
 
 SUBJECTS: Final = {
     "DATASET": "name or identity",
-    "ID": "one refusal, by the beginning of its id (default: list them all)",
+    "ID": "one rejection, by the beginning of its id (default: list them all)",
     "DATASET|FILE": "a derivative, or a manifest of one that is not added yet (a file)",
     "FILE": "a file; one after the other where there are several",
 }
@@ -45,7 +45,7 @@ _KINDS: Final = {
     "lineage": ("DATASET", "what a dataset is derived from; -o dot and -o mermaid draw it, down to the roots"),
     "trust": ("DATASET", "what the data of a dataset rest on: every acceptance, with its grounds"),
     "histories": ("DATASET", "histories of a dataset that were replaced by others, and their blocks"),
-    "refusals": ("ID", "what peers offered and this node refused"),
+    "refusals": ("ID", "what peers offered and this node rejected"),
     "node": ("", "who this node is to others: what they name in their policies"),
     "audit": ("", "what was done with this node, newest first"),
     "block": ("FILE", "a block file as annotated bytes and as YAML"),
@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Show it."""
     as_json = arguments.output_format == "json"
     of_datasets = {
@@ -90,7 +90,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         case "audit":
             node.show_audit(context, arguments.limit, as_json=as_json)
         case "refusals":
-            node.show_refusals(context, arguments.subject, as_json=as_json)
+            node.show_rejections(context, arguments.subject, as_json=as_json)
         case "block":
             files.show_blocks(context, arguments.subject, as_json=as_json)
         case "data":

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
 from odf_node.cli.run import EXIT_CODES
 from odf_protocol.errors import NotFoundError, RejectedError
@@ -23,8 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
-    """Judge it; no home, no network and no clock is used. The exit code is that of a refusal if guilt is proved."""
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
+    """Judge it; no home, no network and no clock is used. The exit code is that of a rejection if guilt is proved."""
     try:
         with Path(arguments.file).open("rb") as file:
             raw = file.read(MAX_BUNDLE_BYTES + 1)

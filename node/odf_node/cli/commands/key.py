@@ -10,7 +10,7 @@ from odf_node.adapters.recovery_key_files import (
     keep_recovery_key,
     read_recovery_key,
 )
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_actions, add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
 from odf_node.keys.changing import KeyChanging
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             child.add_argument("--next", metavar="FILE", help="make the next recovery key, and write it there")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Do it; works beside a running node, which signs with the new key at its next block."""
     if arguments.action == "show":
         record = get_dataset(context.node.store, arguments.subject)
@@ -82,11 +82,11 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _changing(context: Context) -> Any:
+def _changing(context: CommandContext) -> Any:
     return KeyChanging(context.node.home)
 
 
-def _prepare(context: Context, record: Any, arguments: argparse.Namespace) -> None:
+def _prepare(context: CommandContext, record: Any, arguments: argparse.Namespace) -> None:
     node = context.node
     before = None if arguments.recovery_key is None else read_recovery_key(_path(arguments.recovery_key))
     if not _path(arguments.to).exists():
@@ -98,7 +98,7 @@ def _prepare(context: Context, record: Any, arguments: argparse.Namespace) -> No
     forget_unfinished_key(record.id, key)
 
 
-def _recover(context: Context, record: Any, arguments: argparse.Namespace) -> None:
+def _recover(context: CommandContext, record: Any, arguments: argparse.Namespace) -> None:
     node = context.node
     recovery_key, following = read_recovery_key(_path(arguments.recovery_key)), None
     if arguments.next is not None:
@@ -119,7 +119,7 @@ def _recover(context: Context, record: Any, arguments: argparse.Namespace) -> No
         forget_unfinished_key(record.id, following)
 
 
-def _report(context: Context, record: Any, event: Any) -> None:
+def _report(context: CommandContext, record: Any, event: Any) -> None:
     # Said before it is noted down: the key is changed, whether there is room for a line about it or not.
     context.console.text(f"{record.name}: key event {event.index} {event.explain()}")
     context.node.record(f"key {event.change.value}", record.name, str(event.hash))
@@ -129,7 +129,7 @@ def _path(text: str) -> Path:
     return Path(text).expanduser()
 
 
-def _show(context: Context, record: Any, *, as_json: bool) -> None:
+def _show(context: CommandContext, record: Any, *, as_json: bool) -> None:
     console = context.console
     found = KeyReports(context.node.store).describe(record, context.node.keys)
     unfinished = find_unfinished_key(record.id)

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any, Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
@@ -11,7 +11,7 @@ from odf_node.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from odf_node.upkeep.listing import DatasetSummary
+    from odf_node.upkeep.listing import ListedDataset
 
 TOPIC: Final = "make and read datasets"
 HELP: Final = "list the datasets of this node"
@@ -34,13 +34,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "table", "json", "names")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any, Any, int]":
+def run(context: CommandContext, arguments: argparse.Namespace) -> "int | Coroutine[Any, Any, int]":
     """List datasets with what their data rest on; of another node, what it says of them."""
     addresses = [each for each in arguments.patterns if "://" in each]
     if addresses:
         if len(arguments.patterns) > 1:
             raise UsageError("name one node, and nothing beside it")
-        return _list_offered(context, addresses[0], arguments)
+        return _list_proposed(context, addresses[0], arguments)
     chains = context.node.store
     records = select_datasets(chains, arguments.patterns) if arguments.patterns else list(chains.list_datasets())
     if arguments.output_format == "names":
@@ -82,11 +82,11 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
     return 0
 
 
-async def _list_offered(context: Context, address: str, arguments: argparse.Namespace) -> int:
+async def _list_proposed(context: CommandContext, address: str, arguments: argparse.Namespace) -> int:
     here = {str(record.id): record for record in context.node.store.list_datasets()}
-    offered = await context.node.outgoing.list_offered(address)
+    proposed = await context.node.outgoing.list_proposed(address)
     if arguments.output_format == "names":
-        for each in offered:
+        for each in proposed:
             context.console.line(each.name)
         return 0
     rows = [
@@ -100,7 +100,7 @@ async def _list_offered(context: Context, address: str, arguments: argparse.Name
             "id": each.dataset_id,
             "head": each.head.block_hash,
         }
-        for each in offered
+        for each in proposed
     ]
     if arguments.output_format == "json":
         context.console.json(rows)
@@ -120,7 +120,7 @@ async def _list_offered(context: Context, address: str, arguments: argparse.Name
     return 0
 
 
-def describe(summary: "DatasetSummary") -> dict[str, Any]:
+def describe(summary: "ListedDataset") -> dict[str, Any]:
     """Give the summary of one dataset as plain values."""
     record = summary.record
     return {

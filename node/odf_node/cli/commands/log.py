@@ -4,9 +4,9 @@ import argparse
 import json
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format, whole_number
-from odf_node.datasets.ingest_figures import stages_to_json
+from odf_node.datasets.ingest_metrics import stages_to_json
 from odf_node.datasets.naming import get_dataset
 from odf_node.derive.chain_log import describe_event
 from odf_node.wording import count_of
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "oneline", "yaml", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Print blocks, newest first, with who signed them."""
     record = get_dataset(context.node.store, arguments.dataset)
     for logged in context.node.read_models.chain_log.read(record, limit=arguments.limit):

@@ -5,7 +5,7 @@ import getpass
 import sys
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.errors import UsageError
 from odf_node.exchange.logins import parse_origin
 
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--check", action="store_true", help="only ask the server whether the token is still good")
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Keep the token; ``pull`` and ``push`` send it to this server, and to no other."""
     logins, console, server = context.node.logins, context.console, arguments.server
     if server is None:

@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.errors import UsageError
 from odf_node.exchange.logins import parse_origin
 
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-a", "--all", action="store_true", help="forget the tokens of all servers")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Forget it here; whoever gave it can end it there."""
     logins, console = context.node.logins, context.console
     if bool(arguments.server) == arguments.all:

@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_actions, add_output_format
 
 TOPIC: Final = "exchange with others"
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions["delete"].add_argument("url", metavar="URL", help="as 'odf-node peer list' shows it")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Do it."""
     peers, console = context.node.peers, context.console
     match arguments.action:

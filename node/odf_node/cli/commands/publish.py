@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.datasets.naming import select_datasets
 from odf_node.derive.lineage import list_readers
 from odf_node.records.datasets import DatasetRecord
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Set the switch; a running node follows at its next request."""
     node = context.node
     records = select_datasets(node.store, arguments.datasets)
@@ -42,7 +42,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _list_served_readers(context: Context, hidden: Sequence[DatasetRecord]) -> list[str]:
+def _list_served_readers(context: CommandContext, hidden: Sequence[DatasetRecord]) -> list[str]:
     """List what is served and derived from hidden datasets, directly or through others."""
     chains = context.node.store
     known = chains.list_datasets()

@@ -5,15 +5,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odf_node.acceptance.offers import Portion
-from odf_node.cli.context import Context, parse_reference, parse_time, tell_writing_time
+from odf_node.acceptance.offers import Subset
+from odf_node.cli.context import CommandContext, parse_reference, parse_time, report_writing_time
 from odf_node.cli.forecasts import describe_forecast, forecast_to_json, make_forecasting
 from odf_node.cli.parsing import add_dry_run, add_output_format, add_parallel, add_rate_limit
-from odf_node.cli.reports import ReportLog, describe_report, iter_refusal_lines, report_to_json
-from odf_node.cli.run import tell_failure
+from odf_node.cli.reports import ReportLog, describe_report, iter_rejection_lines, report_to_json
+from odf_node.cli.run import report_failure
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
-from odf_node.exchange.pulling import PullWishes
+from odf_node.exchange.pulling import PullOptions
 from odf_node.ingest.report import IngestReport
 from odf_node.records.datasets import Origin
 from odf_protocol.did import DatasetId
@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="another node that has the dataset: large files are read from all at once (may be repeated)",
     )
-    parser.add_argument("--identity", metavar="DID", help="refuse unless the dataset is this one (did:odf:...)")
+    parser.add_argument("--identity", metavar="DID", help="reject unless the dataset is this one (did:odf:...)")
     parser.add_argument(
         "--force",
         action="store_true",
@@ -84,7 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="metadata-only",
         default="everything",
-        help="of others' datasets bring blocks, signatures and replay records, no files: shown as metadata-only until "
+        help="of others' datasets bring blocks, signatures and step records, no files: shown as metadata-only until "
         "a pull without this option fetches and checks the rest",
     )
     what.add_argument(
@@ -103,81 +103,83 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Bring the named datasets up to date, one after the other."""
     _check(arguments)
-    wishes = _parse_wishes(arguments)
+    pull_options = _parse_options(arguments)
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     node = context.node
     if arguments.dry_run:
-        return await _forecast_each(context, arguments, wishes)
+        return await _forecast_each(context, arguments, pull_options)
     node.sweeper.clean_up()
     with ReportLog(context.console, arguments.output_format) as log:
         if arguments.set_watermark:
             _set_watermarks(context, arguments, log)
             return 0
         targets = await _plan(context, arguments)
-        batch = node.batches.pull(targets, wishes, partial(_progress, context), keeps_aliases=not arguments.no_alias)
-        return await _tell_each(context, batch, log, is_alone=len(targets) == 1)
+        batch = node.batches.pull(
+            targets, pull_options, partial(_progress, context), keeps_aliases=not arguments.no_alias
+        )
+        return await _report_each(context, batch, log, is_alone=len(targets) == 1)
 
 
-def _parse_wishes(arguments: argparse.Namespace) -> PullWishes:
-    return PullWishes(
+def _parse_options(arguments: argparse.Namespace) -> PullOptions:
+    return PullOptions(
         local_name=str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None,
         policy=Policy(arguments.policy) if arguments.policy else None,
         expected_id=DatasetId.parse(arguments.identity) if arguments.identity else None,
         force=arguments.force,
-        portion=Portion(arguments.portion),
+        subset=Subset(arguments.portion),
         also=tuple(arguments.also),
     )
 
 
-async def _plan(context: Context, arguments: argparse.Namespace) -> "list[PullTarget]":
+async def _plan(context: CommandContext, arguments: argparse.Namespace) -> "list[PullTarget]":
     planner = context.node.planner
     targets = planner.plan([parse_reference(each) for each in arguments.sources], everything=arguments.all)
     return await planner.plan_with_inputs(targets) if arguments.recursive else targets
 
 
-async def _forecast_each(context: Context, arguments: argparse.Namespace, wishes: PullWishes) -> int:
+async def _forecast_each(context: CommandContext, arguments: argparse.Namespace, pull_options: PullOptions) -> int:
     """Say what would be done with each (ING-25); one that fails does not stop the others."""
     targets = await _plan(context, arguments)
     failures: list[int] = []
-    told: list[dict[str, object]] = []
+    reported: list[dict[str, object]] = []
     for target in targets:
         try:
             with context.console.progress(f"{target.label}: asking"):
-                found = await _forecast_one(context, wishes, target)
+                found = await _forecast_one(context, pull_options, target)
         except OdfError as error:
             if arguments.output_format == "text":
-                for line in iter_refusal_lines(error):
+                for line in iter_rejection_lines(error):
                     context.console.line(line)
             if len(targets) == 1:
                 raise
-            failures.append(tell_failure(f"pull: {target.label}", error))
+            failures.append(report_failure(f"pull: {target.label}", error))
             continue
         name = target.record.name if target.record else getattr(found, "name", target.label)
-        told.append(report_to_json(found) if isinstance(found, IngestReport) else forecast_to_json(name, found))
+        reported.append(report_to_json(found) if isinstance(found, IngestReport) else forecast_to_json(name, found))
         if arguments.output_format == "text":
             lines = describe_report(found) if isinstance(found, IngestReport) else describe_forecast(name, found)
             for line in lines:
                 context.console.line(line)
     if arguments.output_format == "json":
-        context.console.json(told)
+        context.console.json(reported)
     return failures[0] if failures else 0
 
 
 async def _forecast_one(
-    context: Context, wishes: PullWishes, target: "PullTarget"
+    context: CommandContext, pull_options: PullOptions, target: "PullTarget"
 ) -> "IngestReport | PullForecast | StepForecast":
     node, record = context.node, target.record
     if record is None or record.origin is not Origin.OWN:
         is_named = target.alias is not None
         return await make_forecasting(node).of_pull(
-            target, local_name=wishes.local_name if is_named else None, policy=wishes.policy
+            target, local_name=pull_options.local_name if is_named else None, policy=pull_options.policy
         )
     if record.kind is DatasetKind.DERIVATIVE:
         return make_forecasting(node).of_step(record)
-    return await node.ingestor.rehearsing.poll(record, writing_time=lambda each: tell_writing_time(context, each))
+    return await node.ingestor.rehearsing.poll(record, writing_time=lambda each: report_writing_time(context, each))
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -193,24 +195,26 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--set-watermark pulls nothing, so there is nothing that --dry-run could say")
 
 
-def _set_watermarks(context: Context, arguments: argparse.Namespace, log: ReportLog) -> None:
+def _set_watermarks(context: CommandContext, arguments: argparse.Namespace, log: ReportLog) -> None:
     node = context.node
     watermark = parse_time(arguments.set_watermark, option="--set-watermark")
     for name in arguments.sources:
-        tell_writing_time(context, get_dataset(node.store, name))
+        report_writing_time(context, get_dataset(node.store, name))
     for stated in node.pulling.set_watermarks(arguments.sources, watermark):
         log.add(stated)
 
 
 @contextmanager
-def _progress(context: Context, target: "PullTarget") -> "Iterator[ProgressLine]":
+def _progress(context: CommandContext, target: "PullTarget") -> "Iterator[ProgressLine]":
     if target.record is not None and target.record.origin is Origin.OWN:
-        tell_writing_time(context, target.record)
+        report_writing_time(context, target.record)
     with context.console.progress(f"{target.label}: starting") as progress:
         yield progress
 
 
-async def _tell_each(context: Context, batch: "AsyncIterator[PullOutcome]", log: ReportLog, *, is_alone: bool) -> int:
+async def _report_each(
+    context: CommandContext, batch: "AsyncIterator[PullOutcome]", log: ReportLog, *, is_alone: bool
+) -> int:
     """Tell what became of each; the exit code is that of the first failure."""
     failures: list[int] = []
     async for outcome in batch:
@@ -222,7 +226,7 @@ async def _tell_each(context: Context, batch: "AsyncIterator[PullOutcome]", log:
         if outcome.failure is not None:
             # Errors of ingests begin with the dataset's name.
             is_named = str(outcome.failure).startswith(f"{label}: ")
-            failures.append(tell_failure("pull" if is_named else f"pull: {label}", outcome.failure))
+            failures.append(report_failure("pull" if is_named else f"pull: {label}", outcome.failure))
         if outcome.behind:
             context.console.warn(f"{label}: read of {', '.join(outcome.behind)} only what was here before")
     return failures[0] if failures else 0

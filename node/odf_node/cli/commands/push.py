@@ -4,10 +4,10 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Final
 
-from odf_node.cli.context import Context, parse_reference
+from odf_node.cli.context import CommandContext, parse_reference
 from odf_node.cli.forecasts import describe_forecast, forecast_to_json, make_forecasting
 from odf_node.cli.parsing import add_dry_run, add_output_format, add_parallel, add_rate_limit
-from odf_node.cli.run import tell_failure
+from odf_node.cli.run import report_failure
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
 from odf_node.exchange.logins import is_server, parse_origin
@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Send what the other nodes lack; they verify everything before they accept."""
     node, console = context.node, context.console
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
@@ -84,7 +84,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
             if len(jobs) == 1:
                 raise
             # One that fails does not stop the others (REPO-4).
-            failures.append(tell_failure(f"push: {record.name}", error))
+            failures.append(report_failure(f"push: {record.name}", error))
             continue
         if arguments.to and not arguments.no_alias:
             node.remotes.add_alias(record, RemoteDirection.PUSH, parse_reference(arguments.to))
@@ -121,23 +121,23 @@ def _require_one_server(addresses: "list[str]") -> None:
 
 
 async def _forecast_each(
-    context: Context, arguments: argparse.Namespace, jobs: "list[tuple[DatasetRecord, str]]"
+    context: CommandContext, arguments: argparse.Namespace, jobs: "list[tuple[DatasetRecord, str]]"
 ) -> int:
     """Say what would be sent (ING-25)."""
-    told = []
+    reported = []
     for record, address in jobs:
         with context.console.progress(f"{record.name}: asking {address}"):
             found = await make_forecasting(context.node).of_push(record, address)
-        told.append(forecast_to_json(record.name, found))
+        reported.append(forecast_to_json(record.name, found))
         if arguments.output_format == "text":
             for line in describe_forecast(record.name, found):
                 context.console.line(line)
     if arguments.output_format == "json":
-        context.console.json(told[0] if arguments.to else told)
+        context.console.json(reported[0] if arguments.to else reported)
     return 0
 
 
-def _plan(context: Context, arguments: argparse.Namespace) -> "list[tuple[DatasetRecord, str]]":
+def _plan(context: CommandContext, arguments: argparse.Namespace) -> "list[tuple[DatasetRecord, str]]":
     """Say which dataset goes where."""
     node = context.node
     if arguments.all == bool(arguments.datasets):

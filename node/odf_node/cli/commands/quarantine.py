@@ -1,4 +1,4 @@
-"""``odf-node quarantine``: look at what was not taken, mend it, send it again or give it up."""
+"""``odf-node quarantine``: look at what was not taken, fix it, send it again or give it up."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from odf_node.cli.column_settings import explaining_texts, read_settings
-from odf_node.cli.context import Context, tell_writing_time
+from odf_node.cli.context import CommandContext, report_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_actions, add_output_format, whole_number
 from odf_node.cli.reports import ReportLog
@@ -15,7 +15,7 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
-from odf_node.ingest.mending import ROW_COLUMN, TOLD_COLUMNS, compute_mended, find_columns, iter_edited, list_edited
+from odf_node.ingest.fixing import REPORTED_COLUMNS, ROW_COLUMN, compute_fixed, find_columns, iter_edited, list_edited
 from odf_node.ingest.resending import Resending
 from odf_node.ports.notices import Told
 from odf_node.records.datasets import DatasetRecord
@@ -23,7 +23,7 @@ from odf_node.records.quarantine import QuarantineFile, RowId
 from odf_node.wording import count_of
 
 TOPIC: Final = "make and read datasets"
-HELP: Final = "show what ingests could not take; mend it, send it again, give it up"
+HELP: Final = "show what ingests could not take; fix it, send it again, give it up"
 EXAMPLES: Final = """\
 quarantine list sales
 quarantine show sales
@@ -42,7 +42,7 @@ _ACTIONS: Final = {
     "list": "list entries: what ingests set aside, and what of it waits",
     "show": "show rows with all their errors, as they were sent",
     "export": "write rows to be edited, each with its id and its errors",
-    "fix": "mend rows, by an edited file or by SQL; nothing is sent yet",
+    "fix": "fix rows, by an edited file or by SQL; nothing is sent yet",
     "resend": "send what waits through the whole pipeline again, exactly once",
     "drop": "give up what waits; it stays to be looked at",
     "deliver": "give the sinks of the manifest what they did not have yet; only this and 'odf-node serve' do so",
@@ -92,7 +92,7 @@ def _add_options(child: argparse.ArgumentParser, name: str) -> None:
             add_output_format(child, "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Do it."""
     node = context.node
     record = get_dataset(node.store, arguments.dataset)
@@ -124,7 +124,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             ]
             as_json = arguments.output_format == "json"
             _show(context, found, batches, arguments.limit, as_json=as_json)
-            _tell_next(context, record, found, batches)
+            _report_next(context, record, found, batches)
         case "export":
             _export(context, found, arguments.output_format, arguments.output_path)
         case _:
@@ -132,15 +132,15 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _deliver(context: Context, record: DatasetRecord) -> int:
+def _deliver(context: CommandContext, record: DatasetRecord) -> int:
     is_done = True
     for each in context.node.sinks.deliver(record):
-        context.console.line(f"{each.sink}: entry {each.entry} {each.told} ({each.why})")
-        is_done = is_done and each.told is Told.DONE
+        context.console.line(f"{each.sink}: entry {each.entry} {each.reported} ({each.why})")
+        is_done = is_done and each.reported is Told.DONE
     return 0 if is_done else 1
 
 
-def _list(context: Context, reader: QuarantineReader, record: DatasetRecord, *, as_json: bool) -> None:
+def _list(context: CommandContext, reader: QuarantineReader, record: DatasetRecord, *, as_json: bool) -> None:
     entries = [(entry, reader.count_waiting(entry)) for entry in reader.list_entries(record)]
     if as_json:
         context.console.json(
@@ -174,7 +174,7 @@ def _list(context: Context, reader: QuarantineReader, record: DatasetRecord, *, 
 
 
 def _show(
-    context: Context, rows: Sequence[KeptRow], batches: Sequence[QuarantineFile], limit: int, *, as_json: bool
+    context: CommandContext, rows: Sequence[KeptRow], batches: Sequence[QuarantineFile], limit: int, *, as_json: bool
 ) -> None:
     """Show rows; before them why batches wait whole, which may have no bad row at all."""
     console = context.console
@@ -190,8 +190,8 @@ def _show(
         console.line(f"{row.id}  {row.state}{before}  {row.entry.source}{place}")
         console.line(f"    {row.original if row.original is not None else '(not UTF-8)'}")
         if row.note.columns is not None:
-            mended = {name: "null" if value is None else value for name, value in row.note.columns.items()}
-            console.line(f"    mended: {', '.join(f'{name}={value}' for name, value in mended.items())}")
+            fixed = {name: "null" if value is None else value for name, value in row.note.columns.items()}
+            console.line(f"    fixed: {', '.join(f'{name}={value}' for name, value in fixed.items())}")
         for error in row.errors:
             column = f"{error['column']}: " if error["column"] else ""
             found = f", found {error['value']!r}" if error["value"] is not None else ""
@@ -203,14 +203,14 @@ def _show(
         console.note("nothing waits")
 
 
-def _tell_next(
-    context: Context, record: DatasetRecord, rows: Sequence[KeptRow], batches: Sequence[QuarantineFile]
+def _report_next(
+    context: CommandContext, record: DatasetRecord, rows: Sequence[KeptRow], batches: Sequence[QuarantineFile]
 ) -> None:
-    """Say what can be done with rows that wait: those that are mended are sent, others are mended or given up."""
+    """Say what can be done with rows that wait: those that are fixed are sent, others are fixed or given up."""
     unmended = next((row for row in rows if row.state == "waits"), None)
     if unmended is not None:
         what = f"odf-node quarantine fix {record.name} {unmended.id} --set \"COLUMN='VALUE'\""
-        context.console.note(f"next: {what} mends a row, or 'drop' in place of 'fix' gives it up")
+        context.console.note(f"next: {what} fixes a row, or 'drop' in place of 'fix' gives it up")
     elif batches:
         what = f"odf-node quarantine resend {record.name} {batches[0].id} --release"
         context.console.note(
@@ -237,9 +237,9 @@ def _row_to_json(row: KeptRow) -> dict[str, object]:
     }
 
 
-def _export(context: Context, rows: Sequence[KeptRow], output_format: str, path: Path | None) -> None:
+def _export(context: CommandContext, rows: Sequence[KeptRow], output_format: str, path: Path | None) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row.columns))
-    errors, line, original = TOLD_COLUMNS
+    errors, line, original = REPORTED_COLUMNS
     table: dict[str, list[str | None]] = {
         ROW_COLUMN: [str(row.id) for row in rows],
         **{name: [row.columns.get(name) for row in rows] for name in names},
@@ -251,7 +251,7 @@ def _export(context: Context, rows: Sequence[KeptRow], output_format: str, path:
 
 
 def _fix(
-    context: Context,
+    context: CommandContext,
     reader: QuarantineReader,
     record: DatasetRecord,
     rows: Sequence[KeptRow],
@@ -259,9 +259,9 @@ def _fix(
 ) -> None:
     node = context.node
     if (arguments.file is None) == (not arguments.set):
-        raise UsageError("say how rows are mended: either --file FILE or --set COLUMN=SQL")
+        raise UsageError("say how rows are fixed: either --file FILE or --set COLUMN=SQL")
     view = load_view(node.store, record.id)
-    mended: Mapping[RowId, Mapping[str, str | None]]
+    fixed: Mapping[RowId, Mapping[str, str | None]]
     untouched = 0
     if arguments.file is not None:
         check_input(str(arguments.file))
@@ -269,8 +269,8 @@ def _fix(
         reader.require_single(record, edited)
         columns = find_columns({name for each in edited.values() for name in each}, rows, view)
         named = {row: {columns[name]: text for name, text in each.items()} for row, each in edited.items()}
-        mended = list_edited(named, rows)
-        untouched = len(named) - len(mended)
+        fixed = list_edited(named, rows)
+        untouched = len(named) - len(fixed)
     else:
         waiting = [row for row in rows if row.waits]
         if not waiting:
@@ -280,22 +280,22 @@ def _fix(
         expressions = {columns[name]: sql for name, sql in settings.items()}
         # Who writes keeps a sweep of the staging folder away from the rows that the engine reads.
         with node.objects.writing(), context.console.progress("mending"), explaining_texts(settings):
-            mended = compute_mended(node.engines, waiting, expressions, node.home.folder.staging)
+            fixed = compute_fixed(node.engines, waiting, expressions, node.home.folder.staging)
     if untouched:
-        told = count_of(untouched, "row")
-        context.console.note(f"left as it is, since nothing was edited: {told} of {arguments.file}")
-    if not mended:
-        context.console.text(f"{record.name}: nothing was edited, no row was mended")
+        reported = count_of(untouched, "row")
+        context.console.note(f"left as it is, since nothing was edited: {reported} of {arguments.file}")
+    if not fixed:
+        context.console.text(f"{record.name}: nothing was edited, no row was fixed")
         return
-    node.store.mend_rows(record.id, mended)
-    node.record("quarantine fix", record.name, count_of(len(mended), "row"))
+    node.store.fix_rows(record.id, fixed)
+    node.record("quarantine fix", record.name, count_of(len(fixed), "row"))
     context.console.text(
-        f"{record.name}: {count_of(len(mended), 'row')} mended; 'odf-node quarantine resend {record.name}' sends them"
+        f"{record.name}: {count_of(len(fixed), 'row')} fixed; 'odf-node quarantine resend {record.name}' sends them"
     )
 
 
 def _resend(
-    context: Context,
+    context: CommandContext,
     reader: QuarantineReader,
     record: DatasetRecord,
     arguments: argparse.Namespace,
@@ -317,7 +317,7 @@ def _resend(
                 report = resending.resend_batch(
                     record,
                     entry,
-                    system_time=tell_writing_time(context, record),
+                    system_time=report_writing_time(context, record),
                     has_limits=not arguments.release,
                     file=arguments.file,
                 )
@@ -330,7 +330,7 @@ def _resend(
         sendable, broken = resending.list_sendable(record, entries=entries, rows=rows)
         sent = [row for row in sendable if _has_code(row, arguments.code)]
         with console.progress(f"{record.name}: sending {count_of(len(sent), 'row')} again"):
-            for report in resending.resend_rows(record, sent, system_time=tell_writing_time(context, record)):
+            for report in resending.resend_rows(record, sent, system_time=report_writing_time(context, record)):
                 log.add(report)
         if sent:
             node.record("quarantine resend", record.name, count_of(len(sent), "row"))
@@ -341,18 +341,22 @@ def _resend(
             console.note(f"{record.name}: batch {number} waits whole: name it to send it again")
     if broken:
         what = f"{count_of(len(broken), 'row')} could not be taken apart and cannot be sent as they are"
-        console.note(f"{record.name}: {what}: mend them first ('odf-node quarantine export', then 'fix')")
+        console.note(f"{record.name}: {what}: fix them first ('odf-node quarantine export', then 'fix')")
 
 
 def _drop(
-    context: Context, reader: QuarantineReader, record: DatasetRecord, entries: Sequence[int], rows: Sequence[RowId]
+    context: CommandContext,
+    reader: QuarantineReader,
+    record: DatasetRecord,
+    entries: Sequence[int],
+    rows: Sequence[RowId],
 ) -> None:
     node = context.node
     resending = _resending(context, reader)
     reader.require_single(record, rows)
     batches = [entry for entry in reader.list_entries(record) if entry.id in entries and entry.batch is not None]
     for entry in batches:
-        record = resending.drop_batch(record, entry, system_time=tell_writing_time(context, record))
+        record = resending.drop_batch(record, entry, system_time=report_writing_time(context, record))
     others = [entry for entry in entries if entry not in {each.id for each in batches}]
     dropped: list[RowId] = []
     if others or rows:
@@ -366,7 +370,7 @@ def _drop(
     context.console.text(f"{record.name}: dropped {what}")
 
 
-def _resending(context: Context, reader: QuarantineReader) -> Resending:
+def _resending(context: CommandContext, reader: QuarantineReader) -> Resending:
     node = context.node
     return Resending(node.home, reader, node.ingestor.taker)
 

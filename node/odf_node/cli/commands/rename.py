@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.datasets.naming import Renaming, get_dataset
 
 TOPIC: Final = "make and read datasets"
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="what it is to be called; others are served it under this name")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Rename; policies match names, so it is said where another rule holds now."""
     node, console = context.node, context.console
     renaming = Renaming(node.store, node.read_policies())

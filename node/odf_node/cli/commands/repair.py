@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from odf_node.cli.context import Context, parse_place
+from odf_node.cli.context import CommandContext, parse_place
 from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
 from odf_node.cli.run import EXIT_CODES
 from odf_node.datasets.naming import select_datasets
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Repair one dataset after the other; exit with the code of damage if anything is left."""
     node, console = context.node, context.console
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
@@ -62,7 +62,7 @@ def describe(report: "RepairReport") -> list[str]:
     lines = []
     if report.mended_blocks or report.mended_objects:
         lines.append(
-            f"{name}: mended {count_of(report.mended_blocks, 'block')} and {count_of(report.mended_objects, 'object')} "
+            f"{name}: fixed {count_of(report.mended_blocks, 'block')} and {count_of(report.mended_objects, 'object')} "
             f"({report.mended_bytes:,} bytes) from {', '.join(report.sources)}"
         )
     if report.is_whole:
@@ -72,7 +72,7 @@ def describe(report: "RepairReport") -> list[str]:
         if report.absent_objects:
             lines.append(f"{name}: {report.absent_objects:,} of these objects are not here by choice")
         return lines
-    lines += [f"{name}: NOT MENDED: {text}" for text in report.left]
+    lines += [f"{name}: NOT FIXED: {text}" for text in report.left]
     lines += [f"{name}: {text}" for text in dict.fromkeys(report.failures)]
     if not report.sources and not report.failures:
         lines.append(f"{name}: no source is known; name one with --from")

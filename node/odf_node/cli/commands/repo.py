@@ -3,7 +3,7 @@
 import argparse
 from typing import Any, Final
 
-from odf_node.cli.context import Context, parse_reference
+from odf_node.cli.context import CommandContext, parse_reference
 from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.errors import UsageError
@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             action.add_argument("-a", "--all", action="store_true", help="all aliases of the dataset")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Do it."""
     if arguments.action == "alias":
         return _run_alias(context, arguments)
@@ -86,7 +86,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_alias(context: Context, arguments: argparse.Namespace) -> int:
+def _run_alias(context: CommandContext, arguments: argparse.Namespace) -> int:
     node, console = context.node, context.console
     if arguments.alias_action == "list":
         records = select_datasets(node.store, arguments.datasets) if arguments.datasets else node.store.list_datasets()

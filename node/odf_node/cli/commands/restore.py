@@ -8,7 +8,7 @@ from typing import Final
 from odf_node.adapters.home_backup import BackupReport, restore
 from odf_node.adapters.key_backup import find_node_key, restore_keys
 from odf_node.adapters.key_files import KeyFiles
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
 from odf_node.errors import RestoredBackupError, UsageError
 from odf_node.keys.freshness import require_newest
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Fill an empty home; every object is compared with its name."""
     home, console = context.node.home, context.console
     if arguments.source is None and (arguments.keys is None or not home.folder.exists()):
@@ -75,7 +75,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _find_makers(context: Context, arguments: argparse.Namespace) -> frozenset[DidKey]:
+def _find_makers(context: CommandContext, arguments: argparse.Namespace) -> frozenset[DidKey]:
     """Find out who may have made the backup: whoever is named, or else the node whose keys come along or are here."""
     if arguments.signed_by is not None:
         try:
@@ -91,7 +91,7 @@ def _to_json(report: BackupReport) -> dict[str, object]:
     return asdict(report) | {"signer": None if report.signer is None else str(report.signer)}
 
 
-def _warn(context: Context) -> None:
+def _warn(context: CommandContext) -> None:
     """Tell the operator before an old state signs anything (HOME-55)."""
     node, console = context.node, context.console
     own = [record for record in node.store.list_datasets() if record.origin is Origin.OWN]
@@ -104,6 +104,6 @@ def _warn(context: Context) -> None:
         console.note(
             f"{count_of(len(own), 'dataset')} of this node's own may be older than what was published: before anything "
             "is written, 'odf-node evidence recover NAME --from URL' takes newer blocks and changes of keys back from "
-            "whoever pulled them. To write on without them is to sign a second history, which readers refuse and can "
+            "whoever pulled them. To write on without them is to sign a second history, which readers reject and can "
             "prove"
         )

@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
 from odf_node.schedules.overview import ScheduledDataset, time_of
 
@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "table", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Show what the daemon noted; nobody is asked and nothing is changed."""
     found = context.node.read_models.schedule_overview.list_datasets()
     rows = [_row_of(each) for each in found if each.standing.is_failing or not arguments.failing]

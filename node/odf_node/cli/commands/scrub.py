@@ -5,7 +5,7 @@ import time
 from dataclasses import asdict
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.run import EXIT_CODES
 from odf_node.wording import count_of
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Do one whole round; exit with the code of damage if any is found."""
     node, console = context.node, context.console
 

@@ -5,9 +5,9 @@ import asyncio
 from itertools import islice
 from typing import Any, Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format, whole_number
-from odf_node.cli.run import tell_failure
+from odf_node.cli.run import report_failure
 from odf_node.datasets.searching import Searching
 from odf_node.errors import UsageError
 from odf_node.wording import count_of
@@ -21,7 +21,7 @@ search umsatz
 search price shop --far
 """
 
-MOST_NODES: Final = 32  # guess: more than a person knows; each learns what is looked for
+MAX_NODES: Final = 32  # guess: more than a person knows; each learns what is looked for
 _NODES_AT_ONCE: Final = 8  # guess: with the time below, all are asked within a minute and a half
 _ANSWER_S: Final = 20.0
 """What one node has for all its pages.  # guess: a hundred pages of names on an ordinary line"""
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--far",
         action="store_true",
-        help=f"ask this node, its peers and nodes that gossip told it of, {MOST_NODES} at most; they learn the words",
+        help=f"ask this node, its peers and nodes that gossip told it of, {MAX_NODES} at most; they learn the words",
     )
     parser.add_argument(
         "-n", "--most", type=whole_number(1), default=50, metavar="N", help="show at most N of each node (default: 50)"
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "table", "json")
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Search this node, or the nodes that are named; one that does not answer does not stop the others."""
     addresses = [each for each in arguments.words if "://" in each]
     words = [each for each in arguments.words if "://" not in each]
@@ -56,14 +56,14 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     if arguments.far or not addresses:
         rows = _cut(context, _search_here(context, words, arguments.most + 1), arguments.most, "here")
-    far = context.node.peers.list_askable(MOST_NODES) if arguments.far else []
+    far = context.node.peers.list_askable(MAX_NODES) if arguments.far else []
     silent: list[str] = []
     failures: list[int] = []
-    turns = asyncio.Semaphore(_NODES_AT_ONCE)
+    semaphore = asyncio.Semaphore(_NODES_AT_ONCE)
 
     async def ask(address: str) -> "list[dict[str, Any]] | OdfError":
         try:
-            async with turns:
+            async with semaphore:
                 return await _search_node(context, address, words, arguments.most + 1)
         except OdfError as error:
             return error
@@ -73,7 +73,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         if not isinstance(found, OdfError):
             rows += _cut(context, found, arguments.most, without_mark(address))
         elif address in addresses:
-            failures.append(tell_failure(f"search: {address}", found))
+            failures.append(report_failure(f"search: {address}", found))
         else:
             silent.append(without_mark(address))
     if silent:
@@ -96,7 +96,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     return failures[0] if failures else 0
 
 
-def _search_here(context: Context, words: list[str], most: int) -> list[dict[str, Any]]:
+def _search_here(context: CommandContext, words: list[str], most: int) -> list[dict[str, Any]]:
     searching = Searching(context.node.store)
     return [
         {
@@ -111,8 +111,8 @@ def _search_here(context: Context, words: list[str], most: int) -> list[dict[str
     ]
 
 
-async def _search_node(context: Context, address: str, words: list[str], most: int) -> list[dict[str, Any]]:
-    found = await context.node.outgoing.search_offered(address, words, most, limit_s=_ANSWER_S)
+async def _search_node(context: CommandContext, address: str, words: list[str], most: int) -> list[dict[str, Any]]:
+    found = await context.node.outgoing.search_proposed(address, words, most, limit_s=_ANSWER_S)
     return [
         {
             "name": each.name,
@@ -126,7 +126,7 @@ async def _search_node(context: Context, address: str, words: list[str], most: i
     ]
 
 
-def _cut(context: Context, rows: list[dict[str, Any]], most: int, place: str) -> list[dict[str, Any]]:
+def _cut(context: CommandContext, rows: list[dict[str, Any]], most: int, place: str) -> list[dict[str, Any]]:
     if len(rows) > most:
         context.console.note(f"{place}: there are more than {most}; say more words, or --most N")
     return rows[:most]

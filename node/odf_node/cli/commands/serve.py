@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import HIGHEST_PORT, whole_number
 from odf_node.configuration import find_configuration_file
 from odf_node.daemon.reloading import Setting
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Serve until told to stop (Ctrl-C or SIGTERM); running requests are finished first."""
     named = {"address": arguments.address, "port": arguments.http_port}
     setting = Setting(

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from odf_node.cli.asking.question import Asker, read_script, run_script
+from odf_node.cli.asking.asker import Asker, read_script, run_script
 from odf_node.cli.asking.shell import Shell
-from odf_node.cli.context import Context, parse_time
+from odf_node.cli.context import CommandContext, parse_time
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.row_formats import FILE_FORMATS, FORMATS, check_output_path
 from odf_node.errors import UsageError
@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Answer read-only, in a sandboxed engine."""
     if arguments.strays:
         raise UsageError(f"a question stands behind -c: odf-node sql -c {shlex.quote(' '.join(arguments.strays))}")

@@ -3,11 +3,11 @@
 import argparse
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
 
 TOPIC: Final = "care for this node"
-HELP: Final = "show what is unsound, failing, stale or waiting, and the command that mends it"
+HELP: Final = "show what is unsound, failing, stale or waiting, and the command that fixes it"
 EXAMPLES: Final = """\
 status
 status -o json
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "table", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Show it; nobody is asked and nothing is changed."""
     context.load_settings()
     node = context.node

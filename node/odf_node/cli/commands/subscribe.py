@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
 from odf_node.errors import UsageError
 
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "table", "json")
 
 
-async def run(context: Context, arguments: argparse.Namespace) -> int:
+async def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Change subscriptions; a running node follows at its next round."""
     subscriptions, console, node = context.node.subscriptions, context.console, context.node
     if not arguments.datasets and not arguments.listing:

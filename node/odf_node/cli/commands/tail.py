@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.missing_files import bring_files
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.rows import name_operations, write_rows
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "table", "csv", "json", "ndjson")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Read only as many slices as the rows asked for need; no engine is started."""
     node = context.node
     record = get_dataset(node.store, arguments.dataset)

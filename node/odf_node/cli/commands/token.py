@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from odf_node.cli.context import Context, parse_time
+from odf_node.cli.context import CommandContext, parse_time
 from odf_node.cli.parsing import add_actions, add_output_format
 from odf_protocol.did import DidKey
 
@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--inspect",
         action="store_true",
-        help="allow looking at everything that you see on the web pages: every dataset, refusals, quarantine, peers",
+        help="allow looking at everything that you see on the web pages: every dataset, rejections, quarantine, peers",
     )
     create.add_argument(
         "--node", metavar="DID", help="no secret: requests that the node did:key:... signs stand for the token"
@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions["revoke"].add_argument("token_id", metavar="ID", help="as 'odf-node token list' shows it")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Do it; a running node follows at its next request."""
     match arguments.action:
         case "create":
@@ -76,7 +76,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _create(context: Context, arguments: argparse.Namespace) -> None:
+def _create(context: CommandContext, arguments: argparse.Namespace) -> None:
     console = context.console
     token, secret = context.node.tokens.create(
         arguments.label,
@@ -99,7 +99,7 @@ def _create(context: Context, arguments: argparse.Namespace) -> None:
         console.note(f"token {token.id} for {token.label}: what {arguments.node} signs stands for it")
 
 
-def _list(context: Context, *, as_json: bool) -> None:
+def _list(context: CommandContext, *, as_json: bool) -> None:
     now = context.node.now()
     rows = [
         {
@@ -134,7 +134,7 @@ def _list(context: Context, *, as_json: bool) -> None:
     context.console.result(rows, columns, as_json=as_json, shown=shown, empty=empty)
 
 
-def _revoke(context: Context, token_id: str) -> None:
+def _revoke(context: CommandContext, token_id: str) -> None:
     context.node.tokens.revoke(token_id)
     context.node.record("token revoke", token_id)
     context.console.text(f"token {token_id} is revoked")

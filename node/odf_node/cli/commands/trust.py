@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from odf_node.adapters.policy_file import read_policies
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UnknownDatasetError, UsageError
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Show it; nothing is changed."""
     node, as_json = context.node, arguments.output_format == "json"
     report = node.trust
@@ -62,21 +62,21 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(context: Context, value: Any, as_json: bool, as_text: Any) -> None:
+def _show(context: CommandContext, value: Any, as_json: bool, as_text: Any) -> None:
     if as_json:
         context.console.json(value)
     else:
         as_text(context, value)
 
 
-def _show_standings(context: Context, rows: list[dict[str, Any]]) -> None:
+def _show_standings(context: CommandContext, rows: list[dict[str, Any]]) -> None:
     for row in rows:
-        row["today"] = row["wouldRestOn"] if row["accepted"] else "would be refused"
+        row["today"] = row["wouldRestOn"] if row["accepted"] else "would be rejected"
     columns = {"dataset": "NAME", "restsOn": "RESTS ON", "today": "RULE SAYS TODAY", "rule": "RULE", "reason": "WHY"}
     context.console.table(rows, columns, empty="this node has no datasets yet")
 
 
-def _show_changes(context: Context, rows: list[dict[str, Any]]) -> None:
+def _show_changes(context: CommandContext, rows: list[dict[str, Any]]) -> None:
     shown = [
         {
             "dataset": row["dataset"],
@@ -91,13 +91,13 @@ def _show_changes(context: Context, rows: list[dict[str, Any]]) -> None:
     )
 
 
-def _show_dataset(context: Context, found: dict[str, Any]) -> None:
+def _show_dataset(context: CommandContext, found: dict[str, Any]) -> None:
     console = context.console
     console.line(f"{found['dataset']} rests on: {found['restsOn']}")
     console.line(f"  identity    {found['id']}")
     console.line(f"  from        {found['origin'] or 'here'}")
     console.line(f"  rule        {found['rule']}")
-    verdict = f"accepted as {found['wouldRestOn']}" if found["accepted"] else "would be refused"
+    verdict = f"accepted as {found['wouldRestOn']}" if found["accepted"] else "would be rejected"
     console.line(f"  today       {verdict}: {found['reason']}")
     if found["query"]:
         console.line(f"  query       {found['query']}")
@@ -110,7 +110,7 @@ def _show_dataset(context: Context, found: dict[str, Any]) -> None:
     _show_statements(context, found["statements"])
 
 
-def _show_auditor(context: Context, found: dict[str, Any]) -> None:
+def _show_auditor(context: CommandContext, found: dict[str, Any]) -> None:
     console = context.console
     console.line(f"{found['auditor']}  {found['key']}")
     console.line(f"  counts in   {', '.join(found['rules']) or 'no rule'}")
@@ -119,7 +119,7 @@ def _show_auditor(context: Context, found: dict[str, Any]) -> None:
     _show_statements(context, found["statements"])
 
 
-def _show_statements(context: Context, statements: list[dict[str, Any]]) -> None:
+def _show_statements(context: CommandContext, statements: list[dict[str, Any]]) -> None:
     rows = [
         {**row, "blocks": "{} to {}".format(*row["blocks"]), "by": row["by"] or f"...{row['key'][-8:]}"}
         for row in statements
@@ -129,7 +129,7 @@ def _show_statements(context: Context, statements: list[dict[str, Any]]) -> None
         context.console.table(rows, {"dataset": "DATASET", "blocks": "BLOCKS", "by": "NODE", "says": "STATES"})
 
 
-def _show_peer(context: Context, found: dict[str, Any]) -> None:
+def _show_peer(context: CommandContext, found: dict[str, Any]) -> None:
     console = context.console
     console.line(found["peer"])
     for peer in found["known"]:
@@ -140,4 +140,4 @@ def _show_peer(context: Context, found: dict[str, Any]) -> None:
         console.table(found["taken"], columns)
     if found["refused"]:
         console.text("")
-        console.table(found["refused"], {"dataset": "REFUSED", "refusedAt": "AT", "rule": "RULE", "id": "EVIDENCE"})
+        console.table(found["refused"], {"dataset": "REJECTED", "refusedAt": "AT", "rule": "RULE", "id": "EVIDENCE"})

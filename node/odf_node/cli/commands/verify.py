@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from odf_node.audits import list_tasks
 from odf_node.cli.audit_page import render_audit
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.run import EXIT_CODES
 from odf_node.errors import UsageError
@@ -54,8 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json", "html")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
-    """Verify each dataset; exit with the code of a refusal if any is not what it says."""
+def run(context: CommandContext, arguments: argparse.Namespace) -> int:
+    """Verify each dataset; exit with the code of a rejection if any is not what it says."""
     if not arguments.datasets:
         raise UsageError("name what to verify; '%' is every dataset of this node")
     node = context.node
@@ -72,7 +72,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         time.sleep(arguments.watch)
 
 
-def _verify_once(context: Context, arguments: argparse.Namespace) -> list[Any]:
+def _verify_once(context: CommandContext, arguments: argparse.Namespace) -> list[Any]:
     node, console = context.node, context.console
     options = VerifyOptions(replay=not arguments.integrity, everything=arguments.all, sample=arguments.sample)
     findings = []
@@ -80,7 +80,7 @@ def _verify_once(context: Context, arguments: argparse.Namespace) -> list[Any]:
         node, arguments.datasets, recursive=arguments.recursive, options=options, own_nodes=arguments.jobs > 1
     )
     with console.progress("verifying") as progress:
-        for finding in run_tasks(tasks, arguments.jobs, progress.say):
+        for finding in run_tasks(tasks, arguments.jobs, progress.on_progress):
             findings.append(finding)
             if arguments.attest and publish_finding(finding, node.store, node.keys, now=node.now()):
                 node.record("verify --attest", finding.name, "success" if finding.is_valid else "divergence")

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.datasets.chains import load_view
 from odf_node.derive.grading import describe_reach
 from odf_node.derive.lineage import read_lineage, write_dot, write_mermaid
-from odf_node.derive.query_history import Rows, list_queries
+from odf_node.derive.query_history import HistoryRows, list_queries
 from odf_node.errors import UsageError
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.coverage import decode_progress
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odf_protocol.events import SetTransform
 
 
-def show_schema(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
+def show_schema(context: CommandContext, record: DatasetRecord, *, as_json: bool) -> None:
     """Show the columns.
 
     Raises:
@@ -31,7 +31,7 @@ def show_schema(context: Context, record: DatasetRecord, *, as_json: bool) -> No
     context.console.result(fields, {"name": "COLUMN", "type": "TYPE"}, as_json=as_json)
 
 
-def show_lineage(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
+def show_lineage(context: CommandContext, record: DatasetRecord, *, as_json: bool) -> None:
     """Show the inputs of a derivative; a root has none."""
     transform = _find_transform(context, record)
     if transform is not None:
@@ -42,14 +42,14 @@ def show_lineage(context: Context, record: DatasetRecord, *, as_json: bool) -> N
         context.console.text(f"{record.name} ({record.id})\n  is a root: it is derived from no other dataset")
 
 
-def draw_lineage(context: Context, record: DatasetRecord, language: str) -> None:
+def draw_lineage(context: CommandContext, record: DatasetRecord, language: str) -> None:
     """Write the lineage of a dataset, down to the roots, in the language of a program that draws: dot or mermaid."""
     write = write_dot if language == "dot" else write_mermaid
     for line in write(read_lineage(context.node.store, record)):
         context.console.text(line)
 
 
-def show_query(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
+def show_query(context: CommandContext, record: DatasetRecord, *, as_json: bool) -> None:
     """Show the inputs and the query of a derivative.
 
     Raises:
@@ -61,17 +61,17 @@ def show_query(context: Context, record: DatasetRecord, *, as_json: bool) -> Non
     _show_derivative(context, record, transform, as_json=as_json, with_query=True)
 
 
-def _find_transform(context: Context, record: DatasetRecord) -> "SetTransform | None":
+def _find_transform(context: CommandContext, record: DatasetRecord) -> "SetTransform | None":
     return load_view(context.node.store, record.id).transform
 
 
 def _show_derivative(
-    context: Context, record: DatasetRecord, declared: "SetTransform", *, as_json: bool, with_query: bool
+    context: CommandContext, record: DatasetRecord, declared: "SetTransform", *, as_json: bool, with_query: bool
 ) -> None:
     console, engine = context.console, declared.transform.engine
     queries = [_describe_query(context, span) for span in list_queries(context.node.store, record.id)]
     newest = queries[-1]
-    reach = describe_reach(record, context.node.store, context.node.engine_shelf)
+    reach = describe_reach(record, context.node.store, context.node.engine_files)
     if as_json:
         shown = {"dataset": record.name, "engine": engine, "inputs": newest["inputs"], "queries": newest["queries"]}
         console.json(shown | {"made": queries, "reach": reach})
@@ -97,7 +97,7 @@ def _show_derivative(
             console.text(step["query"].strip())
 
 
-def _describe_query(context: Context, span: "QuerySpan") -> dict[str, Any]:
+def _describe_query(context: CommandContext, span: "QuerySpan") -> dict[str, Any]:
     transform = span.declared.transform
     return {
         "block": span.sequence_number,
@@ -112,7 +112,9 @@ def _describe_query(context: Context, span: "QuerySpan") -> dict[str, Any]:
     }
 
 
-def _describe_input(context: Context, alias: str | None, dataset_id: "DatasetId", rows: Rows | None) -> dict[str, Any]:
+def _describe_input(
+    context: CommandContext, alias: str | None, dataset_id: "DatasetId", rows: HistoryRows | None
+) -> dict[str, Any]:
     chains = context.node.store
     source = chains.find_dataset(dataset_id)
     held = None if source is None else decode_progress(chains.get_chain_state(dataset_id)[1]).row_count
@@ -125,9 +127,9 @@ def _describe_input(context: Context, alias: str | None, dataset_id: "DatasetId"
     }
 
 
-def _plain(rows: Rows | None) -> list[int] | None:
+def _plain(rows: HistoryRows | None) -> list[int] | None:
     return None if rows is None else [rows.first, rows.last]
 
 
 def _words(rows: list[int] | None) -> str:
-    return "no rows" if rows is None else str(Rows(*rows))
+    return "no rows" if rows is None else str(HistoryRows(*rows))

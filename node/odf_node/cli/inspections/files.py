@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.input_files import check_input, read_input
 from odf_node.rows.data_files import describe_data_file
 from odf_node.wording import count_of
@@ -14,7 +14,7 @@ from odf_protocol.manifest import iter_log_yaml, manifest_to_json
 from odf_protocol.multihash import Multihash
 
 
-def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
+def show_blocks(context: CommandContext, files: list[str], *, as_json: bool) -> None:
     """Show block files as annotated bytes and as YAML; a broken one as far as it can be read, and the rest after it.
 
     Raises:
@@ -24,27 +24,27 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
     first_error: OdfError | None = None
     for name in files:
         raw = read_input(name)
-        told = {"file": name, "sizeBytes": len(raw), "blockHash": str(Multihash.of_sha3_256(raw))}
+        reported = {"file": name, "sizeBytes": len(raw), "blockHash": str(Multihash.of_sha3_256(raw))}
         if not as_json:
             # First the bytes, which can be told of a broken block too.
-            console.text(f"# {name}: {len(raw)} bytes, {told['blockHash']}")
+            console.text(f"# {name}: {len(raw)} bytes, {reported['blockHash']}")
             for note in annotate_block(raw):
                 console.text(str(note))
         try:
             block = decode_block(raw, expected_hash=None)
         except OdfError as error:
             first_error = first_error or error
-            console.json({**told, "error": str(error)}, indent=None) if as_json else console.text(f"# {error}\n")
+            console.json({**reported, "error": str(error)}, indent=None) if as_json else console.text(f"# {error}\n")
             continue
         if as_json:
-            console.json({**told, **json.loads(manifest_to_json(block))}, indent=None)
+            console.json({**reported, **json.loads(manifest_to_json(block))}, indent=None)
         else:
             console.raw("".join(iter_log_yaml([block])))
     if first_error is not None:
         raise first_error
 
 
-def show_data(context: Context, files: list[str], *, as_json: bool) -> None:
+def show_data(context: CommandContext, files: list[str], *, as_json: bool) -> None:
     """Show schema, rows and hashes of Parquet files."""
     console = context.console
     for name in files:

@@ -1,11 +1,11 @@
-"""The node itself: who it is to others, what was done with it, what it refused."""
+"""The node itself: who it is to others, what was done with it, what it rejected."""
 
-from odf_node.cli.context import Context
-from odf_node.cli.refusal_text import describe_refusal
+from odf_node.cli.context import CommandContext
+from odf_node.cli.rejection_text import describe_rejection
 from odf_protocol.did import DidKey
 
 
-def show_node(context: Context, *, as_json: bool) -> None:
+def show_node(context: CommandContext, *, as_json: bool) -> None:
     """Show who this node is to others."""
     # Made when it is first asked for, so that others can be told before anything was signed.
     identity = str(DidKey(context.node.keys.get_or_create_node_key().public_key()))
@@ -13,7 +13,7 @@ def show_node(context: Context, *, as_json: bool) -> None:
     console.json({"node": identity}) if as_json else console.text(identity)
 
 
-def show_audit(context: Context, limit: int, *, as_json: bool) -> None:
+def show_audit(context: CommandContext, limit: int, *, as_json: bool) -> None:
     """Show what was done with this node, newest first."""
     entries = [
         {
@@ -37,30 +37,30 @@ def show_audit(context: Context, limit: int, *, as_json: bool) -> None:
     context.console.result(entries, columns, as_json=as_json, empty="nothing was changed in this node so far")
 
 
-def show_refusals(context: Context, refusal_id: str | None, *, as_json: bool) -> None:
-    """Show one refusal with its evidence, or list them all.
+def show_rejections(context: CommandContext, rejection_id: str | None, *, as_json: bool) -> None:
+    """Show one rejection with its evidence, or list them all.
 
     Raises:
-        UnknownDatasetError: No refusal, or more than one, has an id that begins so.
+        UnknownDatasetError: No rejection, or more than one, has an id that begins so.
     """
     console, refusals = context.console, context.node.refusals
-    if refusal_id:
-        report = refusals.get_report(refusal_id)
+    if rejection_id:
+        report = refusals.get_report(rejection_id)
         if as_json:
             console.json(report)
             return
-        for line in describe_refusal(report):
+        for line in describe_rejection(report):
             console.line(line)
         return
     reports = list(refusals.iter_reports())
     columns = {
         "id": "ID",
-        "refusedAt": "REFUSED AT",
+        "refusedAt": "REJECTED AT",
         "dataset": "DATASET",
         "source": "OFFERED BY",
         "block": ">BLOCK",
         "rule": "RULE",
     }
-    console.result(reports, columns, as_json=as_json, empty="nothing was refused so far")
+    console.result(reports, columns, as_json=as_json, empty="nothing was rejected so far")
     if reports and not as_json:
         console.note("'odf-node inspect refusals ID' shows one with its evidence")

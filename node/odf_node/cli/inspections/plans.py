@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.input_files import read_input
-from odf_node.datasets.ingest_figures import stages_to_json
+from odf_node.datasets.ingest_metrics import stages_to_json
 from odf_node.datasets.naming import get_dataset
 from odf_node.derive.step_log import StepLog, describe_step, explain_time
 from odf_node.derive.step_plans import StepPlan, StepPlanner
@@ -38,7 +38,7 @@ _STAGE_COLUMNS: Final = {
 }
 
 
-def show_plans(context: Context, subject: str, *, as_json: bool) -> None:
+def show_plans(context: CommandContext, subject: str, *, as_json: bool) -> None:
     """Show the plan of a derivative, or those of the derivatives of a manifest; of a root its newest ingest.
 
     Raises:
@@ -73,7 +73,7 @@ def show_plans(context: Context, subject: str, *, as_json: bool) -> None:
         context.console.table(plan.to_json()["inputs"], _COLUMNS)
 
 
-def _show_ingest(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
+def _show_ingest(context: CommandContext, record: DatasetRecord, *, as_json: bool) -> None:
     """Show what the newest ingest of a root did, stage by stage (STAGE-4).
 
     Raises:
@@ -93,10 +93,10 @@ def _show_ingest(context: Context, record: DatasetRecord, *, as_json: bool) -> N
 
 def _iter_lines(plan: StepPlan) -> Iterator[str]:
     yield f"{plan.dataset} (engine {plan.engine})"
-    graded, refusal = plan.graded, plan.graded.refusal
-    if refusal is not None:
-        yield f"  refused    {refusal.expression}: {refusal.reason}"
-        yield f"  would pass {refusal.rewrite}"
+    graded, rejection = plan.graded, plan.graded.rejection
+    if rejection is not None:
+        yield f"  rejected    {rejection.expression}: {rejection.reason}"
+        yield f"  would pass {rejection.rewrite}"
     elif graded.grade is None:
         yield f"  class      not known before its first step: {graded.reason}"
     else:

@@ -2,21 +2,21 @@
 
 from typing import Any
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.datasets.chains import describe_acceptance
-from odf_node.datasets.presence import say_how_to_get
+from odf_node.datasets.presence import describe_remedy
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.trust.grounds import TrustGrounds
 from odf_node.wording import count_of
 
 
-def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
+def show_trust(context: CommandContext, record: DatasetRecord, *, as_json: bool) -> None:
     """Show every acceptance with its grounds, who attests what, and what to worry about."""
     grounds = context.node.read_models.grounds.read(record)
     if as_json:
         context.console.json(_to_json(grounds))
     else:
-        _tell_trust(context, grounds)
+        _report_trust(context, grounds)
 
 
 def _to_json(grounds: TrustGrounds) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _to_json(grounds: TrustGrounds) -> dict[str, Any]:
     }
 
 
-def _tell_trust(context: Context, grounds: TrustGrounds) -> None:
+def _report_trust(context: CommandContext, grounds: TrustGrounds) -> None:
     console, record = context.console, grounds.record
     console.line(f"{record.name} rests on: {grounds.ground}")
     console.line(f"  identity    {record.id}")
@@ -63,7 +63,7 @@ def _tell_trust(context: Context, grounds: TrustGrounds) -> None:
     for warning in grounds.key_warnings:
         console.line(f"  WARNING     {warning}")
     if grounds.absent_files:
-        console.line(f"  not here    {count_of(grounds.absent_files, 'file')}; {say_how_to_get(record)}")
+        console.line(f"  not here    {count_of(grounds.absent_files, 'file')}; {describe_remedy(record)}")
     if grounds.not_checked:
         left = ", ".join(grounds.not_checked)
         console.line(f"  unchecked   {left} when it was taken; 'odf-node pull {record.name}' checks them")
@@ -92,7 +92,7 @@ def _span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first} to {last}"
 
 
-def show_histories(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
+def show_histories(context: CommandContext, record: DatasetRecord, *, as_json: bool) -> None:
     """Show each, with its blocks, and what it was replaced by."""
     commits, console = context.node.store, context.console
     found: list[dict[str, Any]] = [

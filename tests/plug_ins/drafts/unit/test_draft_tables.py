@@ -70,8 +70,8 @@ SALES = [
 def test_rows_of_a_workbook_that_cannot_be_read_are_counted_with_the_reason_of_the_first(tmp_path: Path) -> None:
     rows = [[n, f"=A{n}*2"] for n in range(2, 5)]
     found = draft(tmp_path / "a.xlsx", workbook(Sums=[["id", "double"], *rows, [5, 10]]))
-    (said,) = [each for each in found["doubts"] if "3 records cannot be read so" in each]
-    assert "the first: the cell of double has a formula" in said
+    (stated,) = [each for each in found["doubts"] if "3 records cannot be read so" in each]
+    assert "the first: the cell of double has a formula" in stated
 
 
 def test_total_below_a_sheet_leaves_the_types_and_the_key_alone(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def no_workbook() -> bytes:
         (lambda: b"<!DOCTYPE html><html></html>", "a web page"),
     ],
 )
-def test_file_that_is_hostile_or_no_table_is_refused_with_the_reason(
+def test_file_that_is_hostile_or_no_table_is_rejected_with_the_reason(
     tmp_path: Path, content: Any, message: str
 ) -> None:
     with pytest.raises(MalformedError, match=message):
@@ -239,7 +239,7 @@ def test_columns_of_a_shapefile_are_those_of_its_table_and_the_geometry(tmp_path
     assert events["SetVocab"]["eventTimeColumn"] == "since"
 
 
-def test_coordinates_that_are_no_degrees_are_doubted_and_shapes_alone_are_refused(tmp_path: Path) -> None:
+def test_coordinates_that_are_no_degrees_are_doubted_and_shapes_alone_are_rejected(tmp_path: Path) -> None:
     source = zipped(tmp_path / "a.zip", {**shape_parts(has_null=False), "prj": PROJECTED})
     events = draft(source, source.read_bytes())
     assert any("'ETRS89 / UTM zone 32N', and are not converted" in each for each in events["doubts"])
@@ -250,7 +250,7 @@ def test_coordinates_that_are_no_degrees_are_doubted_and_shapes_alone_are_refuse
         draft(broken, broken.read_bytes())
 
 
-def test_encoding_of_what_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_encoding_of_what_is_no_text_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--encoding is of texts"):
         draft(tmp_path / "a.avro", b"Obj\x01", encoding="utf-8")
 

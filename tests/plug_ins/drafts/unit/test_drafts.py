@@ -386,7 +386,7 @@ def test_json_of_every_kind_is_recognised(tmp_path: Path, content: str, kind: st
         (b"a,\n1,2\n3,4\n", "a name for each column"),
     ],
 )
-def test_what_nothing_can_be_guessed_from_is_refused_with_the_reason(
+def test_what_nothing_can_be_guessed_from_is_rejected_with_the_reason(
     tmp_path: Path, content: bytes, message: str
 ) -> None:
     with pytest.raises((MalformedError, UnsupportedError), match=message):
@@ -507,7 +507,7 @@ def test_any_name_is_read_as_itself(name: str) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_give_a_draft_or_a_refusal(content: bytes) -> None:
+def test_any_bytes_give_a_draft_or_a_rejection(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(MalformedError, UnsupportedError):
         parsed(draft(Path(folder), content))
 

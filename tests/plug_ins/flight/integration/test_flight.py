@@ -113,23 +113,23 @@ def test_client_lists_what_it_may_read_flight_5(served: FlightNode) -> None:
 def test_listed_columns_are_those_of_the_answer_flight_6(served: FlightNode) -> None:
     with connected(served) as connection:
         for name in ("shown.data", "shown.data__state"):
-            told = connection.adbc_get_table_schema(name)
-            assert told.remove_metadata() == ask(served, f'SELECT * FROM "{name}"').schema
+            reported = connection.adbc_get_table_schema(name)
+            assert reported.remove_metadata() == ask(served, f'SELECT * FROM "{name}"').schema
 
 
 def test_hidden_dataset_is_told_by_nothing_flight_4(served: FlightNode) -> None:
     for token in (None, THIEF_TOKEN):
-        told = []
+        reported = []
         for name in ("hidden.data", "absent.data"):
             with pytest.raises(adbc_driver_manager.Error) as failed:
                 ask(served, f'SELECT * FROM "{name}"', token)
-            told.append((str(failed.value).replace(name, "NAME"), failed.value.status_code))
-        assert told[0] == told[1]
-        assert "there is no dataset or table NAME" in told[0][0]
+            reported.append((str(failed.value).replace(name, "NAME"), failed.value.status_code))
+        assert reported[0] == reported[1]
+        assert "there is no dataset or table NAME" in reported[0][0]
     assert "Oslo" in ask(served, 'SELECT city FROM "hidden.data"', FRIEND_TOKEN)["city"].to_pylist()
 
 
-def test_token_that_opens_nothing_is_refused_flight_3(served: FlightNode) -> None:
+def test_token_that_opens_nothing_is_rejected_flight_3(served: FlightNode) -> None:
     for token in ("odf_unknown", "", "x" * 600, f"{FRIEND_TOKEN}x"):
         with pytest.raises(adbc_driver_manager.Error, match="unknown, expired or revoked"):
             ask(served, "SELECT 1", token)

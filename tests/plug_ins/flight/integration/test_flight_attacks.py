@@ -17,10 +17,10 @@ from google.protobuf import any_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_flight import door
-from odf_flight.answers import Statements
-from odf_flight.messages import PACKAGE, READ, REFUSED, decode_message, encode_message
-from odf_node.configuration.declaration import Access, Limits
+from odf_flight import listener
+from odf_flight.answers import PreparedStatements
+from odf_flight.messages import PACKAGE, READ, REJECTED, decode_message, encode_message
+from odf_node.configuration.declaration import AccessSettings, LimitSettings
 from odf_node.ports.peer_errors import AddressInUseError
 from odf_protocol.errors import MalformedError, UnsupportedError
 from support.daemons import daemon
@@ -72,13 +72,13 @@ def require_plain(error: BaseException, served: FlightNode) -> None:
     assert str(served.made.node.home.folder.path) not in text
 
 
-@given(st.binary(max_size=200) | st.builds(packed, st.sampled_from([*READ, *REFUSED, "Nothing"]), st.binary()))
-def test_garbage_is_a_message_or_refused_flight_2(raw: bytes) -> None:
+@given(st.binary(max_size=200) | st.builds(packed, st.sampled_from([*READ, *REJECTED, "Nothing"]), st.binary()))
+def test_garbage_is_a_message_or_rejected_flight_2(raw: bytes) -> None:
     with suppress(MalformedError, UnsupportedError):
         assert decode_message(raw).name in READ
 
 
-def test_garbage_is_refused_in_one_line_by_every_call_flight_2(served: FlightNode) -> None:
+def test_garbage_is_rejected_in_one_line_by_every_call_flight_2(served: FlightNode) -> None:
     before = served.made.holdings()
     garbage = [b"", b"\0", b"\xff" * 40, packed("CommandStatementQuery", b"\x0a\x02\xff\xfe"), packed("Nothing")]
     garbage += [packed("CommandGetTables", prefix=""), packed("CommandStatementQuery", b"\x0a\xff\xff\xff\xff\x0f")]
@@ -108,19 +108,19 @@ def test_garbage_is_refused_in_one_line_by_every_call_flight_2(served: FlightNod
     assert served.made.holdings() == before
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_what_would_change_something_is_refused_in_its_own_words_flight_9(served: FlightNode, name: str) -> None:
+@pytest.mark.parametrize("name", sorted(REJECTED))
+def test_what_would_change_something_is_rejected_in_its_own_words_flight_9(served: FlightNode, name: str) -> None:
     before = served.made.holdings()
     with connected(served) as client:
         for call in (
             lambda: client.get_flight_info(flight.FlightDescriptor.for_command(packed(name)), shown(FRIEND_TOKEN)),
             lambda: list(client.do_action(flight.Action(name[6:-7], packed(name)), shown(FRIEND_TOKEN))),
         ):
-            with pytest.raises(ONE_LINE, match=REFUSED[name]) as failed:
+            with pytest.raises(ONE_LINE, match=REJECTED[name]) as failed:
                 call()
             require_plain(failed.value, served)
         descriptor = flight.FlightDescriptor.for_command(packed(name))
-        with pytest.raises(ONE_LINE, match=REFUSED[name]):
+        with pytest.raises(ONE_LINE, match=REJECTED[name]):
             put(client, descriptor)
         asked = command("CommandStatementQuery", query="SELECT 1", transaction_id=b"1")
         with pytest.raises(ONE_LINE, match="transaction"):
@@ -135,13 +135,13 @@ def test_ticket_and_statement_of_another_are_none_flight_7(served: FlightNode) -
         )
         handle = prepared(client, 'SELECT city FROM "hidden.data"', FRIEND_TOKEN)
         ticket = info.endpoints[0].ticket
-        told = []
+        reported = []
         for token in (None, THIEF_TOKEN):
             for made_up in (ticket, flight.Ticket(encode_message("TicketStatementQuery", statement_handle=b"x" * 32))):
                 with pytest.raises(ONE_LINE) as failed:
                     client.do_get(made_up, shown(token)).read_all()
-                told.append(str(failed.value))
-        assert told == [told[0]] * len(told)
+                reported.append(str(failed.value))
+        assert reported == [reported[0]] * len(reported)
         for token in (None, THIEF_TOKEN):
             closing_it = encode_message("ActionClosePreparedStatementRequest", prepared_statement_handle=handle)
             list(client.do_action(flight.Action("ClosePreparedStatement", closing_it), shown(token)))
@@ -196,7 +196,7 @@ def test_stranger_sees_nothing_where_nothing_is_for_everybody_flight_4(tmp_path:
     made = SecretiveNode.create(tmp_path / "node")
     with (
         closing(made.node),
-        serving_flight(made, access=Access(anonymous=False)) as served,
+        serving_flight(made, access=AccessSettings(anonymous=False)) as served,
         connected(served) as client,
     ):
         ticket = client.get_flight_info(command("CommandGetTables"), shown()).endpoints[0].ticket
@@ -263,7 +263,7 @@ def test_no_more_calls_run_than_may_flight_12(tmp_path: Any) -> None:
     made = SecretiveNode.create(tmp_path / "node")
     with (
         closing(made.node),
-        serving_flight(made, limits=Limits(requests=1)) as served,
+        serving_flight(made, limits=LimitSettings(requests=1)) as served,
         connected(served) as client,
         connected(served) as other,
     ):
@@ -331,7 +331,7 @@ def test_no_more_calls_of_one_address_run_than_may_and_others_go_on_flight_13(tm
     made = SecretiveNode.create(tmp_path / "node")
     with (
         closing(made.node),
-        serving_flight(made, limits=Limits(address_requests=1)) as served,
+        serving_flight(made, limits=LimitSettings(address_requests=1)) as served,
         connected(served) as client,
         connected(served) as same,
         from_another_address(served) as url,
@@ -387,8 +387,12 @@ def is_let_in(connection: socket.socket) -> bool:
     return False
 
 
-@pytest.mark.parametrize("limits", [Limits(address_connections=3), Limits(connections=3)], ids=["address", "all"])
-def test_connections_beyond_the_limit_are_closed_and_others_go_on_flight_13(tmp_path: Any, limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [LimitSettings(address_connections=3), LimitSettings(connections=3)], ids=["address", "all"]
+)
+def test_connections_beyond_the_limit_are_closed_and_others_go_on_flight_13(
+    tmp_path: Any, limits: LimitSettings
+) -> None:
     made = SecretiveNode.create(tmp_path / "node")
     with closing(made.node), serving_flight(made, limits=limits) as served:
         kept = [knock(served) for _ in range(3)]
@@ -408,7 +412,7 @@ def test_connections_beyond_the_limit_are_closed_and_others_go_on_flight_13(tmp_
 
 
 def test_whoever_says_nothing_is_gone_flight_13(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "FIRST_REQUEST_S", 0.2)
+    monkeypatch.setattr(listener, "FIRST_REQUEST_S", 0.2)
     made = SecretiveNode.create(tmp_path / "node")
     with closing(made.node), serving_flight(made) as served:
         host, _, port = served.url.partition("://")[2].rpartition(":")
@@ -421,7 +425,7 @@ def test_flood_of_bytes_ends_its_connection_alone_flight_13(tmp_path: Any) -> No
     with closing(made.node), serving_flight(made) as served, connected(served) as other:
         assert other.get_flight_info(command("CommandGetTables"), shown()).endpoints
         with connected(served) as client, pytest.raises(flight.FlightError):
-            client.get_flight_info(flight.FlightDescriptor.for_command(b"x" * (door.MOST_BYTES * 2)), shown())
+            client.get_flight_info(flight.FlightDescriptor.for_command(b"x" * (listener.MAX_BYTES * 2)), shown())
         assert 'reason="flight bytes"}' in served.live.metrics.render()
         assert other.get_flight_info(command("CommandGetTables"), shown()).endpoints
 
@@ -458,7 +462,7 @@ def test_packed_message_is_not_unpacked_flight_14(served: FlightNode) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["x" * 1001, "%" * 900_000])
-def test_pattern_longer_than_any_name_is_refused_flight_14(served: FlightNode, pattern: str) -> None:
+def test_pattern_longer_than_any_name_is_rejected_flight_14(served: FlightNode, pattern: str) -> None:
     asked = command("CommandGetTables", table_name_filter_pattern=pattern)
     with connected(served) as client:
         (endpoint,) = client.get_flight_info(asked, shown(FRIEND_TOKEN)).endpoints
@@ -471,7 +475,7 @@ def test_pattern_longer_than_any_name_is_refused_flight_14(served: FlightNode, p
 
 
 def test_texts_of_statements_are_kept_up_to_a_bound_flight_14() -> None:
-    statements = Statements()
+    statements = PreparedStatements()
     long = "\N{GRINNING FACE}" * 200_000
     own = [statements.put("one", long) for _ in range(10)]
     assert [statements.find(each, "one") is None for each in own] == [True] * 5 + [False] * 5
@@ -485,7 +489,7 @@ def test_texts_of_statements_are_kept_up_to_a_bound_flight_14() -> None:
 
 def test_quota_of_one_is_not_that_of_another_and_calls_are_counted_flight_13(tmp_path: Any) -> None:
     made = SecretiveNode.create(tmp_path / "node")
-    limits = Limits(peer_requests_per_minute=2)
+    limits = LimitSettings(peer_requests_per_minute=2)
     with closing(made.node), serving_flight(made, limits=limits) as served, connected(served) as client:
         for _ in range(2):
             client.get_flight_info(command("CommandGetTables"), shown(FRIEND_TOKEN))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from odf_flight.brought_messages import (
     DATA,
     END_STREAM,
-    MOST_STREAMS,
+    MAX_STREAMS,
     PADDED,
     PREFACE,
     RST_STREAM,
@@ -80,7 +80,7 @@ def test_other_protocols_are_ended(raw: bytes) -> None:
 def test_stream_that_ends_is_forgotten_and_others_are_bounded(end: bytes) -> None:
     half = message(b"ab")[:-1]
     brought = BroughtMessages()
-    assert brought.find_fault(PREFACE + (frame(DATA, 1, half) + end) * (2 * MOST_STREAMS)) is None
-    opened = b"".join(frame(DATA, 2 * number + 1, half) for number in range(MOST_STREAMS))
+    assert brought.find_fault(PREFACE + (frame(DATA, 1, half) + end) * (2 * MAX_STREAMS)) is None
+    opened = b"".join(frame(DATA, 2 * number + 1, half) for number in range(MAX_STREAMS))
     assert brought.find_fault(opened) is None
-    assert brought.find_fault(frame(DATA, 2 * MOST_STREAMS + 1, half)) == "streams"
+    assert brought.find_fault(frame(DATA, 2 * MAX_STREAMS + 1, half)) == "streams"

@@ -26,7 +26,7 @@ from support.whole_app import create_whole_app
 
 ROOT = Path(__file__).parents[4]
 SCHEMAS = yaml.safe_load((ROOT / "spec/schemas/openapi.yaml").read_text())["components"]["schemas"]
-NAMES = {"ItemMessage": "Item"}
+NAMES = {"ItemMessage": "Item", "IdRange": "Range"}
 MESSAGES = [
     name
     for name, found in vars(gossip_messages).items()
@@ -205,34 +205,34 @@ def test_message_has_the_described_fields(name: str) -> None:
 
 def test_numbers_in_the_clauses_are_those_of_the_code() -> None:
     clauses = (ROOT / "spec/plug-ins/gossip.md").read_text()
-    said = GossipSettings()
+    stated = GossipSettings()
     for text in (
-        f"at most {said.max_items:,} items and {said.max_item_bytes // 2**20} MiB",
-        f"at most {said.max_forgotten:,}, and not asked for again",
-        f"at most {said.signer_items:,} of one key",
-        f"tried {said.tried_peers}, fresh {said.new_peers}",
-        f"at most {said.bucket_peers} places in either table",
-        f"one introducer has at most {said.introduced_peers} places",
-        f"at most 16 items and {said.push_bytes // 1024} KiB",
-        f"{said.outbox_items} items wait at most",
-        f"the last {said.max_log:,} arrivals",
-        f"follows {said.feed_peers} of its links each round",
-        f"{said.rate_requests_per_s:g} requests a second, {said.rate_burst_requests:g} at once",
-        f"push {said.rate_items_per_s:g} new items a second, {said.rate_burst_items:g} at once",
-        f"up to {said.out_links} links *out*",
-        f"at most {said.in_links} and {2 * said.bucket_links} of one bucket",
-        f"not asked for again for {said.link_rounds} rounds",
-        f"Every {said.hello_rounds} rounds the link that waited longest",
-        f"every {said.probe_rounds} rounds another peer",
-        f"every {said.rotate_rounds} rounds one link out",
-        f"Every {said.reconcile_rounds} rounds a node reconciles",
-        f"A round is {said.round_ms // 1000} seconds",
-        f"dated more than {said.future_ms // 60_000} minutes ahead",
-        f"after {said.max_strikes} of them the bucket is refused for {said.ban_ms // 60_000} minutes",
-        f"at most {said.max_backoff_rounds}; a fresh one is forgotten after {said.fresh_failures} failures",
-        f"`want`, at most {said.want_items} ids",
-        f"at most {said.session_steps} requests",
+        f"at most {stated.max_items:,} items and {stated.max_item_bytes // 2**20} MiB",
+        f"at most {stated.max_forgotten:,}, and not asked for again",
+        f"at most {stated.signer_items:,} of one key",
+        f"tried {stated.tried_peers}, fresh {stated.new_peers}",
+        f"at most {stated.bucket_peers} places in either table",
+        f"one introducer has at most {stated.introduced_peers} places",
+        f"at most 16 items and {stated.push_bytes // 1024} KiB",
+        f"{stated.outbox_items} items wait at most",
+        f"the last {stated.max_log:,} arrivals",
+        f"follows {stated.feed_peers} of its links each round",
+        f"{stated.rate_requests_per_s:g} requests a second, {stated.rate_burst_requests:g} at once",
+        f"push {stated.rate_items_per_s:g} new items a second, {stated.rate_burst_items:g} at once",
+        f"up to {stated.out_links} links *out*",
+        f"at most {stated.in_links} and {2 * stated.bucket_links} of one bucket",
+        f"not asked for again for {stated.link_rounds} rounds",
+        f"Every {stated.hello_rounds} rounds the link that waited longest",
+        f"every {stated.probe_rounds} rounds another peer",
+        f"every {stated.rotate_rounds} rounds one link out",
+        f"Every {stated.reconcile_rounds} rounds a node reconciles",
+        f"A round is {stated.round_ms // 1000} seconds",
+        f"dated more than {stated.future_ms // 60_000} minutes ahead",
+        f"after {stated.max_strikes} of them the bucket is rejected for {stated.ban_ms // 60_000} minutes",
+        f"at most {stated.max_backoff_rounds}; a fresh one is forgotten after {stated.fresh_failures} failures",
+        f"`want`, at most {stated.want_items} ids",
+        f"at most {stated.session_steps} requests",
     ):
         assert text in clauses, text
-    assert said.push_items == 16
-    assert isinstance(GossipMachine(said).store.ids.between(bytes(32), None), list)
+    assert stated.push_items == 16
+    assert isinstance(GossipMachine(stated).store.ids.between(bytes(32), None), list)

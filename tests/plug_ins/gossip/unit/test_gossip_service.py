@@ -18,9 +18,9 @@ from odf_node.http.server import ListeningAddress
 from odf_node.keys.disputes import Disputes
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
-from odf_node.records.datasets import SignedHead, Subscription
+from odf_node.records.datasets import HeldHead, Subscription
 from odf_node.records.errors import HomeBusyError
-from odf_node.records.evidence import Attestation
+from odf_node.records.evidence import HeldAttestation
 from odf_node.store import MetadataStore
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.did import DatasetId
@@ -40,7 +40,7 @@ from odf_protocol.gossip.messages import (
     Taken,
     Welcome,
 )
-from odf_protocol.gossip.ranges import Range
+from odf_protocol.gossip.ranges import IdRange
 from odf_protocol.heads import sign_head
 from odf_protocol.policy import Auditor
 from odf_protocol.timestamp import Timestamp
@@ -72,7 +72,7 @@ def friendly(request: Request) -> Reply:
         case Hello():
             return Welcome(linked=True)
         case Compare():
-            return Ranges(ranges=(Range(ids=()),))
+            return Ranges(ranges=(IdRange(ids=()),))
         case Follow():
             return Feed(epoch=bytes(16), next=0)
         case _:
@@ -95,8 +95,8 @@ def make_store() -> MetadataStore:
 
 def make_gossip(store: MetadataStore, line: Line | None = None, **more: object) -> Gossip:
     named = {"settings": QUICK, "log": lambda event, **facts: None} | more
-    told = {"tells": named.pop("tells")} if "tells" in named else {}
-    reader = HomeReader(store, **told)  # type: ignore[arg-type]
+    reported = {"tells": named.pop("tells")} if "tells" in named else {}
+    reader = HomeReader(store, **reported)  # type: ignore[arg-type]
     return Gossip(reader, store, NODE_KEY, FixedClock(NOON), line or Line(friendly), **named)  # type: ignore[arg-type]
 
 
@@ -114,12 +114,12 @@ async def run_until(gossip: Gossip, holds: Callable[[], bool]) -> None:
 
 @in_loop
 async def test_items_that_arrive_are_kept_then_told_and_there_after_a_restart() -> None:
-    store, ears, told = make_store(), Ears(), []
-    gossip = make_gossip(store, sinks=[ears], log=lambda event, **facts: told.append(event))
+    store, ears, reported = make_store(), Ears(), []
+    gossip = make_gossip(store, sinks=[ears], log=lambda event, **facts: reported.append(event))
     items = [attestation(NODE_KEY, DATASET_KEY), head(DATASET_KEY, 1), head(OTHER_KEY, 1)]
     await run_until(gossip, lambda: _push(gossip, items) and len(ears.heard) == 3)
     assert {item.id for item in ears.heard} == {item.id for item in items}
-    assert "gossip-sink" in told  # what one sink raises does not keep the rest from being heard
+    assert "gossip-sink" in reported  # what one sink raises does not keep the rest from being heard
     again = make_gossip(store, sinks=[ears])
     await run_until(again, lambda: len(again.machine.store) == 3)
     assert len(ears.heard) == 3
@@ -175,7 +175,7 @@ async def test_published_head_is_told_to_named_peers_and_a_hidden_one_is_not() -
             block_hash=record.head.hash,
             time=NOON,
         )
-        store.put_signed_head(SignedHead(record.id, record.head, raw))
+        store.put_signed_head(HeldHead(record.id, record.head, raw))
         store.set_published(record.id, published)
         store.name_peer(PEER.text, NOON)
         line = Line(friendly)
@@ -213,7 +213,7 @@ async def test_peer_that_fails_ends_nothing() -> None:
     assert _push(gossip, [head(DATASET_KEY, 1)])
 
 
-def test_what_is_no_request_is_refused() -> None:
+def test_what_is_no_request_is_rejected() -> None:
     gossip = make_gossip(make_store())
     with pytest.raises(MalformedError):
         gossip.receive("b", b"{}")
@@ -404,7 +404,7 @@ async def test_head_that_was_signed_again_is_told_again() -> None:
     store = make_store()
     record = store.commit(creation(count=2))
     gossip = make_gossip(store)
-    told = []
+    reported = []
     for second in range(3):
         raw = sign_head(
             DATASET_KEY,
@@ -413,9 +413,9 @@ async def test_head_that_was_signed_again_is_told_again() -> None:
             block_hash=record.head.hash,
             time=Timestamp(NOON.seconds + second),
         )
-        store.put_signed_head(SignedHead(record.id, record.head, raw))
-        told += [[item.raw for item in gossip._reader.read().news] for _ in range(2)]
-        assert told[-2:] == [[raw], []]
+        store.put_signed_head(HeldHead(record.id, record.head, raw))
+        reported += [[item.raw for item in gossip._reader.read().news] for _ in range(2)]
+        assert reported[-2:] == [[raw], []]
 
 
 @in_loop
@@ -424,7 +424,7 @@ async def test_findings_are_told_of_a_dataset_that_is_published_later() -> None:
     record = store.commit(creation(count=2, dataset_id=dataset_of(DATASET_KEY)))
     store.set_published(record.id, False)
     gossip, item = make_gossip(store), attestation(NODE_KEY, DATASET_KEY)
-    store.put_attestation(Attestation.of(item.statement, NOON))  # type: ignore[arg-type] - a finding
+    store.put_attestation(HeldAttestation.of(item.statement, NOON))  # type: ignore[arg-type] - a finding
     assert gossip._reader.read().news == ()
     store.set_published(record.id, True)
     assert item.id in {one.id for one in gossip._reader.read().news}
@@ -445,12 +445,12 @@ def test_home_is_read_only_while_there_may_be_news() -> None:
     reader = HomeReader(counted, read_change=lambda: changes[-1])  # type: ignore[arg-type]
 
     def rounds_until_quiet() -> list[bytes]:
-        told = []
+        reported = []
         for _ in range(20):
             reads.clear()
-            told += [item.raw for item in reader.read().news]
+            reported += [item.raw for item in reader.read().news]
             if not reads:
-                return told
+                return reported
         raise AssertionError("it never rests")
 
     rounds_until_quiet()
@@ -461,7 +461,7 @@ def test_home_is_read_only_while_there_may_be_news() -> None:
         block_hash=record.head.hash,
         time=NOON,
     )
-    store.put_signed_head(SignedHead(record.id, record.head, raw))
+    store.put_signed_head(HeldHead(record.id, record.head, raw))
     changes.append(2)
     assert raw in rounds_until_quiet()
 
@@ -473,7 +473,7 @@ def test_only_addresses_of_this_machine_are_local() -> None:
 
 def test_node_says_where_it_is_only_where_that_is_of_use() -> None:
     from odf_gossip.service import find_own_addresses
-    from odf_node.configuration.declaration import Gossip as Section
+    from odf_node.configuration.declaration import GossipSection as Section
 
     loopback, everywhere = ListeningAddress("127.0.0.1", 8080), ListeningAddress("0.0.0.0", 8080)
     public = ListeningAddress("8.8.8.8", 8080)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from odf_engines.reading.slices import summarise
-from odf_locate.tree_questions import Located, locate_difference
+from odf_locate.tree_queries import LocatedDifference, locate_difference
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.exchange.messages import TreeHeader, TreeNodes, encode_message
@@ -32,13 +32,13 @@ def theirs() -> bytes:
     return parquet_bytes(table())
 
 
-def locate(tmp_path: Path, theirs: bytes, mine: pa.Table, *, published: bool = True) -> Located:
+def locate(tmp_path: Path, theirs: bytes, mine: pa.Table, *, published: bool = True) -> LocatedDifference:
     path = tmp_path / "mine.parquet"
     path.write_bytes(parquet_bytes(mine))
     node = TestNode.create(tmp_path / "served")
     node.keep(Chain().add(theirs), published=published)
 
-    async def ask() -> Located | OdfError:
+    async def ask() -> LocatedDifference | OdfError:
         async with node.serving() as address:
             try:
                 return await locate_difference(f"{address}/demo.data", Multihash.of_sha3_256(theirs), summarise(path))
@@ -105,7 +105,7 @@ def test_other_columns_are_said_to_be_the_difference(tmp_path: Path, theirs: byt
 @pytest.mark.parametrize(
     "ask", ["", "x", "1.2", "-1.1.0", "0.0.0", "0.99.0", "9.1.0", "c.1.9", ",".join(["c.1.0"] * 65)]
 )
-def test_question_about_no_node_is_refused(tmp_path: Path, theirs: bytes, ask: str) -> None:
+def test_question_about_no_node_is_rejected(tmp_path: Path, theirs: bytes, ask: str) -> None:
     node = TestNode.create(tmp_path / "served")
     content = parquet_bytes(table(rows=10))
     node.keep(Chain().add(content))
@@ -132,11 +132,11 @@ def test_server_that_lies_about_its_tree_is_caught(tmp_path: Path, lie: str) -> 
         root=str(root), row_count=summary.row_count, schema=summary.schema, columns_top=summary.columns_top
     )
     nodes = TreeNodes(children=() if lie == "count" else ((b"\x00" * 32,) * COLUMNS,))
-    said = b"{}" if lie == "rubbish" else encode_message(nodes)
+    stated = b"{}" if lie == "rubbish" else encode_message(nodes)
     asked = Multihash.of_sha3_256(b"slice")
 
     async def ask() -> None:
-        scripts = {f"/trees/{asked}": answer(encode_message(header)), "ask=c.1.0": answer(said)}
+        scripts = {f"/trees/{asked}": answer(encode_message(header)), "ask=c.1.0": answer(stated)}
         async with hostile_peer(scripts) as peer:
             await locate_difference(f"{peer.url}/demo.data", asked, summarise(mine))
 

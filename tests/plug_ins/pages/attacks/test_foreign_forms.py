@@ -19,7 +19,7 @@ from support.page_reader import INSPECTOR, READER, PageReader, reading
 from support.secretive_node import SecretiveNode
 
 CHANGING = ("/-/sign-in", "/-/sign-out", "/-/sql")
-QUESTION = {"query": "SELECT 1 AS one"}
+QUERY_TEXT = {"query": "SELECT 1 AS one"}
 FOREIGN: dict[str, dict[str, str]] = {
     "another-origin": {"Origin": "https://evil.example"},
     "origin-of-nobody": {"Origin": "null"},
@@ -59,7 +59,7 @@ async def test_form_with_the_right_word_from_elsewhere_does_nothing(
 ) -> None:
     async with reading(made) as reader:
         await reader.sign_in(READER)
-        form = (await reader.get("/")).form_words() | QUESTION
+        form = (await reader.get("/")).form_words() | QUERY_TEXT
         if path == "/-/sign-in":
             form = (await reader.get(path)).form_words() | {"token": READER}
         before = cookies_of(reader)
@@ -78,7 +78,7 @@ async def test_form_without_its_word_or_with_anothers_does_nothing(made: Secreti
         await other.sign_in(INSPECTOR)
         words = (await other.get("/")).form_words(), (await reader.get("/-/sign-in")).form_words()
         for word in ({}, {"form_word": ""}, {"form_word": "\0"}, *words):
-            refused = await reader.ask("POST", path, data={**QUESTION, **word})
+            refused = await reader.ask("POST", path, data={**QUERY_TEXT, **word})
             assert refused.status == 403
             assert ">one<" not in refused.html
         assert await is_signed_in(reader)

@@ -15,7 +15,7 @@ from support.offers import Judge, PublisherHome
 from support.page_reader import INSPECTOR, reading, require_harmless
 from support.secretive_node import SecretiveNode
 
-MOST_PAGE_BYTES = 4 * MEGABYTE
+MAX_PAGE_BYTES = 4 * MEGABYTE
 TABS = ("", "/rows", "/rows/0", "/versions", "/versions/1", "/versions/2", "/trust", "/lineage", "/quarantine")
 
 
@@ -84,7 +84,7 @@ async def test_cells_of_many_megabytes_are_cut_pages_9(made: SecretiveNode) -> N
 
 
 @in_loop
-async def test_cells_that_are_few_bytes_in_the_file_and_no_end_in_memory_are_refused_pages_9(
+async def test_cells_that_are_few_bytes_in_the_file_and_no_end_in_memory_are_rejected_pages_9(
     made: SecretiveNode,
 ) -> None:
     """A dictionary says a long text once, and thousands of cells name it."""
@@ -108,7 +108,7 @@ async def test_ten_thousand_columns_are_shown_some_at_a_time_pages_9(made: Secre
         await reader.sign_in(INSPECTOR)
         for tab in TABS:
             page = await reader.get(f"/-/datasets/hostile.data{tab}")
-            assert len(page.raw) < MOST_PAGE_BYTES
+            assert len(page.raw) < MAX_PAGE_BYTES
         rows = await reader.get("/-/datasets/hostile.data/rows")
         assert "column-9" in rows.text
         assert "column-99" not in rows.text

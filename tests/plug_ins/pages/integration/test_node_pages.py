@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from odf_engines.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
-from odf_node.acceptance.offers import Offer
+from odf_node.acceptance.offers import Proposal
 from odf_node.derive.lineage import LineageDataset, LineageInput
 from odf_node.keys.disputes import Disputes
 from odf_node.records.quarantine import QuarantineFile
-from odf_pages import questions
+from odf_pages import query_service
 from odf_pages.lineage_pages import draw
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
@@ -51,12 +51,12 @@ async def ask(reader: PageReader, query: str, status: int = 200, **fields: str) 
 @in_loop
 async def test_pages_about_the_node_do_not_exist_for_other_tokens_pages_5(made: SecretiveNode) -> None:
     async with reading(made, "everyone") as stranger:
-        told = [(await stranger.get(path, 404)).text for path in INNER]
-        assert all(each == told[0] for each in told)
+        reported = [(await stranger.get(path, 404)).text for path in INNER]
+        assert all(each == reported[0] for each in reported)
     async with reading(made) as reader:
         await reader.sign_in(READER)
-        told = [(await reader.get(path, 404)).text for path in INNER]
-        assert all(each == told[0] for each in told)
+        reported = [(await reader.get(path, 404)).text for path in INNER]
+        assert all(each == reported[0] for each in reported)
         overview = await reader.get("/-/datasets/shown.data")
         assert "/quarantine" not in overview.html
         assert "/-/status" not in overview.html
@@ -160,16 +160,16 @@ async def test_question_is_answered_over_what_the_viewer_may_read_pages_13(made:
         await reader.sign_in(THIEF_TOKEN)
         shown = await ask(reader, 'SELECT city FROM "shown.data"')
         assert "Bern" in shown.text
-        told = [(await ask(reader, f'SELECT * FROM "{name}"', 400)).text for name in ("hidden.data", "absent.data")]
-        assert told[0].replace("hidden", "absent") == told[1]
+        reported = [(await ask(reader, f'SELECT * FROM "{name}"', 400)).text for name in ("hidden.data", "absent.data")]
+        assert reported[0].replace("hidden", "absent") == reported[1]
 
 
 @in_loop
 async def test_answer_is_cut_with_a_word_about_it_pages_13(
     made: SecretiveNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(questions, "MOST_ROWS", 2)
-    monkeypatch.setattr(questions, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(query_service, "MAX_ROWS", 2)
+    monkeypatch.setattr(query_service, "MAX_COLUMNS", 3)
     async with reading(made) as reader:
         await reader.sign_in(INSPECTOR)
         page = await ask(reader, 'SELECT * FROM "hidden.data"')
@@ -193,12 +193,14 @@ async def test_questions_need_a_session_and_its_form_pages_13(made: SecretiveNod
 
 
 @in_loop
-async def test_refusal_is_shown_with_the_cells_that_differ_pages_15(made: SecretiveNode) -> None:
-    offer = Offer(name="cities<b>", source_url="http://peer.example/cities", base=None, blocks=[], signed_head=b"")
+async def test_rejection_is_shown_with_the_cells_that_differ_pages_15(made: SecretiveNode) -> None:
+    proposal = Proposal(
+        name="cities<b>", source_url="http://peer.example/cities", base=None, blocks=[], signed_head=b""
+    )
     cell = {"offset": 7, "key": "city=Oslo", "column": "people<i>", "published": "717710", "recomputed": None}
     report = {"divergence": {"cells": [cell], "differing_rows": 1}}
-    told = {"rule": "REPLAY-1 rows-differ", "reason": "1 row differs", "sequence_number": 4, "report": report}
-    kept = made.node.refusals.keep(offer=offer, files={}, documents={}, now=NOW, **told)
+    reported = {"rule": "REPLAY-1 rows-differ", "reason": "1 row differs", "sequence_number": 4, "report": report}
+    kept = made.node.refusals.keep(proposal=proposal, files={}, documents={}, now=NOW, **reported)
     async with reading(made) as reader:
         await reader.sign_in(INSPECTOR)
         listed = await reader.get("/-/refusals")

@@ -11,7 +11,7 @@ from odf_node.configuration import Configuration
 from odf_node.http.callers import secret_hash_of
 from odf_node.records.access import AccessToken
 from odf_node.row_counts import RowCounts
-from odf_pages.visits import LASTS_S, MOST_OF_ONE, MOST_SESSIONS, Sessions
+from odf_pages.requests import LASTS_S, MAX_OF_ONE, MAX_SESSIONS, Sessions
 from odf_protocol.events import SetAttachments, SetInfo
 from odf_protocol.events.metadata import AttachmentEmbedded, AttachmentsEmbedded
 from support.event_loop import in_loop
@@ -40,15 +40,15 @@ async def test_stranger_gets_the_answer_to_an_address_that_is_nowhere_pages_2(ma
     for setting in ("off", "token"):
         async with reading(made, setting) as reader:
             for method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS"):
-                told = []
+                reported = []
                 for path in (*NOWHERE, *PAGES, "/-/datasets/absent.data", "/-/sign-out"):
                     for cookies in ({}, {f"odf_node_{reader.url.rpartition(':')[2]}": "guessed"}):
                         page = await reader.ask(method, path, cookies=cookies)
                         word = page.headers["X-Request-Id"].encode()
                         kept = {n: v for n, v in page.headers.items() if n.lower() not in {"date", "x-request-id"}}
-                        told.append((page.status, kept, page.raw.replace(word, b"ID")))
+                        reported.append((page.status, kept, page.raw.replace(word, b"ID")))
                         assert page.status == 404
-                assert told == [told[0]] * len(told)
+                assert reported == [reported[0]] * len(reported)
 
 
 @in_loop
@@ -91,12 +91,12 @@ async def test_everyone_sees_what_a_stranger_may_read_pages_2(made: SecretiveNod
         assert "hidden.data" not in (await reader.get("/")).html
         assert "Oslo" not in (await reader.get("/-/datasets/shown.data/rows")).text
         assert "Bern" in (await reader.get("/-/datasets/shown.data/rows")).text
-        told = []
+        reported = []
         for name in ("hidden.data", "absent.data", str(made.hidden.id), "no%20name", "did:odf:zz"):
             for path in ("", "/rows", "/rows/0", "/versions", "/versions/0", "/trust"):
                 page = await reader.get(f"/-/datasets/{name}{path}", 404)
-                told.append((page.html, page.headers.get("Content-Length")))
-        assert all(each == told[0] for each in told)
+                reported.append((page.html, page.headers.get("Content-Length")))
+        assert all(each == reported[0] for each in reported)
     async with reading(made, "everyone", anonymous=False) as reader:
         assert "shown.data" not in (await reader.get("/")).html
 
@@ -304,10 +304,10 @@ async def test_setting_is_read_at_each_request_pages_1(made: SecretiveNode) -> N
 def test_sessions_end_by_themselves_and_do_not_fill_the_memory_pages_4() -> None:
     now = [0.0]
     sessions = Sessions(lambda: now[0])
-    words = [sessions.begin(b"one") for _ in range(MOST_OF_ONE + 1)]
-    assert [sessions.find(word) is None for word in words] == [True, *[False] * MOST_OF_ONE]
-    others = [sessions.begin(str(number).encode()) for number in range(MOST_SESSIONS)]
-    assert sum(sessions.find(word) is not None for word in words + others) == MOST_SESSIONS
+    words = [sessions.begin(b"one") for _ in range(MAX_OF_ONE + 1)]
+    assert [sessions.find(word) is None for word in words] == [True, *[False] * MAX_OF_ONE]
+    others = [sessions.begin(str(number).encode()) for number in range(MAX_SESSIONS)]
+    assert sum(sessions.find(word) is not None for word in words + others) == MAX_SESSIONS
     now[0] = LASTS_S
     assert all(sessions.find(word) is None for word in others)
     assert sessions.find("") is None

@@ -13,7 +13,7 @@ from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.ports.peer_client import PeerSpeaks
-from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PushRefusedError
+from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PushRejectedError
 from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.errors import RejectedError
@@ -145,7 +145,7 @@ async def test_we_are_told_of_another_history_and_replace_it_only_by_force(tmp_p
         await push(node, server, one)
         rival = TestNode.create(tmp_path / "rival")
         keep(rival, other)
-        with pytest.raises(PushRefusedError, match="histories have parted"):
+        with pytest.raises(PushRejectedError, match="histories have parted"):
             await push(rival, server, other)
         outcome = await push(rival, server, other, force=True)
         assert (outcome.sent_blocks, outcome.known_head) == (4, None)
@@ -281,25 +281,25 @@ async def test_peer_without_a_token_cannot_push(tmp_path: Path) -> None:
 
 
 @in_loop
-async def test_peer_reads_why_its_push_is_refused(tmp_path: Path) -> None:
+async def test_peer_reads_why_its_push_is_rejected(tmp_path: Path) -> None:
     node, workspace = TestNode.create(tmp_path / "home"), await PeerWorkspace.create(tmp_path / "workspace")
     await workspace.run("pull", f"file://{KAMU_DATA / 'upsert.accounts'}/", "--as", "accounts", "--no-alias")
     node.put_token()
 
-    async def refusal(*words: str) -> str:
+    async def rejection(*words: str) -> str:
         with pytest.raises(PeerError) as refused:
             await workspace.run("push", "accounts", "--to", f"odf+{url}/accounts", "--no-alias", *words)
         return str(refused.value)
 
     async with node.serving() as url:
         await workspace.run("login", "--access-token", TOKEN, url)
-        node.receiver.refuse_with = RejectedError("ROWS-3 offsets", sequence_number=4)
-        assert "block 4 breaks ROWS-3 offsets" in await refusal()
-        node.receiver.refuse_early_with = RejectedError("ACCEPT-8 own-datasets-are-written-here-only")
-        assert "ACCEPT-8 own-datasets-are-written-here-only" in await refusal()
+        node.receiver.reject_with = RejectedError("ROWS-3 offsets", sequence_number=4)
+        assert "block 4 breaks ROWS-3 offsets" in await rejection()
+        node.receiver.reject_early_with = RejectedError("ACCEPT-8 own-datasets-are-written-here-only")
+        assert "ACCEPT-8 own-datasets-are-written-here-only" in await rejection()
         node.keep(Chain("accounts"))
-        assert "Invalid block interval" in await refusal()
-        assert "restricted" in await refusal("--force")
+        assert "Invalid block interval" in await rejection()
+        assert "restricted" in await rejection("--force")
     assert [record.head.sequence_number for record in node.store.list_datasets()] == [0]
 
 

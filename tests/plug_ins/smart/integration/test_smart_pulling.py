@@ -326,7 +326,7 @@ async def test_server_that_says_something_else_is_not_believed(answers: list[Any
 
 
 @in_loop
-async def test_server_that_refuses_is_quoted() -> None:
+async def test_server_that_rejects_is_quoted() -> None:
     text = '{"Err":{"Internal":{"phase":{"Pull":"InitialRequest"},"error_message":"Internal error"}}}'
     async with strange_server(CHAIN, text) as url, smart_peer(url) as peer:
         with pytest.raises(PeerUnavailableError, match="Internal error"):
@@ -375,10 +375,10 @@ async def test_redirect_of_a_conversation_is_not_followed() -> None:
     ("status", "error"), [(401, PeerForbidsError), (403, PeerForbidsError), (404, PeerNotFoundError)]
 )
 @in_loop
-async def test_refusal_before_the_conversation_is_told(status: int, error: type[OdfError]) -> None:
+async def test_rejection_before_the_conversation_is_told(status: int, error: type[OdfError]) -> None:
     app = web.Application()
 
-    async def refuse(request: web.Request) -> web.Response:
+    async def reject(request: web.Request) -> web.Response:
         return web.Response(status=status)
 
     async def head(_: web.Request) -> web.Response:
@@ -392,7 +392,7 @@ async def test_refusal_before_the_conversation_is_told(status: int, error: type[
     app[LIVE] = Live()
     app.router.add_get("/demo.data/refs/head", head)
     app.router.add_get("/demo.data/blocks/{hash}", block)
-    app.router.add_get("/demo.data/pull", refuse)
+    app.router.add_get("/demo.data/pull", reject)
     async with serving(app) as url, smart_peer(url) as peer:
         with pytest.raises(error):
             await read_blocks(peer)

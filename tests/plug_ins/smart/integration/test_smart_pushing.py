@@ -14,7 +14,7 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_push import push_dataset
 from odf_node.configuration import Configuration, Storage
 from odf_node.http.served_node import Live
-from odf_node.ports.peer_errors import PeerForbidsError, PushRefusedError
+from odf_node.ports.peer_errors import PeerForbidsError, PushRejectedError
 from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_protocol.errors import OdfError, RejectedError, UnavailableError, UnsupportedError
 from odf_protocol.multihash import Multihash
@@ -43,12 +43,12 @@ def two_nodes(tmp_path: Path, chain: Chain, *, scopes: tuple[str, ...] = ("push"
 
 
 async def push(
-    here: TestNode, address: str, chain: Chain, *, token: str | None = TOKEN, arrived: Any = None, **wishes: bool
+    here: TestNode, address: str, chain: Chain, *, token: str | None = TOKEN, arrived: Any = None, **pull_options: bool
 ) -> PushOutcome:
-    offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None, **wishes)
+    proposed = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None, **pull_options)
     async with HttpClient(ClientSettings(attempts=1, token=token)) as client:
         url = URL(f"{address}/{chain.name}/")
-        return await SmartPush(client, url, offered, here.store, here.objects, arrived).run()
+        return await SmartPush(client, url, proposed, here.store, here.objects, arrived).run()
 
 
 @in_loop
@@ -116,38 +116,38 @@ async def test_what_arrived_in_a_push_that_broke_is_not_sent_again_and_what_othe
     chain = demo_chain()
     here, there = two_nodes(tmp_path, chain)
     there.put_objects(chain.objects.values())
-    there.receiver.refuse_with = UnavailableError("the first attempt fails")
+    there.receiver.reject_with = UnavailableError("the first attempt fails")
     async with there.serving() as url:
         sent: list[int] = []
         with pytest.raises(OdfError):
             await push(here, url, chain, arrived=sent.append)
         assert sum(sent) == sum(map(len, chain.objects.values()))
-        there.receiver.refuse_with = None
+        there.receiver.reject_with = None
         assert (await push(here, url, chain)).sent_bytes == 0
 
 
 @in_loop
-async def test_other_history_is_not_offered_without_force(tmp_path: Path) -> None:
+async def test_other_history_is_not_proposed_without_force(tmp_path: Path) -> None:
     chain, other = demo_chain(), Chain("demo.data").add(b"other")
     here, there = two_nodes(tmp_path, chain)
     there.keep(other)
     async with there.serving() as url:
-        with pytest.raises(PushRefusedError, match="histories have parted; --force"):
+        with pytest.raises(PushRejectedError, match="histories have parted; --force"):
             await push(here, url, chain)
     assert there.receiver.received == []
 
 
 @in_loop
-async def test_forced_history_is_offered_whole(tmp_path: Path) -> None:
+async def test_forced_history_is_proposed_whole(tmp_path: Path) -> None:
     chain, other = demo_chain(), Chain("demo.data").add(b"other")
     here, there = two_nodes(tmp_path, chain)
     there.keep(other)
-    there.receiver.refuse_with = RejectedError("ACCEPT-9 offer-continues-the-history-held-here")
+    there.receiver.reject_with = RejectedError("ACCEPT-9 offer-continues-the-history-held-here")
     async with there.serving() as url:
-        with pytest.raises(PushRefusedError, match="ACCEPT-9 offer-continues"):
+        with pytest.raises(PushRejectedError, match="ACCEPT-9 offer-continues"):
             await push(here, url, chain, replaces_history=True)
-    (offered,) = there.receiver.received
-    assert offered.head == chain.head
+    (proposed,) = there.receiver.received
+    assert proposed.head == chain.head
     record = there.store.find_dataset(chain.id)
     assert record is not None
     assert record.head == other.head
@@ -159,15 +159,15 @@ async def test_force_needs_a_token_that_may_replace(tmp_path: Path, scopes: tupl
     chain, other = demo_chain(), Chain("demo.data").add(b"other")
     here, there = two_nodes(tmp_path, chain, scopes=scopes)
     there.keep(other)
-    there.receiver.refuse_with = RejectedError("ROWS-3 offsets")
+    there.receiver.reject_with = RejectedError("ROWS-3 offsets")
     async with there.serving() as url:
-        with pytest.raises(PushRefusedError):
+        with pytest.raises(PushRejectedError):
             await push(here, url, chain, replaces_history=True)
     assert there.receiver.forced == [forced]
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "stated"),
     [
         (RejectedError("ROWS-3 offsets", sequence_number=2), "block 2 breaks ROWS-3 offsets"),
         (UnavailableError("/home/me/odf-node: no space"), "this node cannot do that now"),
@@ -175,34 +175,34 @@ async def test_force_needs_a_token_that_may_replace(tmp_path: Path, scopes: tupl
     ids=["refused", "cannot"],
 )
 @in_loop
-async def test_verdict_reaches_the_pusher_without_our_insides(tmp_path: Path, error: Exception, said: str) -> None:
+async def test_verdict_reaches_the_pusher_without_our_insides(tmp_path: Path, error: Exception, stated: str) -> None:
     chain = demo_chain()
     here, there = two_nodes(tmp_path, chain)
-    there.receiver.refuse_with = error
+    there.receiver.reject_with = error
     async with there.serving() as url:
-        with pytest.raises(PushRefusedError, match=said) as refused:
+        with pytest.raises(PushRejectedError, match=stated) as refused:
             await push(here, url, chain)
     assert "/home/me" not in str(refused.value)
     assert there.store.find_dataset(chain.id) is None
 
 
 @in_loop
-async def test_what_can_never_be_accepted_is_refused_before_objects_are_sent(tmp_path: Path) -> None:
+async def test_what_can_never_be_accepted_is_rejected_before_objects_are_sent(tmp_path: Path) -> None:
     chain = demo_chain()
     here, there = two_nodes(tmp_path, chain)
-    there.receiver.refuse_early_with = RejectedError("ACCEPT-8 own-datasets-are-written-here-only")
+    there.receiver.reject_early_with = RejectedError("ACCEPT-8 own-datasets-are-written-here-only")
     async with there.serving() as url:
-        with pytest.raises(PushRefusedError, match="ACCEPT-8"):
+        with pytest.raises(PushRejectedError, match="ACCEPT-8"):
             await push(here, url, chain)
     assert not any(there.objects.has(hash_) for hash_ in chain.objects)
 
 
 @in_loop
-async def test_push_that_does_not_fit_is_refused_before_objects_are_sent(tmp_path: Path) -> None:
+async def test_push_that_does_not_fit_is_rejected_before_objects_are_sent(tmp_path: Path) -> None:
     chain = demo_chain()
     here, there = two_nodes(tmp_path, chain)
     async with there.serving(live=Live(Configuration(storage=Storage(quota_bytes=10)))) as url:
-        with pytest.raises(PushRefusedError, match="EX-57 storage"):
+        with pytest.raises(PushRejectedError, match="EX-57 storage"):
             await push(here, url, chain)
     assert not any(there.objects.has(hash_) for hash_ in chain.objects)
 
@@ -213,7 +213,7 @@ async def test_first_block_is_never_replaced(tmp_path: Path) -> None:
     here, there = two_nodes(tmp_path, chain)
     there.keep(Chain("demo.data", Chain("another").add(b"x").blocks, {Multihash.of_sha3_256(b"x"): b"x"}))
     async with there.serving() as url:
-        with pytest.raises(PushRefusedError, match="first block is never replaced"):
+        with pytest.raises(PushRejectedError, match="first block is never replaced"):
             await push(here, url, chain, replaces_history=True)
 
 
@@ -223,7 +223,7 @@ async def test_dataset_has_one_name(tmp_path: Path) -> None:
     here, there = two_nodes(tmp_path, chain)
     there.keep(Chain("known", chain.blocks, chain.objects))
     async with there.serving() as url:
-        with pytest.raises(PushRefusedError, match="under another name"):
+        with pytest.raises(PushRejectedError, match="under another name"):
             await push(here, url, chain)
 
 
@@ -255,7 +255,7 @@ async def test_token_for_another_dataset_begins_none(tmp_path: Path) -> None:
     chain = demo_chain()
     here, there = two_nodes(tmp_path, chain, scopes=(f"push:{dataset_id('another')}",))
     async with there.serving() as url:
-        with pytest.raises(PushRefusedError, match="EX-17 token"):
+        with pytest.raises(PushRejectedError, match="EX-17 token"):
             await push(here, url, chain)
     assert there.store.find_dataset(chain.id) is None
 
@@ -278,11 +278,11 @@ async def test_who_may_write_an_unpublished_dataset_may_read_it(tmp_path: Path) 
 async def test_smart_address_of_a_node_of_our_kind_is_pushed_to_by_our_exchange(tmp_path: Path) -> None:
     chain = demo_chain()
     here, there = two_nodes(tmp_path, chain)
-    offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=b"signed")
+    proposed = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=b"signed")
     async with there.serving() as url:
         outcome = await push_dataset(
             f"odf+{url}/demo.data",
-            offered,
+            proposed,
             store=here.store,
             objects=here.objects,
             settings=ClientSettings(attempts=1, token=TOKEN),
@@ -327,7 +327,7 @@ async def raw_push(there: TestNode) -> AsyncIterator[tuple[aiohttp.ClientSession
         yield session, socket, url
 
 
-def offer_of(blocks: int, current: str | None = None, *, force: bool = False) -> str:
+def proposal_of(blocks: int, current: str | None = None, *, force: bool = False) -> str:
     zeros = dict.fromkeys(("num_objects", "num_records", "bytes_in_raw_blocks", "bytes_in_raw_objects"), 0)
     return json.dumps(
         {
@@ -357,7 +357,7 @@ async def test_pusher_that_uploads_nothing_is_not_confirmed(tmp_path: Path) -> N
     there, chain = TestNode.create(tmp_path / "there"), demo_chain()
     there.put_token()
     async with raw_push(there) as (_, socket, _):
-        for text in (offer_of(4), blocks_of(chain), objects_of(chain)):
+        for text in (proposal_of(4), blocks_of(chain), objects_of(chain)):
             await socket.send_str(text)
             assert "Ok" in await socket.receive_json()
         await socket.send_str('{"details":"Complete"}')
@@ -369,11 +369,11 @@ async def test_pusher_that_uploads_nothing_is_not_confirmed(tmp_path: Path) -> N
 
 
 @in_loop
-async def test_upload_of_other_bytes_is_refused(tmp_path: Path) -> None:
+async def test_upload_of_other_bytes_is_rejected(tmp_path: Path) -> None:
     there, chain = TestNode.create(tmp_path / "there"), demo_chain(1)
     there.put_token()
     async with raw_push(there) as (session, socket, url):
-        for text in (offer_of(2), blocks_of(chain), objects_of(chain)):
+        for text in (proposal_of(2), blocks_of(chain), objects_of(chain)):
             await socket.send_str(text)
             answer = await socket.receive_json()
         place = answer["Ok"]["object_transfer_strategies"][0]["upload_to"]
@@ -392,26 +392,26 @@ async def test_upload_of_other_bytes_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("offer", "sent", "said"),
+    ("proposal", "sent", "stated"),
     [
-        pytest.param(offer_of(4, str(Multihash.of_sha3_256(b"x"))), None, "InvalidHead", id="another-head"),
-        pytest.param(offer_of(0), None, "a-push-has-blocks", id="no-blocks"),
+        pytest.param(proposal_of(4, str(Multihash.of_sha3_256(b"x"))), None, "InvalidHead", id="another-head"),
+        pytest.param(proposal_of(0), None, "a-push-has-blocks", id="no-blocks"),
         pytest.param("[]", None, "PushRequest", id="no-offer"),
-        pytest.param(offer_of(3), blocks_of(demo_chain()), "as-many-blocks-as-planned", id="more-blocks-than-planned"),
-        pytest.param(offer_of(2), blocks_of(Chain("demo.data", demo_chain(2).blocks[1:])), "blocks-in-order",
+        pytest.param(proposal_of(3), blocks_of(demo_chain()), "as-many-blocks-as-planned", id="too-many-blocks"),
+        pytest.param(proposal_of(2), blocks_of(Chain("demo.data", demo_chain(2).blocks[1:])), "blocks-in-order",
                      id="no-seed"),
-        pytest.param(offer_of(2), blocks_of(Chain("demo.data", demo_chain(2).blocks[::2])), "blocks-in-order",
+        pytest.param(proposal_of(2), blocks_of(Chain("demo.data", demo_chain(2).blocks[::2])), "blocks-in-order",
                      id="a-gap"),
     ],
 )  # fmt: skip
 @in_loop
 async def test_push_that_cannot_be_is_ended_with_the_reason(
-    tmp_path: Path, offer: str, sent: str | None, said: str
+    tmp_path: Path, proposal: str, sent: str | None, stated: str
 ) -> None:
     there = TestNode.create(tmp_path / "there")
     there.put_token()
     async with raw_push(there) as (_, socket, _):
-        await socket.send_str(offer)
+        await socket.send_str(proposal)
         answer = await socket.receive()
         if sent is not None:
             await socket.send_str(sent)
@@ -420,7 +420,7 @@ async def test_push_that_cannot_be_is_ended_with_the_reason(
                 assert answer.data == '{"Ok":{}}'
                 await socket.send_str('{"object_files":[],"is_truncated":false}')
                 answer = await socket.receive()
-        assert said in str(answer)
+        assert stated in str(answer)
     assert there.receiver.received == []
     assert there.store.list_datasets() == ()
 
@@ -430,7 +430,7 @@ async def test_pusher_that_leaves_leaves_nothing(tmp_path: Path) -> None:
     there, chain = TestNode.create(tmp_path / "there"), demo_chain()
     there.put_token()
     async with raw_push(there) as (_, socket, _):
-        for text in (offer_of(4), blocks_of(chain)):
+        for text in (proposal_of(4), blocks_of(chain)):
             await socket.send_str(text)
             await socket.receive()
     assert there.store.list_datasets() == ()

@@ -23,12 +23,12 @@ from odf_protocol.smart_transfer.messages import (
     ObjectsPullResponse,
     ObjectsPushRequest,
     ObjectsPushResponse,
-    PullRequest,
     PullResponse,
     PushBlocks,
     PushProgress,
-    PushRequest,
     Running,
+    SmartPullRequest,
+    SmartPushRequest,
     decode_message,
     encode_message,
 )
@@ -37,11 +37,11 @@ from support.kamu import read_chain
 from support.smart_recordings import PULLS, PUSHES, read_recordings
 
 PULL_ORDER = {
-    "client": [PullRequest, Empty, ObjectsPullRequest],
+    "client": [SmartPullRequest, Empty, ObjectsPullRequest],
     "server": [PullResponse, BlocksResponse, ObjectsPullResponse],
 }
 PUSH_ORDER = {
-    "client": [PushRequest, PushBlocks, ObjectsPushRequest, PushProgress, Empty],
+    "client": [SmartPushRequest, PushBlocks, ObjectsPushRequest, PushProgress, Empty],
     "server": [Answer, Answer, ObjectsPushResponse, Empty],
 }
 FIRST = "smart pull, anonymous, clone"
@@ -63,7 +63,7 @@ def test_recorded_message_is_read_and_written_to_the_byte(name: str, side: str) 
 
 @pytest.mark.parametrize("name", PULLS + PUSHES)
 def test_recorded_batch_holds_blocks_of_their_names_and_is_the_tar_that_we_write(name: str) -> None:
-    texts = [text for _, text in read_recordings()[name].said if b'"payload"' in text]
+    texts = [text for _, text in read_recordings()[name].stated if b'"payload"' in text]
     for text in texts:
         kind = BlocksResponse if b'{"blocks"' in text else PushBlocks
         message = decode_message(text, kind)
@@ -132,11 +132,11 @@ def test_payload_that_is_no_array_of_bytes_is_malformed(payload: str) -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        pytest.param(b"", PullRequest, id="nothing"),
-        pytest.param(b"[]", PullRequest, id="another-form"),
-        pytest.param(b'{"begin_after":null,"stop_at":null}', PullRequest, id="a-field-is-missing"),
-        pytest.param(b'{"begin_after":"x","force_update_if_diverged":false}', PullRequest, id="no-hash"),
-        pytest.param(b'{"begin_after":null,"force_update_if_diverged":1}', PullRequest, id="no-boolean"),
+        pytest.param(b"", SmartPullRequest, id="nothing"),
+        pytest.param(b"[]", SmartPullRequest, id="another-form"),
+        pytest.param(b'{"begin_after":null,"stop_at":null}', SmartPullRequest, id="a-field-is-missing"),
+        pytest.param(b'{"begin_after":"x","force_update_if_diverged":false}', SmartPullRequest, id="no-hash"),
+        pytest.param(b'{"begin_after":null,"force_update_if_diverged":1}', SmartPullRequest, id="no-boolean"),
         pytest.param(b"{}", Answer, id="neither-ok-nor-err"),
         pytest.param(b'{"Ok":{},"Err":{}}', Answer, id="both-ok-and-err"),
         pytest.param(b"\xff", Empty, id="no-utf-8"),
@@ -168,11 +168,11 @@ def test_header_that_would_write_a_second_one_is_malformed() -> None:
 
 def test_unknown_fields_are_passed_over() -> None:
     text = b'{"begin_after":null,"force_update_if_diverged":true,"since":"tomorrow"}'
-    assert decode_message(text, PullRequest).force_update_if_diverged
+    assert decode_message(text, SmartPullRequest).force_update_if_diverged
 
 
 @pytest.mark.parametrize(
-    ("problem", "said"),
+    ("problem", "stated"),
     [
         ({"InvalidInterval": {"head": "f1", "tail": "f2"}}, "no block f2"),
         ({"InvalidHead": {"actual_head": None, "expected_head": "f1"}}, "its head is f1"),
@@ -184,10 +184,10 @@ def test_unknown_fields_are_passed_over() -> None:
         ("Unheard", "Unheard"),
     ],
 )
-def test_every_refusal_has_a_sentence(problem: object, said: str) -> None:
+def test_every_rejection_has_a_sentence(problem: object, stated: str) -> None:
     found = decode_message(json.dumps({"Err": problem}).encode(), Answer).problem
     assert found is not None
-    assert said in found.explain()
+    assert stated in found.explain()
 
 
 def test_progress_is_written_as_others_do() -> None:
@@ -225,12 +225,12 @@ def test_archive_with_something_else_in_it_is_malformed(change: str) -> None:
         list(decode_batch(broken(change), num_blocks=recorded_batch().num_blocks))
 
 
-@pytest.mark.parametrize("said", [5, 7, 2**31])
-def test_batch_with_another_number_of_blocks_is_malformed(said: int) -> None:
+@pytest.mark.parametrize("stated", [5, 7, 2**31])
+def test_batch_with_another_number_of_blocks_is_malformed(stated: int) -> None:
     payload = recorded_batch().payload_bytes()
     assert recorded_batch().num_blocks == 6
     with pytest.raises(MalformedError):
-        list(decode_batch(payload, num_blocks=said))
+        list(decode_batch(payload, num_blocks=stated))
 
 
 def test_a_batch_that_inflates_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

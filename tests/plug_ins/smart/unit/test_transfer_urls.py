@@ -59,13 +59,13 @@ def test_headers_go_along_verbatim() -> None:
         "nonsense",
     ],
 )
-def test_address_that_leads_elsewhere_is_refused(url: str) -> None:
+def test_address_that_leads_elsewhere_is_rejected(url: str) -> None:
     with pytest.raises(PeerLiedError, match="SMART-11"):
         found(url)
 
 
 @pytest.mark.parametrize("name", ["Host", "content-length", "Transfer_Encoding", "connection", "RANGE"])
-def test_header_that_changes_the_message_is_refused(name: str) -> None:
+def test_header_that_changes_the_message_is_rejected(name: str) -> None:
     with pytest.raises(PeerLiedError, match="SMART-11"):
         found("https://node.example/x", **{name: "1"})
 

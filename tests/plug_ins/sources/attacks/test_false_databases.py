@@ -26,7 +26,7 @@ def fetch(port: int, folder: Path, *, more: str = "", **limits: float) -> None:
     asyncio.run(reader.fetch(FetchStepUrl(url=url), state=None, now=NOW, folder=folder))
 
 
-def say_nothing(connection: socket.socket) -> None:
+def no_progress(connection: socket.socket) -> None:
     while connection.recv(8192):
         pass
 
@@ -34,7 +34,7 @@ def say_nothing(connection: socket.socket) -> None:
 def say_nothing_later(connection: socket.socket) -> None:
     read_startup(connection)
     connection.sendall(SIGNED_IN)
-    say_nothing(connection)
+    no_progress(connection)
 
 
 def say_noise(connection: socket.socket) -> None:
@@ -77,9 +77,9 @@ def repeat_the_password(connection: socket.socket) -> None:
 
 
 @pytest.mark.parametrize(
-    ("serve", "said"),
+    ("serve", "stated"),
     [
-        (say_nothing, "connection timeout expired|sent nothing for 3 s"),
+        (no_progress, "connection timeout expired|sent nothing for 3 s"),
         (say_nothing_later, "sent nothing for 3 s"),
         (say_noise, "invalid response"),
         (close, "closed the connection"),
@@ -88,9 +88,9 @@ def repeat_the_password(connection: socket.socket) -> None:
         (repeat_the_password, "hello "),
     ],
 )
-def test_false_server_is_bounded_and_told(serve, said: str, tmp_path: Path) -> None:
+def test_false_server_is_bounded_and_told(serve, stated: str, tmp_path: Path) -> None:
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    with false_postgres(serve) as port, pytest.raises(OdfError, match=said) as caught:
+    with false_postgres(serve) as port, pytest.raises(OdfError, match=stated) as caught:
         fetch(port, tmp_path, connect_s=2.0, answer_s=3.0, total_s=60.0)
     assert SECRET not in str(caught.value)
     assert str(caught.value).isprintable()
@@ -116,7 +116,7 @@ def test_password_is_not_said_aloud_on_a_line_that_anybody_reads(more: str, tmp_
     assert SECRET.encode() not in heard
 
 
-def test_server_that_cannot_encrypt_is_refused_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_server_that_cannot_encrypt_is_rejected_where_that_is_asked_for(tmp_path: Path) -> None:
     with (
         false_postgres(lambda connection: void(read_startup(connection))) as port,
         pytest.raises(SourceUnavailableError, match="does not support SSL"),

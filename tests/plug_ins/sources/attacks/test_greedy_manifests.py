@@ -51,8 +51,8 @@ def test_file_of_the_home_is_no_source(tmp_path: Path, place: str, kind: str) ->
         fetch = f"{{kind: FilesGlob, path: '{tmp_path / place}'}}"
     else:
         fetch = f"{{kind: Url, url: 'file://{tmp_path / place.replace('keys/datasets/*.pem', 'writers.lock')}'}}"
-    code, said = pull(tmp_path, fetch)
-    assert (code, "secrets of this node" in said) == (4, True)
+    code, stated = pull(tmp_path, fetch)
+    assert (code, "secrets of this node" in stated) == (4, True)
 
 
 @pytest.mark.parametrize("secret", ["keys/node.pem", "odf-node.sqlite"])
@@ -75,9 +75,9 @@ def test_second_name_of_a_file_with_secrets_is_no_source(tmp_path: Path, secret:
     "place", ["/proc/self/environ", "/proc/1/environ", "/proc/self/cmdline", "/dev/../proc/self/maps"]
 )
 def test_environment_of_this_process_is_no_source(tmp_path: Path, place: str) -> None:
-    code, said = pull(tmp_path, f"{{kind: Url, url: 'file://{place}'}}", ODF_NODE_TOKEN="s3cret")
-    assert (code, "secrets of this node" in said) == (4, True)
-    assert "s3cret" not in said
+    code, stated = pull(tmp_path, f"{{kind: Url, url: 'file://{place}'}}", ODF_NODE_TOKEN="s3cret")
+    assert (code, "secrets of this node" in stated) == (4, True)
+    assert "s3cret" not in stated
 
 
 def test_token_of_this_node_does_not_travel_in_a_url_or_a_header(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_token_of_this_node_does_not_travel_in_a_url_or_a_header(tmp_path: Path)
     ):
         folder = tmp_path / str(len(where))
         folder.mkdir()
-        code, said = pull(folder, f"{{kind: Url, {where}}}", ODF_NODE_TOKEN="s3cret")
-        assert (code, "ODF_NODE_TOKEN" in said) == (3, True)
-        assert "s3cret" not in said
+        code, stated = pull(folder, f"{{kind: Url, {where}}}", ODF_NODE_TOKEN="s3cret")
+        assert (code, "ODF_NODE_TOKEN" in stated) == (3, True)
+        assert "s3cret" not in stated
 
 
 @pytest.mark.parametrize(

@@ -67,11 +67,11 @@ def matching(bucket: str, pattern: str, event_time: EventTimeSourceFromPath | No
     return FetchStepFilesGlob(path=f"s3+http://{USER}{bucket}/{pattern}", event_time=event_time)
 
 
-def refuse(
-    step: FetchStepUrl | FetchStepFilesGlob, folder: Path, error: type[OdfError], said: str,
+def reject(
+    step: FetchStepUrl | FetchStepFilesGlob, folder: Path, error: type[OdfError], stated: str,
     limits: SourceLimits | None = None,
 ) -> None:  # fmt: skip
-    with pytest.raises(error, match=said) as caught:
+    with pytest.raises(error, match=stated) as caught:
         fetch(step, folder, limits=limits)
     assert str(caught.value).isprintable()
     assert SECRET not in str(caught.value)
@@ -133,19 +133,19 @@ def test_pattern_of_folders_finds_what_lies_in_them_and_no_name_twice(bucket: st
     assert (first.path.read_bytes(), first.has_more) == (b"1", True)
     first.path.unlink()
     put(bucket, "2024/x.csv", b"3")
-    refuse(step, tmp_path, MalformedError, "files of different names")
+    reject(step, tmp_path, MalformedError, "files of different names")
 
 
 def test_what_is_not_there_or_too_large_is_told_and_leaves_nothing(bucket: str, tmp_path: Path) -> None:
     put(bucket, "in/a.csv", b"123456789")
-    refuse(url(bucket, "none.csv"), tmp_path, SourceNotFoundError, "no such object")
-    refuse(url(bucket, "in/*.csv"), tmp_path, SourceNotFoundError, "no such object; files by a pattern are for 'fetch")
-    refuse(url(bucket, "in"), tmp_path, SourceNotFoundError, "no such object")
-    refuse(url(f"{bucket}-2", "a.csv"), tmp_path, SourceNotFoundError, "no such|NO_SUCH_BUCKET")
-    refuse(matching(bucket, "x/*"), tmp_path, SourceNotFoundError, "no object matches")
+    reject(url(bucket, "none.csv"), tmp_path, SourceNotFoundError, "no such object")
+    reject(url(bucket, "in/*.csv"), tmp_path, SourceNotFoundError, "no such object; files by a pattern are for 'fetch")
+    reject(url(bucket, "in"), tmp_path, SourceNotFoundError, "no such object")
+    reject(url(f"{bucket}-2", "a.csv"), tmp_path, SourceNotFoundError, "no such|NO_SUCH_BUCKET")
+    reject(matching(bucket, "x/*"), tmp_path, SourceNotFoundError, "no object matches")
     limits = SourceLimits(size_bytes=8)
-    refuse(url(bucket, "in/a.csv"), tmp_path, SourceTooLargeError, "size_bytes", limits)
-    refuse(matching(bucket, "in/*"), tmp_path, SourceTooLargeError, "size_bytes", limits)
+    reject(url(bucket, "in/a.csv"), tmp_path, SourceTooLargeError, "size_bytes", limits)
+    reject(matching(bucket, "in/*"), tmp_path, SourceTooLargeError, "size_bytes", limits)
 
 
 def test_variables_of_the_environment_say_which_server_and_keys(
@@ -236,7 +236,7 @@ class FalseBucket(BaseHTTPRequestHandler):
     heard: list[str]
     listed = ("in/a.csv",)
     is_listed_whole = True
-    size_bytes = told_bytes = 2
+    size_bytes = reported_bytes = 2
     etags = ('"v"',)
     status = 200
     body = b"ab"
@@ -268,7 +268,7 @@ class FalseBucket(BaseHTTPRequestHandler):
         etag = self.etags[min(len(self.heard), len(self.etags)) - 1]
         dated = {"ETag": etag, "Last-Modified": "Wed, 21 Oct 2015 07:28:00 GMT"}
         is_head = self.command == "HEAD"
-        length = {"Content-Length": str(self.told_bytes if is_head else self.size_bytes)}
+        length = {"Content-Length": str(self.reported_bytes if is_head else self.size_bytes)}
         self.answer(self.status, b"" if is_head else self.body, length | dated)
 
     def answer(self, status: int, body: bytes, fields: dict[str, str]) -> None:
@@ -302,7 +302,7 @@ BRIEFLY = SourceLimits(connect_s=20.0, read_s=20.0, answer_s=60.0)
 
 
 def test_false_bucket_gives_what_an_honest_one_gives(tmp_path: Path) -> None:
-    """So that refusals below are of what each of them changes."""
+    """So that rejections below are of what each of them changes."""
     with serving(FalseBucket) as (bucket, _):
         for step in (url(bucket, "in/a.csv"), matching(bucket, "in/*.csv")):
             found = fetch(step, tmp_path, limits=BRIEFLY)
@@ -338,8 +338,8 @@ def test_keys_of_the_environment_do_not_go_to_a_server_that_a_manifest_names(
 
 def test_server_that_does_not_allow_it_says_how_keys_are_named(tmp_path: Path) -> None:
     with serving(FalseBucket, status=403) as (bucket, _):
-        said = r"does not allow it; set keys from the environment, as in s3\+https://"
-        refuse(url(bucket, "in/a.csv", user=""), tmp_path, SourceUnavailableError, said, BRIEFLY)
+        stated = r"does not allow it; set keys from the environment, as in s3\+https://"
+        reject(url(bucket, "in/a.csv", user=""), tmp_path, SourceUnavailableError, stated, BRIEFLY)
 
 
 class Redirecting(FalseBucket):
@@ -358,18 +358,18 @@ def test_redirect_leads_nowhere(tmp_path: Path) -> None:
         serving(Redirecting, to=inside.replace("127.0.0.1", "localhost")) as (bucket, asked),
     ):
         for step in (url(bucket, "in/a.csv"), matching(bucket, "in/*.csv"), url(bucket, "in/a.csv", user="")):
-            refuse(step, tmp_path, SourceUnavailableError, "does not answer", BRIEFLY)
+            reject(step, tmp_path, SourceUnavailableError, "does not answer", BRIEFLY)
         assert asked
         assert heard == []
 
 
 @pytest.mark.parametrize(
-    ("changes", "error", "said"),
+    ("changes", "error", "stated"),
     [
         ({"size_bytes": 3}, SourceUnavailableError, "does not answer|bytes came of"),
-        ({"told_bytes": 5, "size_bytes": 0, "body": b""}, SourceUnavailableError, "fewer bytes came"),
-        ({"told_bytes": 5}, SourceUnavailableError, "fewer bytes came"),
-        ({"told_bytes": 10**15}, SourceTooLargeError, "size_bytes"),
+        ({"reported_bytes": 5, "size_bytes": 0, "body": b""}, SourceUnavailableError, "fewer bytes came"),
+        ({"reported_bytes": 5}, SourceUnavailableError, "fewer bytes came"),
+        ({"reported_bytes": 10**15}, SourceTooLargeError, "size_bytes"),
         ({"etags": tuple(f'"{each}"' for each in range(20))}, SourceUnavailableError, "changed while it was read"),
         ({"listed": ("in/a&#10;.csv",)}, MalformedError, "keys of plain names"),
         ({"listed": ("in/a&#x1b;[2J.csv",)}, MalformedError, "keys of plain names"),
@@ -378,17 +378,17 @@ def test_redirect_leads_nowhere(tmp_path: Path) -> None:
         ({"listed": ("elsewhere.csv",)}, MalformedError, "keys of plain names"),
     ],
 )
-def test_false_answer_is_refused_and_leaves_nothing(
-    changes: dict[str, object], error: type[OdfError], said: str, tmp_path: Path
+def test_false_answer_is_rejected_and_leaves_nothing(
+    changes: dict[str, object], error: type[OdfError], stated: str, tmp_path: Path
 ) -> None:
     with serving(FalseBucket, **changes) as (bucket, _):
-        refuse(matching(bucket, "in/*.csv"), tmp_path, error, said, BRIEFLY)
+        reject(matching(bucket, "in/*.csv"), tmp_path, error, stated, BRIEFLY)
 
 
 def test_list_without_end_is_bounded(tmp_path: Path) -> None:
     with serving(FalseBucket, is_listed_whole=False) as (bucket, _):
-        said = "sent nothing for|does not end|ended its reader"
-        refuse(matching(bucket, "in/*"), tmp_path, SourceUnavailableError, said, SourceLimits(answer_s=3.0))
+        stated = "sent nothing for|does not end|ended its reader"
+        reject(matching(bucket, "in/*"), tmp_path, SourceUnavailableError, stated, SourceLimits(answer_s=3.0))
 
 
 class Silent(FalseBucket):
@@ -405,7 +405,7 @@ def test_silent_server_is_left(tmp_path: Path) -> None:
     with serving(Silent, left=left) as (bucket, _):
         try:
             limits = SourceLimits(connect_s=1.0, read_s=1.0, answer_s=2.0)
-            refuse(url(bucket, "in/a.csv"), tmp_path, SourceUnavailableError, "sent nothing|does not answer", limits)
+            reject(url(bucket, "in/a.csv"), tmp_path, SourceUnavailableError, "sent nothing|does not answer", limits)
         finally:
             left.set()
 
@@ -415,7 +415,7 @@ def test_silent_server_is_left(tmp_path: Path) -> None:
     ["s3://", "s3://b", "s3://b/", "s3://b/a/", "s3://b/a//b", "s3://b/../a", "s3://b/a%2F..%2Fb", "s3://b/%0A", "s3://b/a?x=1",
      "s3://b/a#b", "s3://*/a", "s3+http:///b/a", "s3+http://h/b", "s3+http://h:x/b/a", "s3://k:s@/a", "s3://k@b/a"],
 )  # fmt: skip
-def test_url_that_names_no_object_is_refused(source: str) -> None:
+def test_url_that_names_no_object_is_rejected(source: str) -> None:
     with pytest.raises(MalformedError, match="URL in a bucket") as caught:
         parse_object_url(source)
     assert "s@" not in str(caught.value)

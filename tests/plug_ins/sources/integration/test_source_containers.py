@@ -22,7 +22,7 @@ from odf_node.ports.images import AddedImage
 from odf_node.ports.sources import (
     Commands,
     Fetched,
-    SourceRefusedError,
+    SourceRejectedError,
     SourceTooLargeError,
     SourceUnavailableError,
     UpToDate,
@@ -41,7 +41,7 @@ LIMITS = SourceLimits(size_bytes=1_000_000, total_s=20, command_disk_bytes=20_00
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> ImageFolder:
+def engine_files(tmp_path_factory: pytest.TempPathFactory) -> ImageFolder:
     """A node with one image, for all tests that say by the manifest what is run in it."""
     folder = tmp_path_factory.mktemp("images")
     (folder / "image.tar").write_bytes(shell_image())
@@ -94,8 +94,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, shelf: ImageFolder) -> Place:
-    return Place(tmp_path, shelf)
+def place(tmp_path: Path, engine_files: ImageFolder) -> Place:
+    return Place(tmp_path, engine_files)
 
 
 @pytest.fixture
@@ -173,8 +173,8 @@ def test_image_that_was_not_added_is_told_with_the_command_that_adds_it(empty: P
 
 
 def test_nobody_runs_an_image_without_the_operators_word(place: Place) -> None:
-    with pytest.raises(SourceRefusedError, match=r"ingest\.commands = 'sandboxed'"):
-        place.fetch(commands=Commands.NOBODY)
+    with pytest.raises(SourceRejectedError, match=r"ingest\.commands = 'sandboxed'"):
+        place.fetch(commands=Commands.NONE)
 
 
 def test_layout_as_a_folder_is_an_image(empty: Place, tmp_path: Path) -> None:
@@ -198,18 +198,18 @@ NO_IMAGES = {
 
 
 @pytest.mark.parametrize("raw", NO_IMAGES.values(), ids=NO_IMAGES.keys())
-def test_what_is_no_image_is_refused_and_leaves_nothing(
+def test_what_is_no_image_is_rejected_and_leaves_nothing(
     empty: Place, raw: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if b"zeros" in raw:
-        monkeypatch.setattr(odf_engines.archive.root_folder, "_MOST_UNPACKED_BYTES", 1_000_000)
+        monkeypatch.setattr(odf_engines.archive.root_folder, "_MAX_UNPACKED_BYTES", 1_000_000)
     with pytest.raises((MalformedError, UnsupportedError)):
         empty.add(raw)
     assert [path.name for path in empty.home.images.iterdir()] == ["images.lock"]
     assert empty.images.list() == ()
 
 
-def test_second_image_of_a_name_is_refused_and_the_first_stays(empty: Place) -> None:
+def test_second_image_of_a_name_is_rejected_and_the_first_stays(empty: Place) -> None:
     first = empty.add(shell_image())
     with pytest.raises(UsageError, match=f"odf-node image remove {NAME}"):
         empty.add(shell_image(script="echo other"))
@@ -225,20 +225,20 @@ def test_files_that_were_changed_since_are_noticed_before_anything_runs(empty: P
     (empty.images.open_root(image) / "fetch").write_text("#!/bin/sh\necho changed\n")
     with pytest.raises(HomeCorruptError, match=f"odf-node image remove {NAME}"):
         empty.fetch()
-    assert find_told(empty) == (False, f"odf-node image remove {NAME}, and add it again")
+    assert find_reported(empty) == (False, f"odf-node image remove {NAME}, and add it again")
 
 
-def find_told(place: Place) -> tuple[bool, str]:
+def find_reported(place: Place) -> tuple[bool, str]:
     """What ``doctor`` says of the image."""
-    (told,) = [each for each in examine_machine(place.home.path) if each.what == f"image {NAME}"]
-    return told.ok, told.mend
+    (reported,) = [each for each in examine_machine(place.home.path) if each.what == f"image {NAME}"]
+    return reported.ok, reported.fix
 
 
 def test_images_are_listed_by_doctor(empty: Place) -> None:
     image = empty.add(shell_image())
-    assert find_told(empty) == (True, "")
+    assert find_reported(empty) == (True, "")
     (empty.images.open_root(image).parent / "image.json").write_text("{")
-    assert find_told(empty) == (False, f"odf-node image remove {NAME}, and add it again")
+    assert find_reported(empty) == (False, f"odf-node image remove {NAME}, and add it again")
 
 
 # ING-42: state
@@ -275,7 +275,7 @@ def test_no_data_and_no_new_state_is_nothing_new(place: Place, script: str) -> N
     assert place.fetch(etag("v1"), script=script) == UpToDate()
 
 
-def test_data_under_the_state_of_before_are_refused(place: Place) -> None:
+def test_data_under_the_state_of_before_are_rejected(place: Place) -> None:
     with pytest.raises(MalformedError, match="the state of before"):
         place.fetch(etag("v1"), script="echo 1; echo v1 > $ODF_NEW_ETAG_PATH")
 
@@ -364,7 +364,7 @@ HOSTILE_STATE = {
 
 
 @pytest.mark.parametrize("script", HOSTILE_STATE.values(), ids=HOSTILE_STATE.keys())
-def test_state_that_is_no_line_of_text_in_a_file_is_refused(place: Place, tmp_path: Path, script: str) -> None:
+def test_state_that_is_no_line_of_text_in_a_file_is_rejected(place: Place, tmp_path: Path, script: str) -> None:
     (tmp_path / "secret").write_text("secret")
     with pytest.raises(MalformedError):
         place.fetch(script=f"echo 1; {script.replace('{secret}', str(tmp_path / 'secret'))}")
@@ -402,7 +402,7 @@ def test_what_it_leaves_is_removed_whatever_its_modes(place: Place) -> None:
     assert place.read(script="mkdir -p /tmp/a/b; echo > /tmp/a/b/c; chmod 0 /tmp/a/b /tmp/a; echo 1") == "1\n"
 
 
-def test_flood_that_is_refused_is_not_waited_for(place: Place) -> None:
+def test_flood_that_is_rejected_is_not_waited_for(place: Place) -> None:
     # What nobody reads any more stands in the way of its end, if it is more than a reader takes at once.
     for _ in range(10):
         with pytest.raises(SourceTooLargeError, match="size_bytes"):

@@ -142,7 +142,7 @@ def test_file_that_changes_while_it_is_read_is_not_taken(files: Path) -> None:
     assert list((files.parent / "got").iterdir()) == []
 
 
-def say_nothing(connection: socket.socket) -> None:
+def no_progress(connection: socket.socket) -> None:
     connection.recv(1)
 
 
@@ -161,14 +161,14 @@ def repeat_the_password(connection: socket.socket) -> None:
 
 
 @pytest.mark.parametrize(
-    ("serve", "said"),
+    ("serve", "stated"),
     [
-        (say_nothing, "timed out|sent nothing"),
+        (no_progress, "timed out|sent nothing"),
         (answer_without_end, "its answer does not end|no complete answer|sent nothing"),
         (repeat_the_password, "does not answer"),
     ],
 )
-def test_false_server_is_bounded_and_told(serve, said: str, files: Path) -> None:
+def test_false_server_is_bounded_and_told(serve, stated: str, files: Path) -> None:
     def accept() -> None:
         with suppress(OSError):
             connection, _ = listener.accept()
@@ -178,7 +178,7 @@ def test_false_server_is_bounded_and_told(serve, said: str, files: Path) -> None
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         threading.Thread(target=accept, daemon=True).start()
         limits = SourceLimits(read_s=2.0, answer_s=5.0, total_s=20.0)
-        with pytest.raises(SourceUnavailableError, match=said) as caught:
+        with pytest.raises(SourceUnavailableError, match=stated) as caught:
             fetch(listener.getsockname()[1], files, user="reader:s3cret@", limits=limits)
     assert "s3cret" not in str(caught.value)
     assert str(caught.value).isprintable()
@@ -201,7 +201,7 @@ def test_false_server_is_bounded_and_told(serve, said: str, files: Path) -> None
         "ftp://h\u2028/a",
     ],
 )
-def test_url_that_names_no_file_is_refused(url: str) -> None:
+def test_url_that_names_no_file_is_rejected(url: str) -> None:
     with pytest.raises(MalformedError, match="URL of a file"):
         parse_ftp_url(url)
 

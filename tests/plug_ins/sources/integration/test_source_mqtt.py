@@ -125,12 +125,12 @@ def test_subscription_that_stands_is_not_repeated_with_what_is_retained(tmp_path
 
 
 def test_wrong_password_is_told_and_never_shown(broker: int, tmp_path: Path) -> None:
-    with pytest.raises(SourceUnavailableError, match="refuses") as caught:
+    with pytest.raises(SourceUnavailableError, match="rejects") as caught:
         fetch(broker, tmp_path, password="Kn0wn")
     assert "Kn0wn" not in str(caught.value)
 
 
-def say_nothing(connection: socket.socket) -> None:
+def no_progress(connection: socket.socket) -> None:
     while connection.recv(8192):
         pass
 
@@ -161,7 +161,7 @@ def test_reader_that_was_stopped_after_a_look_takes_what_came_meanwhile(
         "known_topics": {},
         "messages": 10,
         "size_bytes": 1000,
-        "most_s": 600.0,
+        "max_s": 600.0,
         "quiet_s": 0.05,
         "wait_s": 60.0,
     }
@@ -184,7 +184,7 @@ def test_reader_that_was_stopped_after_a_look_takes_what_came_meanwhile(
     assert (tmp_path / "got").read_text() == "late\n"
 
 
-@pytest.mark.parametrize("serve", [say_nothing, send_one_endless_message, send_noise])
+@pytest.mark.parametrize("serve", [no_progress, send_one_endless_message, send_noise])
 def test_false_broker_is_bounded_and_told(serve, tmp_path: Path) -> None:
     limits = SourceLimits(quiet_s=1.0, connect_s=2.0, total_s=60.0)
     with false_postgres(serve) as port, pytest.raises(SourceUnavailableError, match="does not answer"):

@@ -144,7 +144,7 @@ def test_values_of_each_type_are_the_texts_that_say_them_whole(shop: PostgresSer
 
 
 @pytest.mark.parametrize("value", ["'1'::money", "ROW(1, 2)", "'[1,2)'::int4range", "'10:00+02'::timetz"])
-def test_type_that_no_text_says_whole_is_refused_by_its_name(value: str, shop: PostgresServer) -> None:
+def test_type_that_no_text_says_whole_is_rejected_by_its_name(value: str, shop: PostgresServer) -> None:
     rows, found = read(shop, query=f"SELECT 1 AS id, {value} AS c")
     assert rows == []
     assert found["error"]["kind"] == "malformed"
@@ -193,12 +193,12 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize(("query", "said"), UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_rows_that_cannot_be_followed_are_refused(query: str, said: str, shop: PostgresServer) -> None:
+@pytest.mark.parametrize(("query", "stated"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_rows_that_cannot_be_followed_are_rejected(query: str, stated: str, shop: PostgresServer) -> None:
     rows, found = read(shop, query=query)
     assert rows == []
     assert found["error"]["kind"] == "malformed"
-    assert said in f"{found['error']['expected']}, found {found['error']['found']}"
+    assert stated in f"{found['error']['expected']}, found {found['error']['found']}"
 
 
 WRITES = [
@@ -212,7 +212,7 @@ WRITES = [
 
 
 @pytest.mark.parametrize("query", WRITES)
-def test_query_that_writes_is_refused_and_changes_nothing(query: str, shop: PostgresServer) -> None:
+def test_query_that_writes_is_rejected_and_changes_nothing(query: str, shop: PostgresServer) -> None:
     shop.run(
         "CREATE TABLE victim AS SELECT 1 AS id",
         "CREATE FUNCTION write() RETURNS int LANGUAGE sql AS 'DELETE FROM victim RETURNING 1'",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.ports.sources import Fetched, SourceNotFoundError, SourceRefusedError, SourceUnavailableError, UpToDate
+from odf_node.ports.sources import Fetched, SourceNotFoundError, SourceRejectedError, SourceUnavailableError, UpToDate
 from odf_node.sources import LocalSourceReader, SourceLimits
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import FetchStepUrl, SourceState
@@ -102,7 +102,7 @@ def test_another_table_or_column_is_read_from_its_beginning(path: Path) -> None:
     assert ids_of(fetch(path, odd)) == [2, 1]
 
 
-def test_rows_that_would_never_be_read_are_refused(path: Path) -> None:
+def test_rows_that_would_never_be_read_are_rejected(path: Path) -> None:
     put(path, (3, "c", None, None, None))
     with pytest.raises(MalformedError, match="would never be read"):
         fetch(path)
@@ -125,7 +125,7 @@ def test_database_is_read_and_nothing_else_happens(path: Path, tmp_path: Path) -
     (tmp_path / "closed").mkdir()
     (tmp_path / "closed" / "keys.db").write_bytes(before)
     (tmp_path / "link.db").symlink_to(tmp_path / "closed" / "keys.db")
-    with pytest.raises(SourceRefusedError):
+    with pytest.raises(SourceRejectedError):
         fetch(tmp_path / "link.db")
 
 
@@ -179,7 +179,7 @@ def test_address_of_two_slashes_is_the_file_that_was_inspected(path: Path) -> No
 
 
 @pytest.mark.parametrize("value", ["NULL", "x'00'"])
-def test_table_of_one_row_that_would_never_be_read_is_refused(value: str, path: Path) -> None:
+def test_table_of_one_row_that_would_never_be_read_is_rejected(value: str, path: Path) -> None:
     run(path, "CREATE TABLE n (id INTEGER, v)", f"INSERT INTO n VALUES (1, 'a'), (2, {value}), (3, 5)")
     with pytest.raises(MalformedError, match="would never be read"):
         fetch(path, table="n", by="v")
@@ -195,6 +195,6 @@ def test_empty_table_has_nothing_new(path: Path) -> None:
     ["sqlite://host/a.db?table=t&by=c", "sqlite:a.db?table=t&by=c", "sqlite:///a.db", "sqlite:///a.db?table=t&by=",
      "sqlite:///a.db?table=t&by=c&limit=0", "sqlite:///a.db?table=t&by=c&limt=5", "sqlite:///a.db?table=t&table=u&by=c"],
 )  # fmt: skip
-def test_url_that_names_no_table_is_refused(url: str) -> None:
+def test_url_that_names_no_table_is_rejected(url: str) -> None:
     with pytest.raises(MalformedError, match="URL of a table"):
         parse_table_url(url)

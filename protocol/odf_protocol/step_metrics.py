@@ -54,7 +54,7 @@ class StateSize(Document, frozen=True, kw_only=True, omit_defaults=False):
 NO_STATE: Final = StateSize()
 
 
-class StepStatistics(Document, frozen=True, kw_only=True, omit_defaults=False):
+class StepMetrics(Document, frozen=True, kw_only=True, omit_defaults=False):
     """What one step did, as records hold it.
 
     Attributes:
@@ -91,7 +91,7 @@ class StepStatistics(Document, frozen=True, kw_only=True, omit_defaults=False):
         return sum(self.milliseconds.values())
 
 
-def check_statistics_fit(statistics: StepStatistics, block: Block) -> None:
+def check_metrics_fit(statistics: StepMetrics, block: Block) -> None:
     """Check what a block says of figures about its step by itself (REPLAY-14).
 
     Raises:

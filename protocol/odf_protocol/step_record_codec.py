@@ -1,4 +1,4 @@
-"""The bytes of replay records: canonical JSON, signed.
+"""The bytes of step records: canonical JSON, signed.
 
 A record's identity is the hash of its payload: two parties who describe one step alike have one record, whoever signed.
 
@@ -23,9 +23,9 @@ from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import OffsetInterval
 from odf_protocol.multihash import Multihash
-from odf_protocol.replay import EngineDocument, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice
 from odf_protocol.signatures import Purpose, SignedDocument, sign_document
-from odf_protocol.step_statistics import MAX_INPUTS, StepStatistics
+from odf_protocol.step_metrics import MAX_INPUTS, StepMetrics
+from odf_protocol.step_record import EngineDocument, InputWatermark, StepInput, StepRecord, StepSlice
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
@@ -81,12 +81,12 @@ class _Record(Document, frozen=True, kw_only=True):
     next_offset: Count
     prev_checkpoint: Text | None = None
     prev_watermark: Text | None = None
-    statistics: StepStatistics | None = None
+    statistics: StepMetrics | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class SignedReplayRecord:
-    """A record whose signature is good; made by ``decode_replay_record`` only.
+class SignedStepRecord:
+    """A record whose signature is good; made by ``decode_step_record`` only.
 
     Attributes:
         record: What it says.
@@ -95,13 +95,13 @@ class SignedReplayRecord:
         raw: The document as received.
     """
 
-    record: ReplayRecord
+    record: StepRecord
     hash: Multihash
     signer: DidKey
     raw: bytes = field(repr=False)
 
 
-def encode_replay_record(record: ReplayRecord) -> bytes:
+def encode_step_record(record: StepRecord) -> bytes:
     """Return the payload of a record.
 
     Raises:
@@ -127,39 +127,39 @@ def encode_replay_record(record: ReplayRecord) -> bytes:
     )
 
 
-def sign_replay_record(private_key: bytes, record: ReplayRecord) -> bytes:
+def sign_step_record(private_key: bytes, record: StepRecord) -> bytes:
     """Sign a record and return the document as stored and sent."""
-    return sign_document(private_key, Purpose.REPLAY_RECORD, encode_replay_record(record)).to_bytes()
+    return sign_document(private_key, Purpose.STEP_RECORD, encode_step_record(record)).to_bytes()
 
 
-def decode_replay_record(raw: bytes) -> SignedReplayRecord:
+def decode_step_record(raw: bytes) -> SignedStepRecord:
     """Verify and read a signed record; what it says about a block is checked by ``check_record_describes``.
 
     Raises:
         MalformedError: Not a signed record.
         RejectedError: Its signature is not good.
     """
-    document = SignedDocument.decode(raw, Purpose.REPLAY_RECORD, max_payload_bytes=MAX_RECORD_BYTES)
-    said = decode_canonical(document.payload, _Record, what="replay record", max_bytes=MAX_RECORD_BYTES)
-    checkpoint, watermark = said.prev_checkpoint, said.prev_watermark
-    record = ReplayRecord(
-        dataset_id=parse_exact(DatasetId, said.dataset, "replay record dataset"),
-        engine=said.engine.to_identity(),
-        settings=said.settings,
-        limits=said.limits,
-        transform=parse_exact(Multihash, said.transform, "transform hash"),
-        vocabulary=Vocabulary(**msgspec.structs.asdict(said.vocabulary)),
-        inputs=tuple(_input(item) for item in said.inputs),
-        system_time=parse_exact(Timestamp, said.system_time, "system time"),
-        next_offset=said.next_offset,
+    document = SignedDocument.decode(raw, Purpose.STEP_RECORD, max_payload_bytes=MAX_RECORD_BYTES)
+    stated = decode_canonical(document.payload, _Record, what="step record", max_bytes=MAX_RECORD_BYTES)
+    checkpoint, watermark = stated.prev_checkpoint, stated.prev_watermark
+    record = StepRecord(
+        dataset_id=parse_exact(DatasetId, stated.dataset, "step record dataset"),
+        engine=stated.engine.to_identity(),
+        settings=stated.settings,
+        limits=stated.limits,
+        transform=parse_exact(Multihash, stated.transform, "transform hash"),
+        vocabulary=Vocabulary(**msgspec.structs.asdict(stated.vocabulary)),
+        inputs=tuple(_input(item) for item in stated.inputs),
+        system_time=parse_exact(Timestamp, stated.system_time, "system time"),
+        next_offset=stated.next_offset,
         prev_checkpoint=None if checkpoint is None else parse_exact(Multihash, checkpoint, "checkpoint"),
         prev_watermark=None if watermark is None else parse_exact(Timestamp, watermark, "watermark"),
-        statistics=said.statistics,
+        statistics=stated.statistics,
     )
-    return SignedReplayRecord(record, Multihash.of_sha3_256(document.payload), document.signer, bytes(raw))
+    return SignedStepRecord(record, Multihash.of_sha3_256(document.payload), document.signer, bytes(raw))
 
 
-def _input_document(item: ReplayInput) -> _Input:
+def _input_document(item: StepInput) -> _Input:
     interval = item.offset_interval
     return _Input(
         dataset=str(item.dataset_id),
@@ -175,20 +175,20 @@ def _input_document(item: ReplayInput) -> _Input:
     )
 
 
-def _input(said: _Input) -> ReplayInput:
-    interval = said.offset_interval
+def _input(stated: _Input) -> StepInput:
+    interval = stated.offset_interval
     if interval is not None and interval.end < interval.start:
         raise RejectedError("REPLAY-4 interval-is-not-empty", expected=f"at least {interval.start}", found=interval.end)
-    return ReplayInput(
-        dataset_id=parse_exact(DatasetId, said.dataset, "input dataset"),
-        alias=said.alias,
-        vocabulary=Vocabulary(**msgspec.structs.asdict(said.vocabulary)),
+    return StepInput(
+        dataset_id=parse_exact(DatasetId, stated.dataset, "input dataset"),
+        alias=stated.alias,
+        vocabulary=Vocabulary(**msgspec.structs.asdict(stated.vocabulary)),
         slices=tuple(
-            ReplaySlice(
+            StepSlice(
                 parse_exact(Multihash, part.logical_hash, "logical hash"),
                 parse_exact(Multihash, part.physical_hash, "physical hash"),
             )
-            for part in said.slices
+            for part in stated.slices
         ),
         offset_interval=None if interval is None else OffsetInterval(start=interval.start, end=interval.end),
         watermarks=tuple(
@@ -196,6 +196,6 @@ def _input(said: _Input) -> ReplayInput:
                 parse_exact(Timestamp, mark.system_time, "watermark"),
                 parse_exact(Timestamp, mark.event_time, "watermark"),
             )
-            for mark in said.watermarks
+            for mark in stated.watermarks
         ),
     )

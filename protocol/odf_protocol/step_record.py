@@ -1,8 +1,8 @@
-"""Replay records: everything that fixes the result of one transform step.
+"""Step records: everything that fixes the result of one transform step.
 
 Whoever has the engine that ``engine.digest`` names and the slices that the inputs name can run the step again and must
 get the same rows. Limits are in the record because they decide whether there is a result, never which one.
-``odf_protocol.replay_codec`` gives records their bytes and signatures.
+``odf_protocol.step_record_codec`` gives records their bytes and signatures.
 
 Source: clauses REPLAY-1 to REPLAY-7 and REPLAY-13 in ``spec/extensions/replay.md``.
 """
@@ -17,7 +17,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import ExecuteTransform, ExecuteTransformInput, OffsetInterval, TransformSql
 from odf_protocol.multihash import Multihash
-from odf_protocol.step_statistics import StepStatistics, check_statistics_fit
+from odf_protocol.step_metrics import StepMetrics, check_metrics_fit
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
@@ -71,7 +71,7 @@ class EngineDocument(Document, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaySlice:
+class StepSlice:
     """A data slice: which rows it has, and which file it was."""
 
     logical_hash: Multihash
@@ -87,7 +87,7 @@ class InputWatermark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayInput:
+class StepInput:
     """What one input contributed.
 
     Attributes:
@@ -102,13 +102,13 @@ class ReplayInput:
     dataset_id: DatasetId
     alias: str
     vocabulary: Vocabulary
-    slices: tuple[ReplaySlice, ...]
+    slices: tuple[StepSlice, ...]
     offset_interval: OffsetInterval | None
     watermarks: tuple[InputWatermark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayRecord:
+class StepRecord:
     """Everything that fixes the result of a step.
 
     Attributes:
@@ -132,12 +132,12 @@ class ReplayRecord:
     limits: Mapping[str, int]
     transform: Multihash
     vocabulary: Vocabulary
-    inputs: tuple[ReplayInput, ...]
+    inputs: tuple[StepInput, ...]
     system_time: Timestamp
     next_offset: int
     prev_checkpoint: Multihash | None = None
     prev_watermark: Timestamp | None = None
-    statistics: StepStatistics | None = None
+    statistics: StepMetrics | None = None
 
 
 def hash_transform(transform: TransformSql) -> Multihash:
@@ -155,7 +155,7 @@ def hash_transform(transform: TransformSql) -> Multihash:
     return Multihash.of_sha3_256(encode_canonical(document))
 
 
-def check_record_describes(record: ReplayRecord, block: Block, dataset_id: DatasetId) -> None:
+def check_record_describes(record: StepRecord, block: Block, dataset_id: DatasetId) -> None:
     """Check that a record is about the step that a block records (REPLAY-6, REPLAY-14).
 
     Raises:
@@ -177,7 +177,7 @@ def check_record_describes(record: ReplayRecord, block: Block, dataset_id: Datas
             rule = f"REPLAY-6 same-{name}"
             raise RejectedError(rule, sequence_number=block.sequence_number, expected=expected, found=found)
     if record.statistics is not None:
-        check_statistics_fit(record.statistics, block)
+        check_metrics_fit(record.statistics, block)
 
 
 def _after(offset: int | None) -> int:

@@ -1,4 +1,4 @@
-"""Rows that a merge refused, out of Spark's data frames.
+"""Rows that a merge rejected, out of Spark's data frames.
 
 Source: spec/ingest.md ING-6.
 """
@@ -17,38 +17,40 @@ from odf_engines.ingest.quarantined_rows import (
 from odf_engines.records.carriers import quoted
 from odf_engines.records.source_records import FieldError, value_name
 from odf_engines.spark.handover import Handover
-from odf_engines.spark.ingest.merge import Refusal
+from odf_engines.spark.ingest.merge import Rejection
 
 
-def iter_refused(refusal: Refusal, columns: Columns, handover: Handover, name: str, *, are_records: bool) -> BadRows:
-    """Give the rows that a merge refused, in input order.
+def iter_rejected(
+    rejection: Rejection, columns: Columns, handover: Handover, name: str, *, are_records: bool
+) -> BadRows:
+    """Give the rows that a merge rejected, in input order.
 
     Args:
-        refusal: Rows and reason.
+        rejection: Rows and reason.
         columns: Of the rows.
         handover: Takes the rows out of Spark.
         name: For that, unique in the request.
         are_records: `ord` is the number of a record; otherwise rows are results of a query and stand as JSON.
     """
-    return iter_batches(_iter_refused(refusal, columns, handover, name, are_records=are_records))
+    return iter_batches(_iter_rejected(rejection, columns, handover, name, are_records=are_records))
 
 
-def _iter_refused(
-    refusal: Refusal, columns: Columns, handover: Handover, name: str, *, are_records: bool
+def _iter_rejected(
+    rejection: Rejection, columns: Columns, handover: Handover, name: str, *, are_records: bool
 ) -> Iterator[QuarantinedRow]:
     values = ", ".join(f"`{value_name(i)}` AS {quoted(field.name)}" for i, field in enumerate(columns.schema))
     text = f"to_json(struct({values}), map('ignoreNullFields', 'false')) AS text"
-    for row in _iter_rows(handover, refusal.rows.selectExpr(ORD, text).orderBy(ORD), name):
+    for row in _iter_rows(handover, rejection.rows.selectExpr(ORD, text).orderBy(ORD), name):
         found = json.loads(row["text"])
         errors = tuple(
             FieldError(
-                refusal.message,
+                rejection.message,
                 column,
                 None if found.get(column) is None else str(found[column]),
                 str(columns.schema.field(column).type),
-                refusal.code,
+                rejection.code,
             )
-            for column in refusal.column_names
+            for column in rejection.column_names
         )
         if are_records:
             yield QuarantinedRow(row[ORD], "merge", errors)

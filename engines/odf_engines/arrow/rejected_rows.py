@@ -1,4 +1,4 @@
-"""Rows that a merge refused, kept with the values that say why.
+"""Rows that a merge rejected, kept with the values that say why.
 
 Source: spec/ingest.md ING-6.
 """
@@ -18,8 +18,8 @@ from odf_engines.records.source_records import FieldError, value_name
 from odf_protocol.cell_values import cell_value
 
 
-class RefusedRows:
-    """Collects rows that are refused for one reason.
+class RejectedRows:
+    """Collects rows that are rejected for one reason.
 
     Args:
         request: Of the ingest; rows that a query made of its source are no records, and stand as JSON.

@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from odf_engines.host.query_tokens import split_statements
-from odf_node.cli.context import Context
+from odf_node.cli.context import CommandContext
 from odf_node.cli.missing_files import bring_files, finish_transfers
 from odf_node.cli.rows import write_rows
-from odf_node.cli.run import tell_failure
+from odf_node.cli.run import report_failure
 from odf_node.configuration.declaration import QUERY_ENGINE
 from odf_node.errors import UsageError
-from odf_node.remote_names import RemoteQuestion, find_remote_names
+from odf_node.remote_names import RemoteQuery, find_remote_names
 from odf_node.remote_tables import RemoteTables
 from odf_protocol.errors import OdfError
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_node.cli.progress import Progress
-    from odf_node.datasets.queries import Answer
+    from odf_node.datasets.queries import QueryAnswer
 
 
 @dataclass(slots=True)
@@ -33,20 +33,20 @@ class Asker:
         max_rows: Cut answers there; None for all of them.
     """
 
-    context: Context
+    context: CommandContext
     engine: str | None
     as_of: Timestamp | None
     max_rows: int | None
     _remote: RemoteTables | None = None
 
-    def ask(self, sql: str) -> "Answer":
-        """Answer one query.
+    def ask(self, sql: str) -> "QueryAnswer":
+        """QueryAnswer one query.
 
         Raises:
             OdfError: As ``QueryRunner.run`` and ``bring_files``.
         """
         with self.context.console.progress("running the query") as progress:
-            queries, asked = self.context.node.queries, RemoteQuestion(sql)
+            queries, asked = self.context.node.queries, RemoteQuery(sql)
             if find_remote_names(sql, self.engine or QUERY_ENGINE):
                 asked = self._bring_tables(sql, progress)
             bring_files(self.context, queries.list_absent(asked.sql, as_of=self.as_of), progress)
@@ -68,7 +68,7 @@ class Asker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _bring_tables(self, sql: str, progress: "Progress") -> RemoteQuestion:
+    def _bring_tables(self, sql: str, progress: "Progress") -> RemoteQuery:
         self._remote = self._remote or RemoteTables(self.context.node)
         work = self._remote.bring(sql, engine=self.engine, as_of=self.as_of, progress=progress)
         return finish_transfers(self.context, work)
@@ -82,7 +82,7 @@ class Asker:
         found = split_statements(text, self.engine or QUERY_ENGINE)
         return found.ended, found.rest
 
-    def write(self, answer: "Answer", output_format: str, path: Path | None) -> None:
+    def write(self, answer: "QueryAnswer", output_format: str, path: Path | None) -> None:
         """Write an answer to a file, or to standard output where ``path`` is None.
 
         Raises:
@@ -91,7 +91,7 @@ class Asker:
         write_rows(self.context.console, answer.rows, output_format, path=path)
 
 
-MOST_BYTES: Final = 64 * 1024 * 1024  # guess: a script of people's is a thousand times shorter
+MAX_BYTES: Final = 64 * 1024 * 1024  # guess: a script of people's is a thousand times shorter
 
 
 def read_script(path: Path | None) -> str:
@@ -103,22 +103,22 @@ def read_script(path: Path | None) -> str:
     name = "standard input" if path is None else str(path)
     try:
         if path is None:
-            raw = sys.stdin.buffer.read(MOST_BYTES + 1)
+            raw = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
             with path.open("rb") as file:
-                raw = file.read(MOST_BYTES + 1)
+                raw = file.read(MAX_BYTES + 1)
         text = raw.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{name}: is no text in UTF-8, at byte {error.start}") from error
-    if len(raw) > MOST_BYTES:
-        raise UsageError(f"{name}: expected at most {MOST_BYTES} bytes of statements")
+    if len(raw) > MAX_BYTES:
+        raise UsageError(f"{name}: expected at most {MAX_BYTES} bytes of statements")
     return text
 
 
 def run_script(asker: Asker, text: str, output_format: str, path: Path | None) -> int:
-    """Answer every statement of a script.
+    """QueryAnswer every statement of a script.
 
     Args:
         asker: Who asks.
@@ -147,7 +147,7 @@ def run_script(asker: Asker, text: str, output_format: str, path: Path | None) -
         except OdfError as error:
             if len(statements) == 1:
                 raise
-            return tell_failure(f"sql: statement {number} of {len(statements)}", error)
+            return report_failure(f"sql: statement {number} of {len(statements)}", error)
         if output_format == "table" and number < len(statements):
             asker.context.console.text("")
     return 0

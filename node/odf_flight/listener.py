@@ -25,15 +25,15 @@ from odf_node.http.served_node import Live
 
 SILENT_S: Final = 75.0
 """Whoever brought and took nothing for so long gives place to others.  # guess: a question may take 60 s"""
-MOST_BYTES: Final = 32 << 20  # guess: at once; a message has at most a megabyte (FLIGHT-2)
+MAX_BYTES: Final = 32 << 20  # guess: at once; a message has at most a megabyte (FLIGHT-2)
 BYTES_PER_S: Final = 1 << 20
 """So much more may be brought each second.  # guess"""
-_PIECE_BYTES: Final = 1 << 16
+_CHUNK_BYTES: Final = 1 << 16
 _SERVER: Final = "server"
 
 
 @dataclass(slots=True, eq=False)
-class _Visit:
+class _Listening:
     share: str
     began_s: float
     last_s: float
@@ -41,22 +41,22 @@ class _Visit:
     brought: BroughtMessages = field(default_factory=BroughtMessages)
     outside: asyncio.Transport | None = None
 
-    def find_fault(self, piece: bytes, now_s: float) -> str | None:
+    def find_fault(self, chunk: bytes, now_s: float) -> str | None:
         """Say why the connection should end at what was brought; None: it may go on."""
-        self.brought_bytes += len(piece)
-        if self.brought_bytes > MOST_BYTES + BYTES_PER_S * (now_s - self.began_s):
+        self.brought_bytes += len(chunk)
+        if self.brought_bytes > MAX_BYTES + BYTES_PER_S * (now_s - self.began_s):
             return "bytes"
-        return self.brought.find_fault(piece)
+        return self.brought.find_fault(chunk)
 
 
-class Door:
+class Listener:
     """Lets connections in to a server that listens at ``location``; used on the event loop."""
 
     def __init__(self, live: Live, folder: Path, tls: ssl.SSLContext | None) -> None:
         self._live = live
         self._folder = folder
         self._tls = tls
-        self._visits: dict[str, _Visit] = {}
+        self._visits: dict[str, _Listening] = {}
         self._numbers = itertools.count()
         self._tasks: set[asyncio.Task[None]] = set()
         self._accepting: list[asyncio.Task[None]] = []
@@ -99,7 +99,7 @@ class Door:
                 connection.close()
                 continue
             name, now_s = f"c{next(self._numbers)}", loop.time()
-            self._visits[name] = _Visit(share, now_s, now_s)
+            self._visits[name] = _Listening(share, now_s, now_s)
             task = loop.create_task(self._receive(connection, name))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -134,9 +134,9 @@ class Door:
             self._visits.pop(name, None)
             connection.close()
 
-    async def _pass_on(self, connection: socket.socket, name: str, visit: _Visit) -> None:
+    async def _pass_on(self, connection: socket.socket, name: str, visit: _Listening) -> None:
         loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(_PIECE_BYTES)
+        reader = asyncio.StreamReader(_CHUNK_BYTES)
         transport, protocol = await loop.connect_accepted_socket(
             partial(asyncio.StreamReaderProtocol, reader),
             connection,
@@ -147,7 +147,7 @@ class Door:
         outside = asyncio.StreamWriter(transport, protocol, reader, loop)
         try:
             async with asyncio.timeout(FIRST_REQUEST_S):
-                first = await reader.read(_PIECE_BYTES)
+                first = await reader.read(_CHUNK_BYTES)
             if not self._may_pass(first, visit):
                 return
             with self._named(name) as inner:
@@ -182,18 +182,18 @@ class Door:
                 place.unlink(missing_ok=True)
 
     async def _copy(
-        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, visit: _Visit, *, is_brought: bool
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, visit: _Listening, *, is_brought: bool
     ) -> None:
         loop = asyncio.get_running_loop()
-        while piece := await source.read(_PIECE_BYTES):
+        while chunk := await source.read(_CHUNK_BYTES):
             visit.last_s = loop.time()
-            if is_brought and not self._may_pass(piece, visit):
+            if is_brought and not self._may_pass(chunk, visit):
                 return
-            target.write(piece)
+            target.write(chunk)
             await target.drain()
 
-    def _may_pass(self, piece: bytes, visit: _Visit) -> bool:
-        fault = visit.find_fault(piece, visit.last_s)
+    def _may_pass(self, chunk: bytes, visit: _Listening) -> bool:
+        fault = visit.find_fault(chunk, visit.last_s)
         if fault is not None:
             self._live.metrics.turned_away.labels(reason=f"flight {fault}").inc()
         return fault is None

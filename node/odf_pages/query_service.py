@@ -26,20 +26,20 @@ from odf_node.datasets.queries import QueryRunner
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
 from odf_node.http.problems import problem_of
-from odf_node.turns import ShortTurnsFirst, TurnLimits
+from odf_node.semaphore import ShortestFirstSemaphore, TurnLimits
 from odf_pages.rendering import Page
-from odf_pages.visits import Viewer
+from odf_pages.requests import Viewer
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_node.datasets.row_windows import Cell
 
-MOST_ROWS: Final = 500
+MAX_ROWS: Final = 500
 """Of an answer; people who want more take ``odf-node sql``.  # guess: some screens"""
-MOST_COLUMNS: Final = 100  # guess
+MAX_COLUMNS: Final = 100  # guess
 CELL_CHARACTERS: Final = 200
-MOST_ENGINE_CHARACTERS: Final = 200  # guess: a name, and the digest of a build
+MAX_ENGINE_CHARACTERS: Final = 200  # guess: a name, and the digest of a build
 SHORT: Final = TurnLimits(at_once=1, waiting=32)  # guess: what waits is a line of text
 LONG: Final = TurnLimits(at_once=1, waiting=8)  # guess
 SHORT_S: Final = 1.0  # guess: as of questions over Flight SQL
@@ -81,11 +81,13 @@ _Asked = tuple[str, Timestamp | None, str | None, Limits]
 
 
 @dataclass(slots=True)
-class Questions:
+class PageQueries:
     """Asks engines; a short query and a long one at a time, each in a thread of its own."""
 
     node: Node
-    turns: ShortTurnsFirst = field(default_factory=lambda: ShortTurnsFirst(SHORT, LONG, short_s=SHORT_S))
+    semaphore: ShortestFirstSemaphore = field(
+        default_factory=lambda: ShortestFirstSemaphore(SHORT, LONG, short_s=SHORT_S)
+    )
     _threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(SHORT.at_once + LONG.at_once, "questions")
     )
@@ -102,17 +104,17 @@ class Questions:
         """
         loop, is_long = asyncio.get_running_loop(), engine not in {None, QUERY_ENGINE}
 
-        async def answer(most_s: float | None) -> ShownAnswer:
-            limits = LIMITS if most_s is None else replace(LIMITS, wall_s=most_s)
+        async def answer(max_s: float | None) -> ShownAnswer:
+            limits = LIMITS if max_s is None else replace(LIMITS, wall_s=max_s)
             asked = sql, as_of, engine, limits
             return await loop.run_in_executor(self._threads, lambda: self._answer(viewer, asked))
 
-        return await self.turns.run(viewer.peer, answer, is_long=is_long)
+        return await self.semaphore.run(viewer.peer, answer, is_long=is_long)
 
     def close(self) -> None:
         """End the question that is answered, and turn away those that wait."""
         self._is_closed = True
-        self.turns.close()
+        self.semaphore.close()
         for running in tuple(self._running):
             running.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -123,7 +125,7 @@ class Questions:
             node.engine_roles = self.node.engine_roles
             if viewer.inspects:
                 return self._run(node, node.engines, asked, None)
-            own = EngineWorkspace(node.home.folder.engines), node.objects.rows, node.engine_shelf
+            own = EngineWorkspace(node.home.folder.engines), node.objects.rows, node.engine_files
             with closing(EngineHost(*own, roles=node.engine_roles)) as engines:
                 return self._run(node, engines, asked, viewer)
 
@@ -136,27 +138,27 @@ class Questions:
             host.stop()
         try:
             # One row more than is shown tells whether there are more.
-            answer = runner.run(sql, as_of=as_of, max_rows=MOST_ROWS + 1, engine=engine, records=records, limits=limits)
+            answer = runner.run(sql, as_of=as_of, max_rows=MAX_ROWS + 1, engine=engine, records=records, limits=limits)
         finally:
             self._running.remove(host)
         table = answer.rows
-        shown = table.slice(0, MOST_ROWS).select(range(min(MOST_COLUMNS, table.num_columns)))
+        shown = table.slice(0, MAX_ROWS).select(range(min(MAX_COLUMNS, table.num_columns)))
         columns = [[shorten_cell(cell, CELL_CHARACTERS) for cell in column] for column in shown.columns]
         cells = tuple(zip(*columns, strict=True)) if columns else ()
         kinds = tuple(str(each.type) for each in shown.schema)
         return ShownAnswer(
-            tuple(shown.schema.names), kinds, cells, answer.engine, table.num_rows > MOST_ROWS, table.num_columns
+            tuple(shown.schema.names), kinds, cells, answer.engine, table.num_rows > MAX_ROWS, table.num_columns
         )
 
 
-QUESTIONS: Final = web.AppKey("questions", Questions)
+QUERY_SERVICE: Final = web.AppKey("questions", PageQueries)
 
 
-async def answer_question(questions: Questions, viewer: Viewer, form: Mapping[str, str]) -> Page:
+async def answer_query(query_service: PageQueries, viewer: Viewer, form: Mapping[str, str]) -> Page:
     """Answer the question of a form, or show an empty one."""
     sql, moment = form.get("query", ""), form.get("as_of", "").strip()
-    engine, most = form.get("engine", QUERY_ENGINE)[:MOST_ENGINE_CHARACTERS], (MOST_ROWS, MOST_COLUMNS)
-    engines = questions.node.engines.list_answering_engines()
+    engine, most = form.get("engine", QUERY_ENGINE)[:MAX_ENGINE_CHARACTERS], (MAX_ROWS, MAX_COLUMNS)
+    engines = query_service.node.engines.list_answering_engines()
     values = {
         "query": sql, "as_of": moment, "engine": engine, "engines": engines, "answer": None, "lack": "", "most": most
     }  # fmt: skip
@@ -164,7 +166,7 @@ async def answer_question(questions: Questions, viewer: Viewer, form: Mapping[st
         return Page("sql.html", values)
     try:
         as_of = _parse_moment(moment) if moment else None
-        found = await questions.ask(viewer, sql, as_of, engine)
+        found = await query_service.ask(viewer, sql, as_of, engine)
     except OdfError as error:
         return Page("sql.html", {**values, "lack": _explain(error)}, HTTPStatus.BAD_REQUEST)
     return Page("sql.html", {**values, "answer": found})

@@ -21,7 +21,7 @@ from odf_engines.records.carriers import from_carrier, to_carrier
 from odf_node.datasets.queries import QueryRunner
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
-from odf_node.ingest.mending import InvalidEditError, iter_texts
+from odf_node.ingest.fixing import InvalidEditError, iter_texts
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
@@ -36,7 +36,7 @@ from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
-MOST_ROWS: Final = 1_000
+MAX_ROWS: Final = 1_000
 """Rows of one correction.  # guess: more than anybody looks through; a condition that means others is found out"""
 
 _SHOWN: Final = 3  # guess: of lines that cannot be read, as many as a message holds
@@ -60,7 +60,7 @@ def read_values(engines: EngineHost, view: DatasetView, path: Path, scratch: Pat
         UsageError: There are no lines, too many, or a column that the dataset lacks.
     """
     known, names = view.vocabulary, list[str]()
-    told = {known.op, known.system_time}
+    reported = {known.op, known.system_time}
     lines: list[int] = []
     target = scratch / "corrected.ndjson"
     with target.open("w", encoding="utf-8") as file:
@@ -68,13 +68,13 @@ def read_values(engines: EngineHost, view: DatasetView, path: Path, scratch: Pat
             names = names or list(values)
             if set(values) != set(names):
                 raise InvalidEditError(path, line, f"expected the columns {', '.join(names)} as in the first row")
-            if len(lines) == MOST_ROWS:
-                raise UsageError(f"{path} has more than {MOST_ROWS:,} rows; correct them in parts, or ingest them")
+            if len(lines) == MAX_ROWS:
+                raise UsageError(f"{path} has more than {MAX_ROWS:,} rows; correct them in parts, or ingest them")
             lines.append(line)
-            file.write(json.dumps({name: text for name, text in values.items() if name not in told}) + "\n")
+            file.write(json.dumps({name: text for name, text in values.items() if name not in reported}) + "\n")
     if known.offset not in names:
         raise UsageError(f"{path}: expected rows with a column {known.offset}, which says what row each one corrects")
-    fields = _find_fields(view, [name for name in names if name not in told], path)
+    fields = _find_fields(view, [name for name in names if name not in reported], path)
     request = IngestRequest(
         dataset_id=str(view.dataset_id),
         read=ReadStepNdJson(schema=DataSchema(fields=fields)),
@@ -124,7 +124,7 @@ VALUE: Final = "corrected_{}"
 
 
 @dataclass(frozen=True, slots=True)
-class StandingRows:
+class CurrentRows:
     """Asks the node's engines, which read rows that were checked."""
 
     queries: QueryRunner
@@ -138,13 +138,13 @@ class StandingRows:
             UsageError: One is not.
         """
         rows = self._read(offsets)
-        if taken := sorted(set(offsets) - set(self._find_in_force(rows))):
+        if taken := sorted(set(offsets) - set(self._find_current(rows))):
             name = self.record.name
             raise UsageError(f"row {taken[0]} of '{name}' is not in force: it is not there, or was taken since")
         return rows
 
     def find(self, condition: str, expressions: Sequence[str]) -> "tuple[pa.Table, pa.Table]":
-        """Find rows in force, and what expressions give over them, in the order of their offsets.
+        """Find current rows, and what expressions give over them, in the order of their offsets.
 
         Args:
             condition: In DataFusion's SQL; its columns are those of the dataset, the offset among them.
@@ -154,7 +154,7 @@ class StandingRows:
             The rows, with the types of slices; and ``VALUE`` columns, of the same number of rows.
 
         Raises:
-            UsageError: There is none, or there are more than ``MOST_ROWS``.
+            UsageError: There is none, or there are more than ``MAX_ROWS``.
             InvalidQueryError: The condition or an expression is none, or fails on a value.
         """
         table, op, offset = self._names
@@ -164,14 +164,14 @@ class StandingRows:
             f"SELECT {', '.join(shown)} FROM {table} "  # noqa: S608
             f"WHERE {op} IN (0, 3) AND (\n{condition}\n) ORDER BY {offset}"
         )
-        found = self._ask(sql, most=MOST_ROWS + 1)
+        found = self._ask(sql, most=MAX_ROWS + 1)
         offsets = found.column(0).to_pylist()
-        if len(offsets) > MOST_ROWS:
+        if len(offsets) > MAX_ROWS:
             raise UsageError(
-                f"more than {MOST_ROWS:,} rows of '{self.record.name}' are meant; correct them in parts, or ingest them"
+                f"more than {MAX_ROWS:,} rows of '{self.record.name}' are meant; correct them in parts, or ingest them"
             )
         before = self._read(offsets)
-        in_force = self._find_in_force(before)
+        in_force = self._find_current(before)
         if not in_force:
             why = "all that are meant were taken since" if offsets else "none is meant"
             raise UsageError(f"no row of '{self.record.name}' in force is one with {condition.strip()} ({why})")
@@ -193,14 +193,14 @@ class StandingRows:
             f"SELECT * FROM {table} WHERE {op} IN (0, 3) "  # noqa: S608 - names of this node's own
             f"AND {offset} IN ({', '.join(map(str, offsets))}) ORDER BY {offset}"
         )
-        found = self._ask(sql, most=MOST_ROWS)
+        found = self._ask(sql, most=MAX_ROWS)
         columns = [
             from_carrier(to_carrier(whole(found.column(number)), field.type), field.type)
             for number, field in enumerate(schema)
         ]
         return pa.table(columns, schema=schema)
 
-    def _find_in_force(self, rows: "pa.Table") -> list[int]:
+    def _find_current(self, rows: "pa.Table") -> list[int]:
         """Find which of some rows that were given stand: of equal ones the last, as many as were not taken."""
         offsets = rows.column(self.view.vocabulary.offset).to_pylist()
         table, op, offset = self._names
@@ -217,7 +217,7 @@ class StandingRows:
             FROM {table} g JOIN {table} t ON {alike}
             WHERE g.{offset} IN ({", ".join(map(str, offsets))}) GROUP BY g.{offset}
         """  # noqa: S608 - as above
-        counted = self._ask(sql, most=MOST_ROWS).to_pylist()
+        counted = self._ask(sql, most=MAX_ROWS).to_pylist()
         return sorted(each["place"] for each in counted if each["standing"] > each["later"])
 
     @property

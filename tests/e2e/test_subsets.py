@@ -1,4 +1,4 @@
-"""How much of a dataset is taken: what ``pull`` brings from real daemons, says and leaves, portion after portion."""
+"""How much of a dataset is taken: what ``pull`` brings from real daemons, says and leaves, subset after subset."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

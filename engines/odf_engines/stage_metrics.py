@@ -35,14 +35,14 @@ class IngestStage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageFigures:
+class StageMetrics:
     """What one stage, or one plug-in of it, did.
 
     Attributes:
         stage: An ``IngestStage``.
         plug_in: What manifests call it: a converter, a validator, a format, a merge strategy; empty: the whole stage.
         position: Of the plug-in among those of the stage.
-        seconds: It worked so long, all portions together.
+        seconds: It worked so long, all subsets together.
         rows_in: Rows or records that it was given; None: nobody counted.
         rows_out: Of those, or made of them, that it passed on.
         bad_rows: That it found fault with.
@@ -60,13 +60,13 @@ class StageFigures:
     began_s: float = 0.0
     ended_s: float = 0.0
 
-    def within(self, began_s: float, ended_s: float) -> "StageFigures":
+    def within(self, began_s: float, ended_s: float) -> "StageMetrics":
         """Give it as it can have been, of a guest that worked at no other time."""
         first = min(max(self.began_s, began_s), ended_s)
         last = min(max(self.ended_s, first), ended_s)
         return replace(self, seconds=min(self.seconds, last - first), began_s=first, ended_s=last)
 
-    def plus(self, later: "StageFigures") -> "StageFigures":
+    def plus(self, later: "StageMetrics") -> "StageMetrics":
         """Add what the same did in a later batch."""
         return replace(
             self,
@@ -97,7 +97,7 @@ class StageSums:
 
 
 class StageClock:
-    """Measures stages and plug-ins; what is done in portions is added up."""
+    """Measures stages and plug-ins; what is done in subsets is added up."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str, int], StageSums] = {}
@@ -122,10 +122,10 @@ class StageClock:
             whole.count(rows_in=sums.rows_in, rows_out=sums.rows_out, bad_rows=sums.bad_rows)
 
     @property
-    def figures(self) -> tuple[StageFigures, ...]:
+    def figures(self) -> tuple[StageMetrics, ...]:
         """What was measured, in the order in which it began."""
         return tuple(
-            StageFigures(stage=stage, plug_in=plug_in, position=position, **asdict(sums))
+            StageMetrics(stage=stage, plug_in=plug_in, position=position, **asdict(sums))
             for (stage, plug_in, position), sums in self._sums.items()
         )
 
@@ -134,16 +134,16 @@ class StageClock:
         return [asdict(each) for each in self.figures]
 
 
-def merge_stages(stages: Iterable[StageFigures], *, by_position: bool = True) -> tuple[StageFigures, ...]:
+def merge_stages(stages: Iterable[StageMetrics], *, by_position: bool = True) -> tuple[StageMetrics, ...]:
     """Make one line of those about the same stage and plug-in; ``by_position``: of one place in the manifest."""
-    merged: dict[tuple[str, str, int], StageFigures] = {}
+    merged: dict[tuple[str, str, int], StageMetrics] = {}
     for each in stages:
         key = each.stage, each.plug_in, each.position if by_position else 0
         merged[key] = merged[key].plus(each) if key in merged else each
     return tuple(merged.values())
 
 
-def read_stage_figures(found: object, known: Collection[tuple[str, str]]) -> tuple[StageFigures, ...]:
+def read_stage_metrics(found: object, known: Collection[tuple[str, str]]) -> tuple[StageMetrics, ...]:
     """Read what a guest says of its stages; none of it decides anything.
 
     Args:
@@ -158,7 +158,7 @@ def read_stage_figures(found: object, known: Collection[tuple[str, str]]) -> tup
     return tuple(_read_line(each, known) for each in found)
 
 
-def _read_line(found: Any, known: Collection[tuple[str, str]]) -> StageFigures:
+def _read_line(found: Any, known: Collection[tuple[str, str]]) -> StageMetrics:
     match found:
         case {
             "stage": str(stage),
@@ -170,7 +170,7 @@ def _read_line(found: Any, known: Collection[tuple[str, str]]) -> StageFigures:
         } if (stage, plug_in) in known and 0 <= position < MAX_STAGE_LINES:
             if not all(math.isfinite(each) and each >= 0 for each in (seconds, began, ended)):
                 raise ValueError("expected times")
-            return StageFigures(
+            return StageMetrics(
                 stage=stage,
                 plug_in=plug_in,
                 position=position,
@@ -197,7 +197,7 @@ def _sum(first: int | None, second: int | None) -> int | None:
     return second if first is None else first if second is None else first + second
 
 
-MOST_SAMPLE_ROWS: Final = 3  # guess: enough to see how values look, few enough to be read
+MAX_SAMPLE_ROWS: Final = 3  # guess: enough to see how values look, few enough to be read
 
 
 class SampledStage(StrEnum):

@@ -11,9 +11,9 @@ from pathlib import Path
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession
 from odf_node.datasets.engine_rows import EngineRows
-from odf_node.derive.replay_records import check_record_inputs
-from odf_node.derive.step_comparison import find_divergence, is_in_order, recomputed_hash_of
-from odf_node.derive.step_figures import check_figures, figures_of
+from odf_node.derive.step_comparison import find_divergence, is_in_order, reexecuted_hash_of
+from odf_node.derive.step_measurements import check_metrics, metrics_of
+from odf_node.derive.step_records import check_record_inputs
 from odf_node.derive.steps import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.ports.objects import ObjectStore
@@ -26,7 +26,7 @@ from odf_protocol.divergence import Cause, Divergence
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import ExecuteTransform
 from odf_protocol.multihash import Multihash
-from odf_protocol.replay import ReplayRecord
+from odf_protocol.step_record import StepRecord
 from odf_protocol.transform_plan import check_step_time
 
 
@@ -42,8 +42,8 @@ class StepMismatch:
     engine: str
     divergence: Divergence
     published: Path | None
-    recomputed: Path | None
-    recomputed_hash: Multihash | None
+    reexecuted: Path | None
+    reexecuted_hash: Multihash | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Replayer:
         rows = EngineRows(self.store, self.objects, self.rows)
         object.__setattr__(self, "whole_inputs", WholeInputs(self.store, rows))
 
-    def check_inputs(self, view: DatasetView, block: Block, record: ReplayRecord) -> None:
+    def check_inputs(self, view: DatasetView, block: Block, record: StepRecord) -> None:
         """Check what a record says of a step's inputs against the copies held here, without an engine (REPLAY-7).
 
         Raises:
@@ -85,7 +85,7 @@ class Replayer:
         session: EngineSession,
         view: DatasetView,
         block: Block,
-        record: ReplayRecord | None,
+        record: StepRecord | None,
         *,
         build: str,
         digest: Multihash,
@@ -98,7 +98,7 @@ class Replayer:
             session: An engine of the kind that the transform in force names.
             view: The derivative before the step.
             block: With an ExecuteTransform event.
-            record: The replay record that came with the block, where one did.
+            record: The step record that came with the block, where one did.
             build: The engine that the session is of, see ``engines.finding``.
             digest: Its digest.
             limits: For the run.
@@ -136,9 +136,9 @@ class Replayer:
         divergence = find_divergence(block, view, response, published)
         if divergence is None:
             if record is not None and record.statistics is not None:
-                figures = figures_of(response, completed, checkpoint)
+                figures = metrics_of(response, completed, checkpoint)
                 if figures is not None:
-                    check_figures(
+                    check_metrics(
                         record.statistics,
                         figures,
                         same_engine=record.engine.digest == digest,
@@ -155,20 +155,20 @@ class Replayer:
                 self.checkpoints[event.new_checkpoint.physical_hash] = kept
             return None
         divergence = replace(divergence, cause=divergence.cause or _find_cause_in_record(record, digest))
-        recomputed = recomputed_hash = None
+        reexecuted = reexecuted_hash = None
         if response.data_path is not None:
-            recomputed_hash = recomputed_hash_of(response)
+            reexecuted_hash = reexecuted_hash_of(response)
             # Not read: it may hold more than fits into memory.
-            recomputed = evidence / f"recomputed-{block.hash}.parquet"
-            shutil.move(response.data_path, recomputed)
+            reexecuted = evidence / f"re-executed-{block.hash}.parquet"
+            shutil.move(response.data_path, reexecuted)
         return StepMismatch(
             block=block,
             dataset_id=view.dataset_id,
             engine=build,
             divergence=divergence,
             published=published,
-            recomputed=recomputed,
-            recomputed_hash=recomputed_hash,
+            reexecuted=reexecuted,
+            reexecuted_hash=reexecuted_hash,
         )
 
     def _find_published(self, name: Multihash) -> Path:
@@ -176,7 +176,7 @@ class Replayer:
         return self.paths.get(name) or self.objects.get_path(name)
 
 
-def _find_cause_in_record(record: ReplayRecord | None, digest: Multihash) -> Cause:
+def _find_cause_in_record(record: StepRecord | None, digest: Multihash) -> Cause:
     """Tell another engine from tampering, where rows alone did not show the cause (REPLAY-10)."""
     if record is not None and record.engine.digest != digest:
         return Cause.ENGINE_VERSION

@@ -1,4 +1,4 @@
-"""Replay records: written beside every step of ours, and checked where a peer sends one."""
+"""Step records: written beside every step of ours, and checked where a peer sends one."""
 
 from collections.abc import Sequence
 
@@ -10,17 +10,17 @@ from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import RejectedError
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import Multihash
-from odf_protocol.replay import (
+from odf_protocol.step_metrics import StepMetrics
+from odf_protocol.step_record import (
     EngineIdentity,
     InputWatermark,
-    ReplayInput,
-    ReplayRecord,
-    ReplaySlice,
+    StepInput,
+    StepRecord,
+    StepSlice,
     check_record_describes,
     hash_transform,
 )
-from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
-from odf_protocol.step_statistics import StepStatistics
+from odf_protocol.step_record_codec import decode_step_record, sign_step_record
 from odf_protocol.transform_plan import PlannedInput
 
 
@@ -29,11 +29,11 @@ def make_record(
     inputs: Sequence[PlannedInput],
     view: DatasetView,
     engine: Engine,
-    statistics: StepStatistics | None,
-) -> ReplayRecord:
+    statistics: StepMetrics | None,
+) -> StepRecord:
     """Write down everything that fixes the result of a step, and its figures; ``view`` is the derivative before it."""
     limits = request.limits
-    return ReplayRecord(
+    return StepRecord(
         dataset_id=view.dataset_id,
         engine=identity_of(engine),
         settings=engine.settings,
@@ -54,12 +54,12 @@ def make_record(
     )
 
 
-def sign_record(key: PrivateKey, record: ReplayRecord) -> bytes:
+def sign_record(key: PrivateKey, record: StepRecord) -> bytes:
     """Sign a record with the dataset's key."""
-    return sign_replay_record(key.seed, record)
+    return sign_step_record(key.seed, record)
 
 
-def check_record(raw: bytes, block: Block, keys: KeyHistory, before: DatasetView | None) -> ReplayRecord:
+def check_record(raw: bytes, block: Block, keys: KeyHistory, before: DatasetView | None) -> StepRecord:
     """Check that a record that came with a block is signed by the dataset's key and describes that block.
 
     Args:
@@ -71,7 +71,7 @@ def check_record(raw: bytes, block: Block, keys: KeyHistory, before: DatasetView
     Raises:
         MalformedError, RejectedError: It is not, or does not.
     """
-    signed = decode_replay_record(raw)
+    signed = decode_step_record(raw)
     signer = keys.key_at(block.sequence_number)
     if signed.signer != signer:
         raise RejectedError(
@@ -98,7 +98,7 @@ def check_record(raw: bytes, block: Block, keys: KeyHistory, before: DatasetView
 
 
 def check_record_inputs(
-    record: ReplayRecord, inputs: Sequence[PlannedInput], request: TransformRequest, sequence_number: int
+    record: StepRecord, inputs: Sequence[PlannedInput], request: TransformRequest, sequence_number: int
 ) -> None:
     """Check that a record names what the step reads from the copies held here (REPLAY-7).
 
@@ -111,19 +111,19 @@ def check_record_inputs(
     Raises:
         RejectedError: It names something else.
     """
-    for said, held in zip(record.inputs, _inputs_of(request, inputs), strict=True):
+    for stated, held in zip(record.inputs, _inputs_of(request, inputs), strict=True):
         checks: list[tuple[str, object, object]] = [
-            ("slices-that-are-held", _named(held.slices), _named(said.slices)),
-            ("watermarks-of-the-input", held.watermarks, said.watermarks),
-            ("vocabulary-of-the-input", held.vocabulary, said.vocabulary),
+            ("slices-that-are-held", _named(held.slices), _named(stated.slices)),
+            ("watermarks-of-the-input", held.watermarks, stated.watermarks),
+            ("vocabulary-of-the-input", held.vocabulary, stated.vocabulary),
         ]
         for name, expected, found in checks:
             if expected != found:
-                rule = f"REPLAY-7 {name} (input {said.dataset_id})"
+                rule = f"REPLAY-7 {name} (input {stated.dataset_id})"
                 raise RejectedError(rule, sequence_number=sequence_number, expected=expected, found=found)
 
 
-def check_record_engine(record: ReplayRecord, engine: Engine, digest: Multihash, sequence_number: int) -> bool:
+def check_record_engine(record: StepRecord, engine: Engine, digest: Multihash, sequence_number: int) -> bool:
     """Check what a record says of its engine, where that is the one installed here (REPLAY-9).
 
     ``digest`` is the engine's: to find it takes a look at all its files, so it is looked for once for many records.
@@ -147,13 +147,13 @@ def check_record_engine(record: ReplayRecord, engine: Engine, digest: Multihash,
     return True
 
 
-def _inputs_of(request: TransformRequest, inputs: Sequence[PlannedInput]) -> tuple[ReplayInput, ...]:
+def _inputs_of(request: TransformRequest, inputs: Sequence[PlannedInput]) -> tuple[StepInput, ...]:
     return tuple(
-        ReplayInput(
+        StepInput(
             dataset_id=planned.recorded.dataset_id,
             alias=given.alias,
             vocabulary=given.vocabulary,
-            slices=tuple(ReplaySlice(part.logical_hash, part.physical_hash) for part in planned.slices),
+            slices=tuple(StepSlice(part.logical_hash, part.physical_hash) for part in planned.slices),
             offset_interval=planned.offset_interval,
             watermarks=tuple(InputWatermark(mark.system_time, mark.event_time) for mark in planned.watermarks),
         )
@@ -161,7 +161,7 @@ def _inputs_of(request: TransformRequest, inputs: Sequence[PlannedInput]) -> tup
     )
 
 
-def _named(slices: Sequence[ReplaySlice]) -> str:
+def _named(slices: Sequence[StepSlice]) -> str:
     return ", ".join(f"{part.physical_hash} (rows {part.logical_hash})" for part in slices) or "none"
 
 

@@ -1,4 +1,4 @@
-"""Mending rows of quarantine: by a file that somebody edited, or by expressions in SQL over their texts.
+"""Fixing rows of quarantine: by a file that somebody edited, or by expressions in SQL over their texts.
 
 Source: clause QUAR-4 in ``spec/quarantine.md``.
 """
@@ -29,14 +29,20 @@ from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
 __all__ = [
-    "ROW_COLUMN", "TOLD_COLUMNS", "InvalidEditError", "compute_mended", "find_columns", "iter_edited", "iter_texts",
+    "REPORTED_COLUMNS",
+    "ROW_COLUMN",
+    "InvalidEditError",
+    "compute_fixed",
+    "find_columns",
+    "iter_edited",
+    "iter_texts",
     "list_edited",
 ]  # fmt: skip
 
 ROW_COLUMN: Final = "_row"
 """The column of an exported file that says which row a line is; it has to stay."""
 
-TOLD_COLUMNS: Final = ("_errors", "_line", "_original")
+REPORTED_COLUMNS: Final = ("_errors", "_line", "_original")
 """Columns of an exported file that tell what is wrong; what stands there is not read again."""
 
 _TABLE: Final = "quarantine"
@@ -73,8 +79,8 @@ def iter_edited(path: Path) -> Iterator[EditedRow]:
         if row in seen:
             raise InvalidEditError(path, line, f"the row {row} is there twice")
         seen.add(row)
-        told = (ROW_COLUMN, *TOLD_COLUMNS)
-        yield EditedRow(row, {name: value for name, value in values.items() if name not in told})
+        reported = (ROW_COLUMN, *REPORTED_COLUMNS)
+        yield EditedRow(row, {name: value for name, value in values.items() if name not in reported})
 
 
 def iter_texts(path: Path) -> Iterator[tuple[int, Mapping[str, str | None]]]:
@@ -92,7 +98,7 @@ def find_columns(names: Iterable[str], rows: Iterable[KeptRow], view: DatasetVie
 
     Args:
         names: As somebody wrote them.
-        rows: That are mended.
+        rows: That are fixed.
         view: Of their dataset, whose sources may have columns that none of the rows has.
 
     Raises:
@@ -133,7 +139,7 @@ def _without_quotes(name: str) -> str:
 def list_edited(
     edited: Mapping[RowId, Mapping[str, str | None]], rows: Iterable[KeptRow]
 ) -> dict[RowId, Mapping[str, str | None]]:
-    """Keep the rows in which something was edited; those that are not among ``rows`` as well, to be refused.
+    """Keep the rows in which something was edited; those that are not among ``rows`` as well, to be rejected.
 
     Args:
         edited: Columns and texts by row, as a file has them; a column that a row never had is null there.
@@ -150,7 +156,7 @@ def list_edited(
     return {row: columns for row, columns in edited.items() if is_edited(row, columns)}
 
 
-def compute_mended(
+def compute_fixed(
     engines: EngineHost, rows: Sequence[KeptRow], expressions: Mapping[str, str], scratch: Path
 ) -> dict[RowId, dict[str, str | None]]:
     """Compute columns anew, each by an expression over the texts of the row.
@@ -160,7 +166,7 @@ def compute_mended(
         UsageError: There are no rows.
     """
     if not rows:
-        raise UsageError("there is no row to be mended")
+        raise UsageError("there is no row to be fixed")
     names = list(dict.fromkeys(name for row in rows for name in row.columns))
     texts = {name: pa.array([row.columns.get(name) for row in rows], pa.string()) for name in names}
     table = pa.table({ROW_COLUMN: pa.array([str(row.id) for row in rows]), **texts})

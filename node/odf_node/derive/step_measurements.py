@@ -19,7 +19,7 @@ from odf_node.records.datasets import DatasetRecord
 from odf_node.store import MetadataStore
 from odf_protocol.errors import RejectedError
 from odf_protocol.schema_arrow import rows_schema_of
-from odf_protocol.step_statistics import NO_STATE, RowsByOperation, StateSize, StepStatistics
+from odf_protocol.step_metrics import NO_STATE, RowsByOperation, StateSize, StepMetrics
 from odf_protocol.transform_plan import PlannedInput
 
 
@@ -59,13 +59,13 @@ class CompletedRequest:
     grade: Grade | None = None
 
 
-def figures_of(
+def metrics_of(
     response: TransformResponse,
     completed: CompletedRequest,
     checkpoint: Path | None,
     *,
     milliseconds: Mapping[str, int] = MappingProxyType({}),
-) -> StepStatistics | None:
+) -> StepMetrics | None:
     """Put together what an engine's host counted and the state around the step; None: nobody counted the rows.
 
     Args:
@@ -77,7 +77,7 @@ def figures_of(
     counted = response.statistics
     if counted.rows_by_operation is None:
         return None
-    return StepStatistics(
+    return StepMetrics(
         rows_read=counted.rows_by_input,
         rows_out=RowsByOperation(*counted.rows_by_operation),
         late_rows=counted.late_rows,
@@ -95,14 +95,12 @@ def _with_checkpoint(inputs: StateSize, checkpoint: Path | None) -> StateSize:
     )
 
 
-def check_figures(
-    claimed: StepStatistics, recomputed: StepStatistics, *, same_engine: bool, sequence_number: int
-) -> None:
+def check_metrics(claimed: StepMetrics, reexecuted: StepMetrics, *, same_engine: bool, sequence_number: int) -> None:
     """Compare the figures of a record with those of its re-execution (REPLAY-14).
 
     Args:
         claimed: By the record.
-        recomputed: Here.
+        reexecuted: Here.
         same_engine: The record names the engine that is here. Of another build's step only the rows are the same for
             certain.
         sequence_number: Of the step's block.
@@ -110,15 +108,15 @@ def check_figures(
     Raises:
         RejectedError: They differ, times aside.
     """
-    if claimed == structs.replace(recomputed, milliseconds=claimed.milliseconds):
+    if claimed == structs.replace(reexecuted, milliseconds=claimed.milliseconds):
         return
-    compared: dict[str, tuple[object, object]] = {"rows-out": (recomputed.rows_out, claimed.rows_out)}
+    compared: dict[str, tuple[object, object]] = {"rows-out": (reexecuted.rows_out, claimed.rows_out)}
     if same_engine:
         compared |= {
-            "rows-read": (recomputed.rows_read, claimed.rows_read),
-            "late-rows": (recomputed.late_rows, claimed.late_rows),
-            "state-before": (recomputed.state_before, claimed.state_before),
-            "state-after": (recomputed.state_after, claimed.state_after),
+            "rows-read": (reexecuted.rows_read, claimed.rows_read),
+            "late-rows": (reexecuted.late_rows, claimed.late_rows),
+            "state-before": (reexecuted.state_before, claimed.state_before),
+            "state-after": (reexecuted.state_after, claimed.state_after),
         }
     for name, (expected, found) in compared.items():
         if expected != found:

@@ -23,12 +23,12 @@ class TurnLimits:
     own: int | None = None
 
     @property
-    def most_of_one(self) -> int:
+    def max_of_one(self) -> int:
         """How many of one caller have their turn at once."""
         return self.at_once if self.own is None else self.own
 
 
-class FairTurns:
+class FairSemaphore:
     """A few at a time; callers that wait have their turns round robin, however often each asked. For one loop."""
 
     def __init__(self, read_limits: Callable[[], TurnLimits]) -> None:
@@ -60,7 +60,7 @@ class FairTurns:
             raise UnavailableError("the node is stopping")
         limits, own = self._read_limits(), self._waiting.get(caller, ())
         waiting = sum(map(len, self._waiting.values()))
-        has_to_wait = self._running >= limits.at_once or self._running_of[caller] >= limits.most_of_one
+        has_to_wait = self._running >= limits.at_once or self._running_of[caller] >= limits.max_of_one
         if has_to_wait and (waiting >= limits.waiting or len(own) >= max(1, limits.waiting // 2)):
             raise TooManyWaitingError(waiting)
         given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -103,14 +103,14 @@ class FairTurns:
         limits = self._read_limits()
         if self._running >= limits.at_once:
             return None
-        return next((each for each in self._waiting if self._running_of[each] < limits.most_of_one), None)
+        return next((each for each in self._waiting if self._running_of[each] < limits.max_of_one), None)
 
 
 class Turn:
     """A place in the queue; an asynchronous context manager."""
 
-    def __init__(self, turns: FairTurns, given: "asyncio.Future[None]", caller: str) -> None:
-        self._turns = turns
+    def __init__(self, semaphore: FairSemaphore, given: "asyncio.Future[None]", caller: str) -> None:
+        self._semaphore = semaphore
         self._given = given
         self._caller = caller
 
@@ -123,17 +123,17 @@ class Turn:
         try:
             await asyncio.shield(self._given)
         except BaseException:
-            self._turns.end(self._given, self._caller)
+            self._semaphore.end(self._given, self._caller)
             raise
 
     async def __aexit__(self, *exception: object) -> None:
-        self._turns.end(self._given, self._caller)
+        self._semaphore.end(self._given, self._caller)
 
 
 Result = TypeVar("Result")
 
 
-class ShortTurnsFirst:
+class ShortestFirstSemaphore:
     """Turns for work whose cost nobody knows before: a short one, and a long one for what does not end in it.
 
     So what is small waits for short turns alone, however much costly work of others, or of its own caller, there is.
@@ -146,8 +146,8 @@ class ShortTurnsFirst:
     """
 
     def __init__(self, short: TurnLimits, long: TurnLimits, *, short_s: float) -> None:
-        self.short_turns = FairTurns(lambda: short)
-        self.long_turns = FairTurns(lambda: long)
+        self.short_semaphore = FairSemaphore(lambda: short)
+        self.long_semaphore = FairSemaphore(lambda: long)
         self._short_s = short_s
 
     async def run(
@@ -161,19 +161,19 @@ class ShortTurnsFirst:
             is_long: It is known to be; it gets no short turn.
 
         Raises:
-            TooManyWaitingError, UnavailableError: As ``FairTurns.ask``.
+            TooManyWaitingError, UnavailableError: As ``FairSemaphore.ask``.
         """
         if not is_long:
-            async with self.short_turns.ask(caller):
+            async with self.short_semaphore.ask(caller):
                 try:
                     return await work(self._short_s)
                 except LimitExceededError as error:
                     if error.limit != "wall_s":
                         raise
-        async with self.long_turns.ask(caller):
+        async with self.long_semaphore.ask(caller):
             return await work(None)
 
     def close(self) -> None:
         """Turn away whoever waits."""
-        self.short_turns.close()
-        self.long_turns.close()
+        self.short_semaphore.close()
+        self.long_semaphore.close()

@@ -34,8 +34,8 @@ from odf_engines.spark.java_side import java_class, tasks_at_once
 
 _Result = TypeVar("_Result")
 
-PIECE_BYTES = 8 * 1024 * 1024  # guess: of a file; some row groups of usual size
-MOST_GROUP_BYTES = 64 * 1024 * 1024  # guess: of values; a query may make some times as much of it in half a gigabyte
+CHUNK_BYTES = 8 * 1024 * 1024  # guess: of a file; some row groups of usual size
+MAX_GROUP_BYTES = 64 * 1024 * 1024  # guess: of values; a query may make some times as much of it in half a gigabyte
 BATCH_ROWS = 65_536  # guess: larger ones were not faster
 
 
@@ -44,12 +44,12 @@ def fit_in_memory(slices: Sequence[Path]) -> bool:
     for path in slices:
         with pq.ParquetFile(path) as file:
             groups = range(file.metadata.num_row_groups)
-            if any(file.metadata.row_group(number).total_byte_size > MOST_GROUP_BYTES for number in groups):
+            if any(file.metadata.row_group(number).total_byte_size > MAX_GROUP_BYTES for number in groups):
                 return False
     return True
 
 
-def collect_pieces(rows: DataFrame, columns: StructType) -> Iterator[pa.Table]:
+def collect_chunks(rows: DataFrame, columns: StructType) -> Iterator[pa.Table]:
     """Compute the partitions of a query, as many at once as there are cores; one at least, in their order.
 
     Raises:
@@ -61,8 +61,8 @@ def collect_pieces(rows: DataFrame, columns: StructType) -> Iterator[pa.Table]:
     numbers = range(batches.getNumPartitions())
     if not numbers:  # as of what Spark knows to have no rows before it reads any
         yield schema.empty_table()
-    pieces = (partial(_collect, rows, batches, number, schema) for number in numbers)
-    yield from compute_ahead(pieces, tasks_at_once(rows.sparkSession) + 1)
+    chunks = (partial(_collect, rows, batches, number, schema) for number in numbers)
+    yield from compute_ahead(chunks, tasks_at_once(rows.sparkSession) + 1)
 
 
 def compute_ahead(calls: Iterable[Callable[[], _Result]], at_once: int) -> Iterator[_Result]:
@@ -77,47 +77,47 @@ def compute_ahead(calls: Iterable[Callable[[], _Result]], at_once: int) -> Itera
             while running:
                 yield running.popleft().result()
         finally:
-            for piece in running:
-                piece.cancel()
+            for chunk in running:
+                chunk.cancel()
 
 
-def store_pieces(rows: DataFrame, folder: Path, most_rows: int) -> Iterator[pa.Table]:
-    """Let Spark store the rows, then read them in parts of ``most_rows``; ``folder`` is made and removed."""
+def store_chunks(rows: DataFrame, folder: Path, max_rows: int) -> Iterator[pa.Table]:
+    """Let Spark store the rows, then read them in parts of ``max_rows``; ``folder`` is made and removed."""
     try:
         rows.write.parquet(str(folder))
         for path in sorted(folder.glob("part-*.parquet")):
             with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=most_rows):
+                for batch in file.iter_batches(batch_size=max_rows):
                     yield pa.Table.from_batches([batch])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def bound_rows(pieces: Iterable[pa.Table], most_rows: int) -> Iterator[pa.Table]:
+def bound_rows(chunks: Iterable[pa.Table], max_rows: int) -> Iterator[pa.Table]:
     """Pass pieces on as long as they have no more rows together.
 
     Raises:
         LimitExceededError: They have.
     """
     count = 0
-    for piece in pieces:
-        count += piece.num_rows
-        if count > most_rows:
-            raise LimitExceededError("output_rows", allowed=most_rows, found=count)
-        yield piece
+    for chunk in chunks:
+        count += chunk.num_rows
+        if count > max_rows:
+            raise LimitExceededError("output_rows", allowed=max_rows, found=count)
+        yield chunk
 
 
 def iter_appended(
-    rows: DataFrame, names: Sequence[str], most_rows: int
+    rows: DataFrame, names: Sequence[str], max_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Compute a query and yield its rows by all columns, under other names, and the operation of each: an append.
 
     Raises:
-        PySparkException, LimitExceededError: As ``collect_pieces`` and ``bound_rows``.
+        PySparkException, LimitExceededError: As ``collect_chunks`` and ``bound_rows``.
     """
-    for piece in bound_rows(collect_pieces(rows.orderBy(*rows.columns), rows.schema), most_rows):
-        if piece.num_rows:
-            yield piece.rename_columns(names), np.full(piece.num_rows, APPEND, dtype=np.int64)
+    for chunk in bound_rows(collect_chunks(rows.orderBy(*rows.columns), rows.schema), max_rows):
+        if chunk.num_rows:
+            yield chunk.rename_columns(names), np.full(chunk.num_rows, APPEND, dtype=np.int64)
 
 
 def cut_even(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:

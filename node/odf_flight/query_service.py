@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from odf_engines.contract import Limits
-from odf_flight.answers import Answers, KeptAnswer
+from odf_flight.answers import Answers, KeptResult
 from odf_node.composition import Node
 from odf_node.configuration.declaration import QUERY_ENGINE
 from odf_node.datasets.naming import list_named
@@ -22,7 +22,7 @@ from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
 from odf_node.http.callers import Caller
 from odf_node.records.access import ReadGrants
-from odf_node.turns import ShortTurnsFirst, TurnLimits
+from odf_node.semaphore import ShortestFirstSemaphore, TurnLimits
 
 SHORT: Final = TurnLimits(at_once=3, waiting=64)  # guess: what waits is a line of text
 LONG: Final = TurnLimits(at_once=2, waiting=64, own=1)  # guess: one caller's costly queries leave room for another's
@@ -50,14 +50,14 @@ class AskerGoneError(Exception):
     """Whoever asked does not wait for the answer any more."""
 
 
-class Questions:
+class FlightQueries:
     """Answers questions: those who ask wait on the server's threads, engines on others, and the loop gives turns."""
 
     def __init__(self, node: Node, answers: Answers, loop: asyncio.AbstractEventLoop) -> None:
         self._node = node
         self._answers = answers
         self._loop = loop
-        self._turns = ShortTurnsFirst(SHORT, LONG, short_s=SHORT_S)
+        self._semaphore = ShortestFirstSemaphore(SHORT, LONG, short_s=SHORT_S)
         self._threads = ThreadPoolExecutor(AT_ONCE, "questions")
         self._tasks: set[asyncio.Task[Any] | None] = set()
         self._running: list[EngineHost] = []
@@ -73,7 +73,7 @@ class Questions:
         is_gone: Callable[[], bool],
         engine: str | None = None,
         max_rows: int | None = None,
-    ) -> tuple[bytes, KeptAnswer]:
+    ) -> tuple[bytes, KeptResult]:
         """Answer one question, and keep the answer; called by a thread, which waits.
 
         Args:
@@ -84,7 +84,7 @@ class Questions:
             max_rows: Cut the answer there; None: a long one is an error.
 
         Raises:
-            OdfError: As ``QueryRunner.run``; TooManyWaitingError, UnavailableError as ``FairTurns.ask``.
+            OdfError: As ``QueryRunner.run``; TooManyWaitingError, UnavailableError as ``FairSemaphore.ask``.
             AskerGoneError: As ``is_gone`` says; the engine is ended.
         """
         work = asyncio.run_coroutine_threadsafe(self._answer(caller, sql, engine, max_rows), self._loop)
@@ -97,7 +97,7 @@ class Questions:
     def stop(self) -> None:
         """Turn away who waits, and end what runs."""
         self._is_stopped = True
-        self._turns.close()
+        self._semaphore.close()
         for host in tuple(self._running):
             host.stop()
 
@@ -114,25 +114,25 @@ class Questions:
 
     async def _answer(
         self, caller: Caller, sql: str, engine: str | None, max_rows: int | None
-    ) -> tuple[bytes, KeptAnswer]:
+    ) -> tuple[bytes, KeptResult]:
         task = asyncio.current_task()
         self._tasks.add(task)
         try:
             # Another engine than the usual one takes longer to start than a short turn lasts.
             is_long = engine is not None and engine != QUERY_ENGINE
-            return await self._turns.run(
-                caller.peer, lambda most_s: self._run(caller, sql, engine, max_rows, most_s), is_long=is_long
+            return await self._semaphore.run(
+                caller.peer, lambda max_s: self._run(caller, sql, engine, max_rows, max_s), is_long=is_long
             )
         finally:
             self._tasks.discard(task)
 
     async def _run(
-        self, caller: Caller, sql: str, engine: str | None, max_rows: int | None, most_s: float | None
-    ) -> tuple[bytes, KeptAnswer]:
+        self, caller: Caller, sql: str, engine: str | None, max_rows: int | None, max_s: float | None
+    ) -> tuple[bytes, KeptResult]:
         key = caller.peer, caller.reads
         host = await self._take_host(key)
         self._running.append(host)
-        limits = LIMITS if most_s is None else replace(LIMITS, wall_s=most_s)
+        limits = LIMITS if max_s is None else replace(LIMITS, wall_s=max_s)
         work = self._loop.run_in_executor(self._threads, self._ask, host, caller, sql, engine, max_rows, limits)
         is_gone = False
         try:
@@ -158,7 +158,7 @@ class Questions:
             await self._end([next(iter(self._idle))])
         node = self._node
         workspace = EngineWorkspace(node.home.folder.engines)
-        return EngineHost(workspace, node.objects.rows, node.engine_shelf, LIMITS, roles=node.engine_roles)
+        return EngineHost(workspace, node.objects.rows, node.engine_files, LIMITS, roles=node.engine_roles)
 
     async def _end(self, keys: Iterable[_Key]) -> None:
         for host in [self._idle.pop(key)[1] for key in keys]:
@@ -172,7 +172,7 @@ class Questions:
         engine: str | None,
         max_rows: int | None,
         limits: Limits,
-    ) -> tuple[bytes, KeptAnswer]:
+    ) -> tuple[bytes, KeptResult]:
         node = self._node
         queries = QueryRunner(node.home, host)
         records = list_named(node.store, caller.reads)

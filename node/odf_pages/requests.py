@@ -23,19 +23,19 @@ from odf_node.http.served_node import LIVE, NODE
 from odf_node.records.access import INSPECT_SCOPE, AccessToken, ReadGrants, TokenState, read_grants
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import DatasetNotFoundError
-from odf_node.turns import FairTurns, TurnLimits
+from odf_node.semaphore import FairSemaphore, TurnLimits
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.names import DatasetName
 
 LASTS_S: Final = 8 * 3600.0  # guess: a working day
-MOST_SESSIONS: Final = 1_000  # guess: some hundred kB; the oldest ends where there are more
-MOST_OF_ONE: Final = 20  # guess: browsers of one token
+MAX_SESSIONS: Final = 1_000  # guess: some hundred kB; the oldest ends where there are more
+MAX_OF_ONE: Final = 20  # guess: browsers of one token
 _WORD_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SignedInSession:
     """Somebody who signed in.
 
     Attributes:
@@ -53,21 +53,21 @@ class Sessions:
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
         self._key = secrets.token_bytes(_WORD_BYTES)
-        self._open: OrderedDict[str, Session] = OrderedDict()
+        self._open: OrderedDict[str, SignedInSession] = OrderedDict()
 
     def begin(self, secret_hash: bytes) -> str:
         """Begin a session for who showed a token; return the word for the cookie."""
         self._forget_ended()
         own = [word for word, each in self._open.items() if each.secret_hash == secret_hash]
-        for word in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
+        for word in own[: max(0, len(own) - MAX_OF_ONE + 1)]:
             del self._open[word]
-        while len(self._open) >= MOST_SESSIONS:
+        while len(self._open) >= MAX_SESSIONS:
             self._open.popitem(last=False)
         word = new_word()
-        self._open[word] = Session(secret_hash, self._now_s() + LASTS_S)
+        self._open[word] = SignedInSession(secret_hash, self._now_s() + LASTS_S)
         return word
 
-    def find(self, word: str) -> Session | None:
+    def find(self, word: str) -> SignedInSession | None:
         """Return the session of a cookie; None: there is none, or it has ended."""
         found = self._open.get(word)
         return found if found is not None and found.ends_s > self._now_s() else None
@@ -98,7 +98,7 @@ def new_word() -> str:
 THREADS: Final = 4  # guess: what other routes do in threads must not wait for people's pages
 LONG_AT_ONCE: Final = 2  # guess: pages that read rows, each in a process of its own
 LONG_WAITING: Final = 16  # guess
-_MOST_DIGITS: Final = 15
+_MAX_DIGITS: Final = 15
 
 _Result = TypeVar("_Result")
 
@@ -126,20 +126,22 @@ class Viewer:
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class PageAccess:
     """What all pages of a node share."""
 
     node: Node
     sessions: Sessions = field(default_factory=Sessions)
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "pages"))
-    turns: FairTurns = field(default_factory=lambda: FairTurns(lambda: TurnLimits(LONG_AT_ONCE, LONG_WAITING)))
+    semaphore: FairSemaphore = field(
+        default_factory=lambda: FairSemaphore(lambda: TurnLimits(LONG_AT_ONCE, LONG_WAITING))
+    )
 
 
-PAGES: Final = web.AppKey("pages", Pages)
+PAGES: Final = web.AppKey("pages", PageAccess)
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class PageRequest:
     """What a page is made from, in a thread: no page sees the request itself.
 
     Attributes:
@@ -205,7 +207,7 @@ def to_number(text: str, what: str) -> int:
     Raises:
         UsageError: It is none.
     """
-    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         raise UsageError(f"{what}: expected a whole number")
     return int(text)
 

@@ -15,7 +15,7 @@ from odf_protocol.schema_arrow import rows_schema_of
 _GIVES: Final = (0, 3)  # Source: ODF OperationType: append, correct-to; the others take
 
 
-def read_in_force(rows: ReferencedRows, schema: pa.Schema) -> pa.Table:
+def read_current(rows: ReferencedRows, schema: pa.Schema) -> pa.Table:
     """Read what is in force: values that rows gave and that no row took since, each once, the newest first.
 
     Args:

@@ -6,10 +6,10 @@ Source: clause STAGE-4 in ``spec/observing.md``.
 from collections.abc import Sequence
 from typing import Any
 
-from odf_engines.stage_figures import IngestStage, StageFigures
+from odf_engines.stage_metrics import IngestStage, StageMetrics
 
 
-def describe_ingest(stages: Sequence[StageFigures]) -> str:
+def describe_ingest(stages: Sequence[StageMetrics]) -> str:
     """Say shortly what an ingest did: ``read 120, 3 bad, 1.2 s: read 0.7 s``; empty: nobody measured."""
     wholes = [each for each in stages if not each.plug_in]
     if not wholes:
@@ -24,7 +24,7 @@ def describe_ingest(stages: Sequence[StageFigures]) -> str:
     return ", ".join(parts) + (f": {of_what}" if of_what else "")
 
 
-def stages_to_json(stages: Sequence[StageFigures]) -> list[dict[str, Any]]:
+def stages_to_json(stages: Sequence[StageMetrics]) -> list[dict[str, Any]]:
     """Give figures as plain values; of a stage as a whole there is no ``plugIn``."""
     return [
         {

@@ -1,4 +1,4 @@
-"""A refusal, told to a person: who offered what, which rule it broke, which cells differ."""
+"""A rejection, told to a person: who offered what, which rule it broke, which cells differ."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,11 +9,11 @@ from odf_node.wording import rule_in_words
 SHOWN_CELLS: Final = 10  # guess: the report has up to a hundred
 
 
-def describe_refusal(report: Mapping[str, Any]) -> list[str]:
-    """Say what was refused, why, what differs, and where the evidence is."""
+def describe_rejection(report: Mapping[str, Any]) -> list[str]:
+    """Say what was rejected, why, what differs, and where the evidence is."""
     block = f", block {report['block']}" if report.get("block") is not None else ""
     lines = [
-        f"REFUSED: {report['dataset']}{block}, as offered by {report['source']}",
+        f"REJECTED: {report['dataset']}{block}, as offered by {report['source']}",
         f"  broken    {rule_in_words(report['rule'])}",
     ]
     if report.get("divergence"):
@@ -48,7 +48,7 @@ def describe_cells(report: Mapping[str, Any]) -> list[str]:
         "key": "ROW",
         "column": "COLUMN",
         "published": ">PUBLISHED",
-        "recomputed": ">RECOMPUTED HERE",
+        "recomputed": ">RE-EXECUTED HERE",
     }
     lines = ["", *format_table([_shown(cell) for cell in cells[:SHOWN_CELLS]], columns)]
     if len(cells) > SHOWN_CELLS:

@@ -9,7 +9,7 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_urls import parse_peer_url
 from odf_node.ports.peer_errors import PeerLiedError
 from odf_protocol.errors import MalformedError
-from odf_protocol.exchange.limits import MAX_JSON_BYTES, MAX_TREE_QUESTIONS, MAX_TREE_SCHEMA_BYTES
+from odf_protocol.exchange.limits import MAX_JSON_BYTES, MAX_TREE_QUERIES, MAX_TREE_SCHEMA_BYTES
 from odf_protocol.exchange.messages import TreeHeader, TreeNodes, decode_message
 from odf_protocol.exchange.routes import dataset_path
 from odf_protocol.hashing.v1_difference import DifferenceSearch, TableHeader
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedDifference:
     """Where two versions of a slice differ, at the grain of 4,096 rows of a column, and what it took to find out."""
 
     differences: "tuple[Difference, ...]"
@@ -32,7 +32,7 @@ class Located:
 
 async def locate_difference(
     address: str, slice_hash: Multihash, mine: "TableSummary", settings: ClientSettings | None = None
-) -> Located:
+) -> LocatedDifference:
     """Find where a node's slice differs from a table of ours.
 
     Args:
@@ -55,22 +55,22 @@ async def locate_difference(
     async with HttpClient(settings or ClientSettings()) as client:
         body = await client.get_bytes(place, "slice", limit_bytes=MAX_TREE_SCHEMA_BYTES * 2)
         requests, answer_bytes = 1, len(body)
-        said = decode_message(body, TreeHeader)
-        header = TableHeader(said.row_count, said.schema, said.columns_top)
-        search = DifferenceSearch(mine, Multihash.parse(said.root), header)
-        while search.questions:
-            asked = search.questions[:MAX_TREE_QUESTIONS]
+        stated = decode_message(body, TreeHeader)
+        header = TableHeader(stated.row_count, stated.schema, stated.columns_top)
+        search = DifferenceSearch(mine, Multihash.parse(stated.root), header)
+        while search.query_service:
+            asked = search.query_service[:MAX_TREE_QUERIES]
             nodes = (place / "nodes").with_query(ask=",".join(map(_write, asked)))
             body = await client.get_bytes(nodes, "slice", limit_bytes=MAX_JSON_BYTES)
             requests, answer_bytes = requests + 1, answer_bytes + len(body)
             answers = decode_message(body, TreeNodes).children
             if len(answers) != len(asked):
                 raise PeerLiedError(str(nodes), "EX-31 nodes", expected=len(asked), found=len(answers))
-            for question, children in zip(asked, answers, strict=True):
-                search.answer(question, children)
-    return Located(tuple(search.differences), search.is_complete, requests, answer_bytes)
+            for query_text, children in zip(asked, answers, strict=True):
+                search.answer(query_text, children)
+    return LocatedDifference(tuple(search.differences), search.is_complete, requests, answer_bytes)
 
 
-def _write(question: "NodeName") -> str:
-    column = "c" if question.column is None else question.column
-    return f"{column}.{question.level}.{question.index}"
+def _write(query_text: "NodeName") -> str:
+    column = "c" if query_text.column is None else query_text.column
+    return f"{column}.{query_text.level}.{query_text.index}"

@@ -19,7 +19,7 @@ OnEnd = Callable[[Callable[[], None]], bool]
 _Answer = TypeVar("_Answer")
 
 
-class SessionDesk:
+class SessionPool:
     """Asks sessions; requests for other datasets get other sessions, so that none can prepare the ground for another.
 
     Args:
@@ -50,18 +50,18 @@ class SessionDesk:
         session = self._thread.submit(self._current_session).result()
         return self._thread.submit(session.start)
 
-    def ask(self, owner: object, when_gone: OnEnd, question: Callable[[EngineSession], _Answer]) -> _Answer:
+    def ask(self, owner: object, when_gone: OnEnd, query_text: Callable[[EngineSession], _Answer]) -> _Answer:
         """Wait for a session that has seen requests of this owner only, and ask it.
 
         Args:
             owner: Equal objects may share a session.
             when_gone: Takes what to call when nobody waits for the answer any more; false if that is so already.
-            question: What to do with the session.
+            query_text: What to do with the session.
 
         Raises:
             EngineError: As ``question``, or no session is possible, or nobody waits any more.
         """
-        return self._thread.submit(self._ask, owner, when_gone, question).result()
+        return self._thread.submit(self._ask, owner, when_gone, query_text).result()
 
     def close(self) -> None:
         """End everything at once; requests that wait fail; safe to repeat."""
@@ -71,7 +71,7 @@ class SessionDesk:
         self._thread.shutdown(wait=True)
         self._drop_session()
 
-    def _ask(self, owner: object, when_gone: OnEnd, question: Callable[[EngineSession], _Answer]) -> _Answer:
+    def _ask(self, owner: object, when_gone: OnEnd, query_text: Callable[[EngineSession], _Answer]) -> _Answer:
         if self._owner not in (None, owner):
             self._drop_session()
         self._owner = owner
@@ -80,7 +80,7 @@ class SessionDesk:
         if not when_gone(loan.cancel):
             raise EngineFailureError("the caller is gone")
         try:
-            return question(session)
+            return query_text(session)
         finally:
             if not loan.end():
                 self._drop_session()

@@ -34,17 +34,17 @@ def held_alone(folder: Path, lock_name: str) -> Iterator[None]:
         os.close(lock)
 
 
-def copy_bounded(file: Path, target: Path, most_bytes: int, what: str) -> None:
+def copy_bounded(file: Path, target: Path, max_bytes: int, what: str) -> None:
     """Copy a file, so that what is checked is what is kept.
 
     Raises:
         MalformedError: It has more bytes.
     """
-    left = most_bytes
+    left = max_bytes
     with file.open("rb") as given, target.open("xb") as kept:
         while part := given.read(_COPY_BYTES):
             if (left := left - len(part)) < 0:
-                raise MalformedError(what, expected=f"a file of at most {most_bytes} bytes", found="more")
+                raise MalformedError(what, expected=f"a file of at most {max_bytes} bytes", found="more")
             kept.write(part)
 
 
