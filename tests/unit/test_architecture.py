@@ -21,6 +21,7 @@ PACKAGES = {
     "odf_flight": REPOSITORY / "node" / "odf_flight",
     "odf_gossip": REPOSITORY / "node" / "odf_gossip",
     "odf_drafts": REPOSITORY / "node" / "odf_drafts",
+    "odf_iceberg": REPOSITORY / "node" / "odf_iceberg",
     "odf_locate": REPOSITORY / "node" / "odf_locate",
     "odf_pages": REPOSITORY / "node" / "odf_pages",
     "odf_smart": REPOSITORY / "node" / "odf_smart",

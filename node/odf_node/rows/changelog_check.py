@@ -65,13 +65,13 @@ class ChangelogCheck:
         # What comes after the last block that takes anything is of no matter, nor after one that is rejected.
         end = 1 + max(place for place, each in enumerate(counted) if each.taken)
         for part in range(parts):
-            rows = [taken_rows(self._read(each), part=part, parts=parts) for each in taking]
+            rows = [taken_rows(self.read_changes(each), part=part, parts=parts) for each in taking]
             balance = ChangelogBalance(np.concatenate(rows), part=part, parts=parts)
             del rows
             for each in earlier:
-                balance.add(self._read(each))
+                balance.add(self.read_changes(each))
             for place, each in enumerate(counted[:end]):
-                unsound = balance.add(self._read(each))
+                unsound = balance.add(self.read_changes(each))
                 if unsound is not None:
                     found[place] = unsound.together(found[place]) if place in found else unsound
                     if not UnsoundBlock(each, found[place]).is_excused:
@@ -81,7 +81,7 @@ class ChangelogCheck:
         return [*blocks[:-1], *(replace(each, values=self._show(each)) for each in blocks[-1:])]
 
     def _count(self, each: ChainSlice) -> ChainSlice:
-        return replace(each, taken=int(np.count_nonzero(are_taken(self._read(each)["op"]))))
+        return replace(each, taken=int(np.count_nonzero(are_taken(self.read_changes(each)["op"]))))
 
     def _show(self, block: UnsoundBlock) -> str:
         shown, path = self.columns[:_MAX_COLUMNS], block.where.path
@@ -92,7 +92,7 @@ class ChangelogCheck:
         stated = ", ".join(f"{name} {'null' if cell is None else repr(cell[0])}" for name, cell in cells)
         return f"({stated}{', ...' if len(self.columns) > len(shown) else ''})"
 
-    def _read(self, each: ChainSlice) -> _Changes:
+    def read_changes(self, each: ChainSlice) -> _Changes:
         """Give the rows of a slice as ``CHANGE`` has them; computed where they are not kept."""
         path = self._found.get(each.object_hash)
         if path is not None:  # which compared its checksum already
