@@ -53,7 +53,7 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class TableManifest:
     """A manifest that was made.
 
     Attributes:
@@ -154,7 +154,7 @@ def encode_manifest(files: Sequence[FileEntry], content: Content, schema: dict[s
     return _encode(_ENTRY, records, said)
 
 
-def encode_manifest_list(manifests: Sequence[Manifest], version: Version, parent: Version | None) -> bytes:
+def encode_manifest_list(manifests: Sequence[TableManifest], version: Version, parent: Version | None) -> bytes:
     """Make the list of the manifests of the snapshot of a version, after that of ``parent``."""
     records = []
     for each in manifests:

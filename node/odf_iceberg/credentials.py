@@ -1,6 +1,6 @@
 """Credentials for files of tables: what a reader of S3 signs its requests with (AWS Signature Version 4).
 
-A reader that loads a table gets an access key that names the token it showed (or nobody), and a secret that follows
+A reader that loads a table gets an access key that names the token it showed, if any, and a secret that follows
 from the access key and a key of this node, so nothing is stored. At each request the signature is checked and the token
 is looked up again: one that was revoked opens no file any more.
 
@@ -26,7 +26,7 @@ LASTS_S: Final = 12 * 3600  # guess: the longest job that reads one table withou
 REGION: Final = "us-east-1"
 """Readers have to name one; it means nothing here."""
 MAX_SIGNED_HEADERS: Final = 64  # guess: readers sign some ten
-_NOBODY: Final = "anonymous"
+_ANONYMOUS: Final = "anonymous"
 _ACCESS_KEY: Final = re.compile(r"ODF\.([0-9a-f]{64}|anonymous)\.(\d{1,12})", re.ASCII)
 _PARTS: Final = re.compile(
     rf"{ALGORITHM}\s+Credential=([^/,\s]+)/(\d{{8}})/([a-z0-9-]+)/s3/aws4_request\s*,"
@@ -72,7 +72,7 @@ class CredentialIssuer:
 
     def issue(self, token_hash: bytes | None, now_s: int) -> Credentials:
         """Give credentials to the holder of a token, named by the hash of its secret; None: to anybody."""
-        access_key = f"ODF.{_NOBODY if token_hash is None else token_hash.hex()}.{now_s + LASTS_S}"
+        access_key = f"ODF.{_ANONYMOUS if token_hash is None else token_hash.hex()}.{now_s + LASTS_S}"
         return Credentials(access_key, self._secret_of(access_key))
 
     def _secret_of(self, access_key: str) -> str:
@@ -105,7 +105,7 @@ class CredentialIssuer:
             raise SignatureError(f"the request was signed more than {MAX_AGE_S} s from this node's time")
         if int(named[2]) < now_s:
             raise SignatureError("the credentials have expired: load the table again")
-        return None if named[1] == _NOBODY else bytes.fromhex(named[1])
+        return None if named[1] == _ANONYMOUS else bytes.fromhex(named[1])
 
 
 def _single(request: SignedRequest, name: str) -> str:

@@ -83,7 +83,7 @@ async def _get_file(request: web.Request) -> web.StreamResponse:
 
 
 async def _get_dataset(request: web.Request) -> DatasetRecord:
-    """Return the dataset that a path names, if whoever signed the request may read it.
+    """Return the dataset that a path names, if the signer of the request may read it.
 
     Raises:
         SignatureError: The signature does not hold.

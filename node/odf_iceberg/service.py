@@ -1,4 +1,4 @@
-"""What the routes of a node's Iceberg catalogue share: tables that were made lately, and turns of who waits for one.
+"""What the routes of a node's Iceberg catalogue share: tables that were made lately, and their semaphore.
 
 Source: clauses ICEBERG-6 and ICEBERG-17 in ``spec/plug-ins/iceberg.md``.
 """
@@ -17,7 +17,7 @@ from aiohttp import web
 
 from odf_iceberg.credentials import CredentialIssuer
 from odf_iceberg.removals import SliceRemovals, find_removals
-from odf_iceberg.tables import DatasetTables
+from odf_iceberg.tables import IcebergTables
 from odf_iceberg.versions import History, read_history
 from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
@@ -25,7 +25,7 @@ from odf_node.records.datasets import DatasetRecord
 from odf_node.rows.chain_slices import ChainSlice
 from odf_node.rows.changelog_check import ChangelogCheck
 from odf_node.rows.slice_process import SliceProcess
-from odf_node.turns import FairTurns, TurnLimits
+from odf_node.semaphore import FairSemaphore, TurnLimits
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
@@ -41,12 +41,12 @@ _Result = TypeVar("_Result")
 
 @dataclass
 class TableService:
-    """Makes tables of datasets; used in threads, for turns on the event loop."""
+    """Makes tables of datasets; used in threads; the semaphore on the event loop."""
 
     node: Node
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(AT_ONCE, "iceberg"))
-    turns: FairTurns = field(default_factory=lambda: FairTurns(lambda: TurnLimits(AT_ONCE, WAITING)))
-    _tables: OrderedDict[tuple[DatasetId, Multihash], DatasetTables] = field(default_factory=OrderedDict)
+    semaphore: FairSemaphore = field(default_factory=lambda: FairSemaphore(lambda: TurnLimits(AT_ONCE, WAITING)))
+    _tables: OrderedDict[tuple[DatasetId, Multihash], IcebergTables] = field(default_factory=OrderedDict)
     _files: OrderedDict[tuple[Multihash, str], bytes] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -57,10 +57,10 @@ class TableService:
 
     async def run(self, caller: str, work: Callable[[], _Result]) -> _Result:
         """Do work in a thread, when the caller has a turn."""
-        async with self.turns.ask(caller):
+        async with self.semaphore.ask(caller):
             return await asyncio.get_running_loop().run_in_executor(self.threads, work)
 
-    def get_tables(self, record: DatasetRecord) -> DatasetTables:
+    def get_tables(self, record: DatasetRecord) -> IcebergTables:
         """Return the tables of a dataset at its head; in a thread.
 
         Raises:
@@ -74,7 +74,7 @@ class TableService:
         number = record.head.sequence_number
         view = load_view(self.node.store, record.id, upto=number)
         history = read_history(self.node.store, record.id, number)
-        made = DatasetTables(record.id, number, history, view.vocabulary, lambda: self._find_removals(view, history))
+        made = IcebergTables(record.id, number, history, view.vocabulary, lambda: self._find_removals(view, history))
         with self._lock:
             self._tables[key] = made
             while len(self._tables) > MAX_KEPT_TABLES:
@@ -121,8 +121,8 @@ class TableService:
             return find_removals(read, len(history.versions))
 
     def close(self) -> None:
-        """Turn away whoever waits."""
-        self.turns.close()
+        """Turn away those who wait."""
+        self.semaphore.close()
         self.threads.shutdown(wait=False, cancel_futures=True)
 
 

@@ -17,7 +17,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
 
-from odf_iceberg.avro import Content, FileEntry, Manifest, Status, encode_manifest, encode_manifest_list
+from odf_iceberg.avro import Content, FileEntry, Status, TableManifest, encode_manifest, encode_manifest_list
 from odf_iceberg.columns import ColumnIds, TableColumns, columns_of, name_mapping_of
 from odf_iceberg.delete_files import encode_deletes
 from odf_iceberg.removals import SliceRemovals
@@ -57,7 +57,7 @@ class _Columns:
 
 
 @dataclass(frozen=True)
-class DatasetTables:
+class IcebergTables:
     """The tables of one dataset at one head.
 
     Attributes:
@@ -195,7 +195,7 @@ class DatasetTables:
         deletes = self._delete_manifest(number) if shown is Shown.CURRENT else None
         return None if deletes is None else deletes.raw
 
-    def _manifests(self, shown: Shown, place: int) -> list[Manifest]:
+    def _manifests(self, shown: Shown, place: int) -> list[TableManifest]:
         """Make the manifests of a version: of earlier files in groups, of its own file, of deletes."""
         found = []
         for first in range(0, place, GROUP_FILES):
@@ -206,16 +206,16 @@ class DatasetTables:
             found.append(deletes)
         return found
 
-    def _group_manifest(self, shown: Shown, first: int, end: int, place: int) -> Manifest:
+    def _group_manifest(self, shown: Shown, first: int, end: int, place: int) -> TableManifest:
         """Make the manifest that version ``place`` wrote of the files of versions before it."""
         files = tuple(self._entry(each, Status.EXISTING) for each in self.history.versions[first:end])
         return self._manifest(shown, f"{first}-{end}-{place}.avro", Content.DATA, place, files)
 
-    def _own_manifest(self, shown: Shown, place: int) -> Manifest:
+    def _own_manifest(self, shown: Shown, place: int) -> TableManifest:
         files = (self._entry(self.history.versions[place], Status.ADDED),)
         return self._manifest(shown, f"{place}.own.avro", Content.DATA, place, files)
 
-    def _delete_manifest(self, place: int) -> Manifest | None:
+    def _delete_manifest(self, place: int) -> TableManifest | None:
         files = []
         for each in self.history.versions[: place + 1]:
             removed = self.removals[each.place]
@@ -238,11 +238,11 @@ class DatasetTables:
 
     def _manifest(
         self, shown: Shown, name: str, content: Content, place: int, files: tuple[FileEntry, ...]
-    ) -> Manifest:
+    ) -> TableManifest:
         version = self.history.versions[place]
         raw = encode_manifest(files, content, self._schema(shown, version.schema))
         path = f"{self.location}/{shown}/{name}"
-        return Manifest(path, raw, content, version, files)
+        return TableManifest(path, raw, content, version, files)
 
     def _entry(self, version: Version, status: Status) -> FileEntry:
         return FileEntry(
