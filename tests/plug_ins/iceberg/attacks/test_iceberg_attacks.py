@@ -145,7 +145,7 @@ async def test_forged_signatures_are_403_iceberg_15(made: SecretiveNode) -> None
             replace(signer, secret="0" * 64),
             replace(nobody, access_key=signer.access_key),
             replace(signer, access_key=nobody.access_key),
-            replace(signer, access_key=signer.access_key[:-1] + "9"),
+            replace(signer, access_key=f"{signer.access_key}0"),
             replace(signer, access_key=f"ODF.{key_of_friend}.99999999999999999"),
             replace(signer, access_key="AKIAIOSFODNN7EXAMPLE"),
         ]

@@ -183,7 +183,7 @@ async def test_values_of_each_type_are_read_and_omitted_columns_are_named_iceber
     made: SecretiveNode,
 ) -> None:
     chain = root_chain(made.hidden.folder, slices=0, key=KEY, name="typed")
-    chain.blocks.pop(), chain.signatures.pop(), chain.replay_records.pop()
+    chain.blocks.pop(), chain.signatures.pop(), chain.step_records.pop()
     chain.add(SetDataSchema(schema=TYPED))
     values = {
         "small": [65_535, None],
