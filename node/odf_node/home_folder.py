@@ -34,6 +34,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         "cache",
         "rows",
         "sinks",
+        "consumers",
         "writers.lock",
         "daemon.lock",
         "odf-node.toml",
@@ -120,6 +121,11 @@ class HomeFolder:
     def sinks(self) -> Path:
         """What sinks of manifests write: ``sinks/<identity>/`` (SINK-2)."""
         return self.path / "sinks"
+
+    @property
+    def consumers(self) -> Path:
+        """How far consumers of changes are: ``consumers/<identity>/`` (TABLE-12)."""
+        return self.path / "consumers"
 
     @property
     def policies(self) -> Path:
@@ -233,14 +239,14 @@ def name_sinks(dataset_id: DatasetId) -> str:
 
 
 def sweep_dataset_folders(home: HomeFolder, list_ids: Callable[[], Iterable[DatasetId]]) -> None:
-    """Remove messages that wait for datasets that are gone, what their sinks wrote, and what was noted of these.
+    """Remove messages that wait for datasets that are gone, what their sinks wrote, and what was noted of all these.
 
     Args:
         home: Has the folders.
         list_ids: Gives the datasets that there are; asked after the folders, as new ones come first.
     """
     forget_notes(home.cache, lambda: {str(each) for each in list_ids()})
-    found = [*home.messages.glob("odf*"), *home.sinks.glob("fed01*")]
+    found = [*home.messages.glob("odf*"), *home.sinks.glob("fed01*"), *home.consumers.glob("fed01*")]
     if not found:
         return
     kept = {name(each) for each in list_ids() for name in (name_session, name_sinks)}

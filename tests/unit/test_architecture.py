@@ -23,6 +23,7 @@ PACKAGES = {
     "odf_drafts": REPOSITORY / "node" / "odf_drafts",
     "odf_iceberg": REPOSITORY / "node" / "odf_iceberg",
     "odf_locate": REPOSITORY / "node" / "odf_locate",
+    "odf_tables": REPOSITORY / "node" / "odf_tables",
     "odf_pages": REPOSITORY / "node" / "odf_pages",
     "odf_smart": REPOSITORY / "node" / "odf_smart",
     "odf_sources": REPOSITORY / "node" / "odf_sources",

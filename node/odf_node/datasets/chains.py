@@ -35,10 +35,21 @@ def load_view(store: MetadataStore, dataset_id: DatasetId, *, upto: int | None =
 
 
 def iter_slices(
-    store: MetadataStore, dataset_id: DatasetId, *, as_of: Timestamp | None = None, newest_first: bool = False
+    store: MetadataStore,
+    dataset_id: DatasetId,
+    *,
+    as_of: Timestamp | None = None,
+    newest_first: bool = False,
+    after: int = -1,
+    upto: int | None = None,
 ) -> Iterator[DataSlice]:
-    """Yield the slices of a chain in order; with ``as_of`` only those with rows that were known by then (ROWS-3)."""
+    """Yield the slices of a chain in order; with ``as_of`` only those with rows that were known by then (ROWS-3).
+
+    ``after`` and ``upto`` are numbers of blocks: only slices of those behind the one, up to the other.
+    """
     for stored in store.iter_blocks_with_rows(dataset_id, newest_first=newest_first):
+        if stored.sequence_number <= after or (upto is not None and stored.sequence_number > upto):
+            continue
         block = decode_block(stored.raw, expected_hash=stored.hash)
         event = block.event
         if as_of is not None and block.system_time.truncated_to_ms() > as_of:

@@ -204,8 +204,23 @@ class QueryRunner:
             return None
         return self.make_table(record, as_of, record.name)
 
-    def make_table(self, record: DatasetRecord, as_of: Timestamp | None, name: str) -> QueryTable:
+    def make_table(
+        self,
+        record: DatasetRecord,
+        as_of: Timestamp | None,
+        name: str,
+        *,
+        version: int | None = None,
+        after_version: int = -1,
+    ) -> QueryTable:
         """Give a dataset as a table of a question, under any name, with rows that engines may read.
+
+        Args:
+            record: Which.
+            as_of: Only rows that were written by then; None: all.
+            name: Of the table.
+            version: Only rows of blocks up to this one.
+            after_version: Only rows of blocks behind this one.
 
         Raises:
             ObjectsAbsentError: Files are not here, or nobody checked their rows.
@@ -214,7 +229,7 @@ class QueryRunner:
         view = load_view(self.home.store, record.id)
         if view.schema is None:
             raise InvalidQueryError(f"{record.origin_url or name} has no rows yet")
-        slices = tuple(iter_slices(self.home.store, record.id, as_of=as_of))
+        slices = tuple(iter_slices(self.home.store, record.id, as_of=as_of, after=after_version, upto=version))
         Presence(self.home.store, self.home.objects).require_checked(record, (item.physical_hash for item in slices))
         paths = EngineRows(self.home.store, self.home.objects, self.engines.rows).get_paths(
             record.id, slices, view.schema

@@ -20,6 +20,7 @@ from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.pulling import PullOptions, PullReport
+from odf_node.front.table_operations import get_operations
 from odf_node.front.tables import ArrowTable, Dataset, Rows, Table, bring_files, finish, written_stream
 from odf_node.ports.progress import NO_PROGRESS, Silence
 from odf_node.remote_names import STATE_SUFFIX
@@ -66,20 +67,48 @@ class OpenNode:
         listing = Listing(self.inner.home)
         return [_describe(each) for each in listing.summarize(records)]
 
-    def table(self, name: str, *, as_of: Moment | None = None) -> Table:
+    def table(self, name: str, *, as_of: Moment | None = None, version: int | None = None) -> Table:
         """Give a dataset as a table; of another node it is pulled, and so verified, first.
 
         Args:
             name: Its name or ``did:odf``.
             as_of: Show only what was known by then.
+            version: Show only what this version of it had, a number of a block.
 
         Raises:
             UnknownDatasetError: There is none.
+            UsageError: It has no such version, or a time is given, too.
             ProposalRejectedError: Another node offers what is not accepted.
         """
         if self._url is not None:
             self.pull(name)
-        return Table(self.inner, get_dataset(self.inner.store, name), _moment(as_of))
+        record = get_dataset(self.inner.store, name)
+        if version is None:
+            return Table(self.inner, record, _moment(as_of))
+        if as_of is not None or not 0 <= version <= record.head.sequence_number:
+            newest = record.head.sequence_number
+            raise UsageError(f"'{record.name}' is shown at a time or at a version from 0 to {newest}")
+        return Table(self.inner, record, version=version)
+
+    def create_table(
+        self, name: str, schema: object, *, key: Sequence[str] = (), event_time: str | None = None
+    ) -> Table:
+        """Create a table that Python writes.
+
+        Args:
+            name: Of the dataset.
+            schema: An Arrow schema, a frame with the columns, names with Arrow types, or columns as SQL writes them
+                (``id BIGINT, price DOUBLE``).
+            key: The columns by which rows are told apart; every row has a value in them.
+            event_time: The column that says when a row happened; None: the time of the write.
+
+        Raises:
+            UsageError: The name is taken, a column cannot be, or the node is another one.
+            MalformedError: The name or a definition is none.
+        """
+        if self._url is not None:
+            raise UsageError(f"tables are created in a home, and {self._url} is another node")
+        return Table(self.inner, get_operations().create(self.inner, name, schema, key=key, event_time=event_time))
 
     def sql(
         self, query: str, *, as_of: Moment | None = None, engine: str | None = None, max_rows: int | None = None

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, TypeVar, overload
 
 import pyarrow as pa
 
@@ -23,6 +23,8 @@ from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.datasets.row_files import read_events
 from odf_node.errors import UsageError
+from odf_node.front.table_operations import get_operations
+from odf_node.front.writable import WritableTable, require_newest
 from odf_node.ingest.push_sources import ARROW_STREAM, choose_push_source, list_media_types
 from odf_node.ports.progress import Silence
 from odf_node.records.datasets import DatasetRecord
@@ -98,32 +100,55 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Table:
+class Table(WritableTable):
     """A dataset, as its events: every row that was ever written, with ``offset``, ``op`` and both times.
 
     Attributes:
         as_of: Only what was known by then; None for everything.
         after: Only rows with a greater offset.
+        version: Only rows of blocks up to this one; None for all.
     """
 
     inner: Node
     record: DatasetRecord
     as_of: Timestamp | None = None
     after: int = -1
+    version: int | None = None
 
     def __repr__(self) -> str:
         as_of = "" if self.as_of is None else f" as of {self.as_of}"
+        as_of += "" if self.version is None else f" at version {self.version}"
         return f"<table {self.record.name}{as_of}{f', after offset {self.after}' if self.after >= 0 else ''}>"
 
     @property
     def schema(self) -> "pa.Schema":
         """The columns, system columns first; none where there was no data yet."""
-        schema = load_view(self.inner.store, self.record.id).schema
+        schema = load_view(self.inner.store, self.record.id, upto=self.version).schema
         return pa.schema([]) if schema is None else arrow_schema_of(schema)
 
-    def changes(self, *, after: int = -1) -> Self:
-        """Give the events after an offset: what is new for whoever has seen those up to it."""
-        return type(self)(self.inner, self.record, self.as_of, max(after, self.after))
+    @overload
+    def changes(self, *, after: int = -1) -> Self: ...
+
+    @overload
+    def changes(self, since: int, until: int | None = None) -> Rows: ...
+
+    def changes(self, since: int | None = None, until: int | None = None, *, after: int = -1) -> "Self | Rows":
+        """Give the events after an offset, or what changed between two versions.
+
+        Args:
+            since: The version behind which changes are given, each with its kind, version and time; -1: all.
+            until: The version up to which; None: the newest.
+            after: Without a version: the events behind this offset, as a table.
+
+        Raises:
+            UsageError: There is no such version, or no plug-in for them.
+        """
+        if since is None:
+            return type(self)(self.inner, self.record, self.as_of, max(after, self.after), self.version)
+        return Rows(get_operations().read_changes(self.inner, self.record, since, until))
+
+    def _require_writable(self) -> None:
+        require_newest(self.as_of, self.version, self.after)
 
     def state(self) -> Rows:
         """Give the current rows, as ``NAME__state`` of ``sql``.
@@ -134,6 +159,12 @@ class Table:
         if self.after >= 0:
             raise UsageError("a state is of all events; take it of the table, not of its changes")
         query = f"SELECT * FROM {quote_name(self.record.name + STATE_SUFFIX)}"  # noqa: S608 - quoted
+        if self.version is not None:
+            self.files()  # brings and checks them
+            table = self.inner.queries.make_table(self.record, None, self.record.name, version=self.version)
+            rows = self.inner.queries.run(query, as_of=None, max_rows=None, records=(), more=(table,)).rows
+            # Columns that came later are none of this version's.
+            return Rows(rows.select([name for name in rows.column_names if name in self.schema.names]))
         bring_files(self.inner, self.inner.queries.list_absent(query, as_of=self.as_of))
         return Rows(self.inner.queries.run(query, as_of=self.as_of, max_rows=None).rows)
 
@@ -161,14 +192,15 @@ class Table:
         inner = self.inner
         slices = [
             item
-            for item in iter_slices(inner.store, self.record.id, as_of=self.as_of)
+            for item in iter_slices(inner.store, self.record.id, as_of=self.as_of, upto=self.version)
             if item.offset_interval.end > self.after
         ]
         needed = {item.physical_hash for item in slices}
         bring_files(inner, [(self.record, needed)])
         Presence(inner.store, inner.objects).require_checked(self.record, needed)
         rows = EngineRows(inner.store, inner.objects, inner.objects.rows)
-        return [*rows.get_paths(self.record.id, slices, load_view(inner.store, self.record.id).schema)]
+        schema = load_view(inner.store, self.record.id, upto=self.version).schema
+        return [*rows.get_paths(self.record.id, slices, schema)]
 
     def to_arrow(self) -> "pa.Table":
         """Read the events, by offset, into memory."""

@@ -1,5 +1,6 @@
 """One batch that is to be taken in, the limits that it is held to, and what is kept of its stages (STAGE-4, 5)."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,8 +21,25 @@ from odf_node.wording import count_of
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.events import AddPushSource, SetPollingSource, SourceState
+from odf_protocol.events.extra_attributes import ExtraAttributes
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
+
+
+class WriteTerms(ABC):
+    """What a write asks of its batch beside an ingest."""
+
+    @abstractmethod
+    def check(self, response: IngestResponse, counts: RowCounts) -> None:
+        """Look at what an engine made of the batch, before anything is kept; raise to keep nothing.
+
+        Raises:
+            OdfError: Rows of it cannot be taken, or would become what they must not.
+        """
+
+    @abstractmethod
+    def describe(self, counts: RowCounts) -> ExtraAttributes:
+        """Give what the block states of the write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +60,7 @@ class Batch:
         key: Under which it is asked for once; None: each time it is asked for.
         clock: Measures the stages on this side; has what was done before.
         unread: Files of an archive beside the one that is read (ING-49).
+        terms: Of a write that is made whole or not at all; its rows go through no reader and wait nowhere.
     """
 
     path: Path
@@ -57,6 +76,7 @@ class Batch:
     key: IngestKey | None = None
     clock: StageClock = field(default_factory=StageClock)
     unread: tuple[str, ...] = ()
+    terms: "WriteTerms | None" = None
 
     def metrics_with(self, response: IngestResponse) -> tuple[StageMetrics, ...]:
         """List what was measured so far, here and by the engine, in the order in which it began."""

@@ -17,8 +17,9 @@ from odf_node.home import Home
 from odf_node.home_folder import name_session
 from odf_node.ingest.batch import Batch, Root
 from odf_node.ingest.changed_sources import check_changed_sources, evolve
+from odf_node.ingest.concurrent_writes import ConcurrentWrites
 from odf_node.ingest.followed_rows import FollowedRows, find_place
-from odf_node.ingest.keyed import find_repeated, key_for
+from odf_node.ingest.keyed import key_for
 from odf_node.ingest.looked_into import LookedInto
 from odf_node.ingest.manifest_check import ManifestCheck
 from odf_node.ingest.push_sources import choose_push_source
@@ -29,8 +30,6 @@ from odf_node.ports.observing import Run
 from odf_node.ports.progress import NO_PROGRESS, OnProgress
 from odf_node.ports.sources import Fetched, Prepared, SourceNotFoundError, SourceReader, UpToDate
 from odf_node.records.datasets import DatasetRecord
-from odf_node.records.errors import DatasetNotFoundError, HeadMovedError
-from odf_node.records.ingests import KeyInUseError
 from odf_node.threads import finish_in_thread
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import OdfError
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from odf_protocol.events import Event, FetchStep, PrepStep
     from odf_protocol.manifest import DatasetSnapshot
 
-ATTEMPTS: Final = 10  # guess: as many senders at once get their rows in
 MAX_BATCHES: Final = 10_000
 """Batches of one poll.  # guess: years of daily files; a source that always says that it has more comes to an end"""
 
@@ -70,6 +68,11 @@ class Ingestor:
         """What takes in each batch."""
         parts = self.home, self.engines, self.sources, self.environment, self._references
         return BatchTaker(*parts, is_rehearsal=self.is_rehearsal)
+
+    @property
+    def writes(self) -> ConcurrentWrites:
+        """What takes in batches of several writers at once."""
+        return ConcurrentWrites(self.home, self.taker)
 
     def check_manifest(self, snapshot: "DatasetSnapshot", added: Sequence["DatasetSnapshot"] = ()) -> None:
         """Reject a manifest that could never be pulled or pushed to (ING-18).
@@ -315,7 +318,7 @@ class Ingestor:
             InvalidSourceError: The file cannot be read at all.
             BatchRejectedError: Too many of its rows cannot.
             KeyReusedError: Something else was asked under the key.
-            HeadMovedError, KeyInUseError: Others wrote to the dataset all the time; nothing was taken.
+            WritersBusyError: Others wrote to the dataset all the time; nothing was taken.
         """
         source = choose_push_source(record, load_view(self.home.store, record.id), source_name)
         self.engines.require_ingest(source)
@@ -327,30 +330,15 @@ class Ingestor:
                 asked = {"source": source.source_name, "event_time": None if event_time is None else str(event_time)}
                 keyed = key_for(caller, key, path, asked)
                 batch = replace(batch, key=keyed)
-            report = self._take_soon(record, batch, source_name)
+
+            def prepare(current: DatasetRecord, view: DatasetView) -> tuple[Root, Batch]:
+                # Whoever was faster may have a later time than the batch came with (CHAIN-8).
+                later = replace(batch, system_time=max(batch.system_time, view.system_time))
+                return Root(current, view, choose_push_source(current, view, source_name)), later
+
+            report = self.writes.take(record, prepare, key=batch.key)
         self._drop_superseded()
         return report
-
-    def _take_soon(self, record: DatasetRecord, batch: Batch, source_name: str | None) -> IngestReport:
-        """Take a batch in where the chain ends; again where another writer was faster (FEED-2)."""
-        for attempts_left in reversed(range(ATTEMPTS)):
-            if batch.key is not None:
-                repeated = find_repeated(self.home.store, record, batch.key)
-                if repeated is not None:
-                    return repeated
-            view = load_view(self.home.store, record.id)
-            root = Root(record, view, choose_push_source(record, view, source_name))
-            try:
-                # Whoever was faster may have a later time than the batch came with (CHAIN-8).
-                return self.taker.take(root, replace(batch, system_time=max(batch.system_time, view.system_time)))
-            except (HeadMovedError, KeyInUseError):
-                if not attempts_left:
-                    raise
-            current = self.home.store.find_dataset(record.id)
-            if current is None:
-                raise DatasetNotFoundError(record.id)
-            record = current
-        raise AssertionError("the last attempt returns or raises")
 
     def _drop_superseded(self) -> None:
         """Remove the projected state before the ingest, as large as the dataset itself, which nothing names any more.

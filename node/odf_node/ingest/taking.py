@@ -43,6 +43,7 @@ from odf_protocol.events import (
     SetDataSchema,
     SetPollingSource,
 )
+from odf_protocol.events.extra_attributes import ExtraAttributes
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import data_schema_of, rows_schema_of
 from odf_protocol.timestamp import Timestamp
@@ -107,6 +108,8 @@ class BatchTaker:
         response = self._ask_engine(batch, request)
         counts = RowCounts.of_response(response, source.merge, has_query=source.preprocess is not None)
         counts = replace(counts, unread=batch.unread)
+        if batch.terms is not None:
+            batch.terms.check(response, counts)
         samples = sample_stages(response) if self.is_rehearsal else ()
         last = self.home.store.find_batch_size(record.id, root.push_source) if rules.limits.compares else None
         is_snapshot = isinstance(request.merge, MergeStrategySnapshot) and request.state_path is not None
@@ -156,7 +159,8 @@ class BatchTaker:
 
         converters = () if batch.is_converted else rules.converters
         # Rows that are sent again were taken apart before.
-        reader = None if batch.resent_from or rules.reader is None else rules.reader.find_call()
+        is_read = batch.resent_from or batch.terms is not None
+        reader = None if is_read or rules.reader is None else rules.reader.find_call()
         return IngestRequest(
             dataset_id=str(root.record.id),
             read=as_utf8(source.read),
@@ -244,13 +248,16 @@ class BatchTaker:
         with ExitStack() as stack:
             outputs = StagedOutputs(self.home.objects, stack)
             new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
-            # Where nothing stands, a merge has nothing to take back; a stream's operations are its source's (ROWS-13).
-            if new_data and root.view.schema and not isinstance(root.source.merge, MergeStrategyChangelogStream):
+            # Where nothing stands, a merge has nothing to take back; a stream's operations are its source's (ROWS-13),
+            # but for those of a write, which are this node's.
+            is_of_source = isinstance(root.source.merge, MergeStrategyChangelogStream) and batch.terms is None
+            if new_data and root.view.schema and not is_of_source:
                 changelogs = Changelogs(self.home.store, self.home.objects, self.engines.rows)
                 counted = response.statistics.rows_by_operation
                 taken = None if counted is None else sum(counted[op] for op in TAKING)
                 changelogs.require_sound(root.view, new_data, outputs.staged[new_data.physical_hash].path, taken=taken)
-            _add_blocks(writer, root.view, batch, response, new_data, looked_up)
+            note = _note_of(batch, counts, looked_up) if new_data else None
+            _add_blocks(writer, root.view, batch, response, new_data, note)
             merge_state = outputs.stage(response.state_path).hash if response.state_path else None
             number = writer.state.sequence_number if writer.has_blocks and writer.state else None
             quarantine = None
@@ -311,13 +318,20 @@ class BatchTaker:
             self.home.store.put_quarantine(quarantine)
 
 
+def _note_of(batch: Batch, counts: RowCounts, looked_up: Sequence[LookedUp]) -> ExtraAttributes | None:
+    """Join what a block with rows states of itself beside them."""
+    notes = [note_lookups(looked_up), None if batch.terms is None else batch.terms.describe(counts)]
+    joined = {name: value for note in notes if note is not None for name, value in note.to_dict().items()}
+    return ExtraAttributes.of(joined) if joined else None
+
+
 def _add_blocks(
     writer: ChainWriter,
     view: DatasetView,
     batch: Batch,
     response: IngestResponse,
     new_data: DataSlice | None,
-    looked_up: Sequence[LookedUp],
+    note: ExtraAttributes | None,
 ) -> None:
     """Add what the chain does not say yet: the schema with the first rows; rows, watermark and state of the source."""
     if view.schema is None:
@@ -330,6 +344,6 @@ def _add_blocks(
             new_data=new_data,
             new_watermark=response.watermark,
             new_source_state=batch.new_state,
-            extra=note_lookups(looked_up) if new_data else None,
+            extra=note,
         )
         writer.add(event, system_time=batch.system_time)

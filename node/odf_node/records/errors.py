@@ -122,6 +122,23 @@ class HeadMovedError(UnavailableError):
         self.found = found
 
 
+class VersionMovedError(UnavailableError):
+    """A write was to follow one version, and another one is the newest; nothing was written."""
+
+    def __init__(self, dataset: str, expected: int, found: int) -> None:
+        super().__init__(f"the newest version of '{dataset}' is {found}, and not {expected}; nothing was written")
+        self.expected = expected
+        self.found = found
+
+
+class WritersBusyError(UnavailableError):
+    """Other writers of a dataset were faster for longer than this one waits; nothing was written."""
+
+    def __init__(self, dataset: str, waited_s: float) -> None:
+        super().__init__(f"others wrote to '{dataset}' for {waited_s:g} s; nothing was written, try again")
+        self.waited_s = waited_s
+
+
 class NameMovedError(UnavailableError):
     """The dataset was renamed since its name was read; nothing was changed."""
 

@@ -1,0 +1,126 @@
+"""Consumers of changes: how far each is, and what it reads next.
+
+A position is a file of its own in the home, by dataset and consumer. What is handed out is noted in it first: after a
+failure the same changes come again, whatever was written meanwhile, so a write that is made of them has the same key
+and is made once.
+
+Source: clauses TABLE-12 and TABLE-13 in ``spec/plug-ins/tables.md``.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from odf_node.errors import UsageError
+from odf_node.front.table_operations import IncrementalRows
+from odf_node.home_folder import HomeFolder, name_sinks
+from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import mapped_os_errors
+from odf_protocol.errors import CorruptError
+from odf_tables.changes import VersionChanges
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MAX_BYTES: Final = 1_000  # guess: ten times two numbers
+
+
+class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far a consumer is: the version that it has committed, and the one up to which it was handed changes."""
+
+    version: int = -1
+    pending: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """One consumer of one dataset."""
+
+    folder: HomeFolder
+    record: DatasetRecord
+    name: str
+
+    @classmethod
+    def of(cls, folder: HomeFolder, record: DatasetRecord, name: str) -> "Consumer":
+        """Name a consumer.
+
+        Raises:
+            UsageError: It is no name.
+        """
+        if not _NAME.fullmatch(name):
+            raise UsageError("the name of a consumer has 1 to 100 letters, digits, dots, hyphens and underscores")
+        return cls(folder, record, name)
+
+    def read(self, changes: VersionChanges) -> IncrementalRows:
+        """Read what comes behind its position; what it was handed and did not commit comes again."""
+        newest = changes.relations.get_newest()
+        with self._locked():
+            position = self._load()
+            since = min(position.version, newest)
+            until = newest if position.pending is None else position.pending
+            if until > since:
+                self._store(Position(since, until))
+        rows = changes.read(since, max(until, 0))
+        key = f"{self.name}:{str(self.record.id)[-24:]}:{since}-{until}"
+        return IncrementalRows(self.name, since, until, rows, key, partial(self.commit, since, until))
+
+    def commit(self, since: int, until: int) -> None:
+        """State that changes were consumed; again for the same ones it does nothing.
+
+        Raises:
+            UsageError: The consumer is elsewhere: another process consumed them, under the same name.
+        """
+        with self._locked():
+            position = self._load()
+            if position.version == until:
+                return
+            if position.version != since:
+                place = f"version {position.version} of '{self.record.name}', expected {since}"
+                raise UsageError(f"consumer '{self.name}' is at {place}: another process consumes under its name")
+            self._store(Position(until))
+
+    def find_position(self) -> int:
+        """Give the version that it has committed; -1: none."""
+        return self._load().version
+
+    @property
+    def _path(self) -> Path:
+        return self.folder.consumers / name_sinks(self.record.id) / f"{self.name}.json"
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with mapped_os_errors(self._path):
+            self.folder.create()
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = self._path.with_suffix(".lock")
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # held for as long as a file is read and written
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _load(self) -> Position:
+        try:
+            with self._path.open("rb") as file:
+                return msgspec.json.decode(file.read(_MAX_BYTES), type=Position)
+        except FileNotFoundError:
+            return Position()
+        except msgspec.MsgspecError as error:
+            raise CorruptError(f"{self._path}: expected the position of a consumer: {error}") from error
+
+    def _store(self, position: Position) -> None:
+        part = self._path.with_suffix(".part")
+        with mapped_os_errors(self._path):
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(msgspec.json.encode(position))
+                file.flush()
+                os.fsync(file.fileno())
+            part.rename(self._path)

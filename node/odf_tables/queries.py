@@ -1,0 +1,97 @@
+"""Relations that writes and comparisons ask DataFusion about: current rows of versions, rows between two, and frames.
+
+Names of columns are quoted; a condition is the caller's own, and passes the engine's checks as any query does.
+
+Source: clauses QUERY-1 to QUERY-3 in ``spec/query.md``.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odf_engines.contract import QueryTable
+from odf_node.composition import Node
+from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.errors import UsageError
+from odf_node.front.tables import bring_files
+from odf_node.records.datasets import DatasetRecord
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.schema_arrow import data_schema_of
+from odf_protocol.vocabulary import Vocabulary
+
+NOW, THEN, FRAME, EVENTS = "odf_now", "odf_then", "odf_frame", "odf_events"
+"""Names of tables in queries; those of datasets are not known there."""
+
+
+def quote(name: str) -> str:
+    """Quote a name for DataFusion's SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """Of one dataset."""
+
+    node: Node
+    record: DatasetRecord
+
+    def current(self, name: str, *, version: int | None = None) -> QueryTable:
+        """Give the changelog up to a version as a table; ``NAME__state`` has its current rows."""
+        self._bring(version)
+        return self.node.queries.make_table(self.record, None, name, version=version)
+
+    def between(self, since: int, until: int) -> QueryTable:
+        """Give the operations behind one version, up to another one."""
+        self._bring(until)
+        return self.node.queries.make_table(self.record, None, EVENTS, version=until, after_version=since)
+
+    def ask(self, sql: str, tables: Sequence[QueryTable], *, max_rows: int | None = None) -> pa.Table:
+        """Answer a query over these tables alone."""
+        return self.node.queries.run(sql, as_of=None, max_rows=max_rows, records=(), more=tuple(tables)).rows
+
+    def ask_into(self, sql: str, tables: Sequence[QueryTable], target: Path) -> None:
+        """Write the answer to a query as Arrow's stream."""
+        found = self.node.queries.ask(sql, as_of=None, max_rows=None, records=(), more=tuple(tables))
+        found.path.replace(target)
+
+    def require_version(self, version: int) -> int:
+        """Check that there is a version.
+
+        Raises:
+            UsageError: There is not.
+        """
+        newest = self.get_newest()
+        if type(version) is not int or not 0 <= version <= newest:
+            raise UsageError(f"'{self.record.name}' has no version {version}; its versions are 0 to {newest}")
+        return version
+
+    def get_newest(self) -> int:
+        """Give the number of the newest version."""
+        current = self.node.store.find_dataset(self.record.id)
+        return (self.record if current is None else current).head.sequence_number
+
+    def view(self, version: int | None = None) -> DatasetView:
+        """Say what is in force at a version."""
+        return load_view(self.node.store, self.record.id, upto=version)
+
+    def _bring(self, version: int | None) -> None:
+        absent = self.node.store.list_absent_objects(self.record.id)
+        if absent:
+            slices = iter_slices(self.node.store, self.record.id, upto=version)
+            needed = absent & {each.physical_hash for each in slices}
+            bring_files(self.node, [(self.record, needed)] if needed else [])
+
+
+@contextmanager
+def frame_table(frame: pa.Table) -> Iterator[QueryTable]:
+    """Give a frame as a table of queries, in a file that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="odf-tables-") as folder:
+        path = Path(folder, "frame.parquet")
+        pq.write_table(frame, path)
+        schema = data_schema_of(frame.schema.remove_metadata())
+        yield QueryTable(name=FRAME, vocabulary=Vocabulary(), schema=schema, slices=(path,), is_changelog=False)
