@@ -51,7 +51,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self.requests = self._count(
+        self.requests = self.add_counter(
             "http_requests_total", "Requests answered, by route and status.", "route", "method", "status"
         )
         self.request_seconds = Histogram(
@@ -61,17 +61,14 @@ class Metrics:
             registry=self._registry,
             buckets=SECONDS,
         )
-        self.sent_bytes = self._count("http_sent_bytes_total", "Bytes of bodies that were sent.")
-        self.turned_away = self._count(
+        self.sent_bytes = self.add_counter("http_sent_bytes_total", "Bytes of bodies that were sent.")
+        self.turned_away = self.add_counter(
             "http_turned_away_total", "Requests and connections rejected for a limit, by reason.", "reason"
         )
-        self.pushes = self._count("pushes_total", "Pushes that were judged, by outcome.", "outcome")
-        self.scheduled_pulls = self._count(
-            "scheduled_pulls_total", "Pulls by schedules that ended, by result.", "result"
-        )
-        self.notices = self._count("notices_total", "Notices of new blocks, by result.", "result")
-        self.sinks = self._count("sinks_total", "Entries of quarantine given to sinks, by result.", "result")
-        self.faults = self._count("faults_total", "Requests that failed for no known reason.")
+        self.pushes = self.add_counter("pushes_total", "Pushes that were judged, by outcome.", "outcome")
+        self.notices = self.add_counter("notices_total", "Notices of new blocks, by result.", "result")
+        self.sinks = self.add_counter("sinks_total", "Entries of quarantine given to sinks, by result.", "result")
+        self.faults = self.add_counter("faults_total", "Requests that failed for no known reason.")
 
     def add_gauge(self, name: str, meaning: str, read: Callable[[], float | None]) -> None:
         """Add a figure that is read when somebody asks, in a thread; None: there is none now."""
@@ -92,5 +89,6 @@ class Metrics:
         """Write everything; reads the gauges, so it may block."""
         return generate_latest(self._registry).decode()
 
-    def _count(self, name: str, meaning: str, *labels: str) -> Counter:
+    def add_counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        """Add a figure that only grows, one for each combination of values of the labels."""
         return Counter(f"odf_node_{name}", meaning, labels, registry=self._registry)

@@ -20,7 +20,15 @@ from odf_engines.plug_in_names import DISTRIBUTION, PlugInNames, is_of_this_dist
 from odf_engines.registry import describe_extra, list_lacking_extras
 from odf_node.errors import UsageError
 
-GROUPS: Final = ("odf_node.background", "odf_node.peers", "odf_node.routes", "odf_node.sources", "odf_node.tables")
+GROUPS: Final = (
+    "odf_node.attachments",
+    "odf_node.background",
+    "odf_node.peers",
+    "odf_node.routes",
+    "odf_node.sources",
+    "odf_node.status",
+    "odf_node.tables",
+)
 """The groups whose plug-ins run in the process of the node."""
 
 Contract = TypeVar("Contract")

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from odf_node.acceptance.refusals import Rejections
     from odf_node.derive.chain_log import ChainLog
     from odf_node.ports.engines import EngineFiles
-    from odf_node.schedules.overview import ScheduleOverview
     from odf_node.trust.grounds import GroundsReader
     from odf_node.upkeep.listing import Listing
     from odf_node.upkeep.status import NodeStatus
@@ -44,19 +43,10 @@ class ReadModels:
 
         return GroundsReader(self._home, self._open_engine_files())
 
-    @property
-    def schedule_overview(self) -> "ScheduleOverview":
-        """Behind ``schedule``."""
-        from odf_node.schedules.notes import read_notes
-        from odf_node.schedules.overview import ScheduleOverview
-
-        notes = read_notes(self._home.folder.cache)
-        return ScheduleOverview(self._home.store, notes)
-
     def make_status(self, refusals: "Rejections") -> "NodeStatus":
         """Behind ``status``."""
         from odf_node.derive.engine_usage import EngineUsage
         from odf_node.upkeep.status import NodeStatus
 
         usage = EngineUsage(self._home.store, self._open_engine_files())
-        return NodeStatus(self._home, refusals, usage, self.schedule_overview)
+        return NodeStatus(self._home, refusals, usage)

@@ -1,16 +1,10 @@
 """Datasets of this node as sources of roots (clause ING-43)."""
 
 import json
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from odf_node.composition import open_node
-from odf_node.configuration.declaration import Schedule
-from odf_node.schedules.candidates import CandidateReader
-from odf_node.schedules.standings import RunEnded, RunOutcome
-from odf_node.schedules.timetable import Timetable
 from support.command_line import list_kept
 from support.nodes import RealNode
 
@@ -41,7 +35,6 @@ content:
       merge: {MERGE}
 """
 FIRST = "event_time,city,n\n2024-01-01T00:00:00Z,Bern,1\n2024-01-02T00:00:00Z,Rome,2\n"
-NOW = 1_700_000_000_000
 SECOND = "event_time,city,n\n2024-01-03T00:00:00Z,Oslo,3\n"
 
 
@@ -163,17 +156,3 @@ def reject(node: RealNode, code: int, stated: str) -> None:
         ran = node.run("pull", "copy")
         assert (ran.code, stated in ran.err) == (code, True), ran
     assert list_kept(node.home) == before
-
-
-def test_follower_is_due_after_what_it_follows(node: RealNode) -> None:
-    """SCHED-8."""
-    node.must("add", write(node, FOLLOWER.replace("dataset:OTHER", "https://example.org/x"), "cities"))
-    node.must("add", write(node, FOLLOWER, "copy", "cities"))
-    with closing(open_node(node.home)) as opened:
-        found = CandidateReader(opened.store).list_candidates()
-    plan = Timetable({})
-    plan.renew((Schedule(datasets="cities", every="1d"),), found, NOW)
-    for name in ("cities", "copy"):
-        (due,) = plan.take_due(NOW, 2)
-        assert due.name == name
-        plan.end(due.id, RunEnded(RunOutcome.UPDATED), NOW)

@@ -24,6 +24,7 @@ PACKAGES = {
     "odf_iceberg": REPOSITORY / "node" / "odf_iceberg",
     "odf_locate": REPOSITORY / "node" / "odf_locate",
     "odf_tables": REPOSITORY / "node" / "odf_tables",
+    "odf_schedules": REPOSITORY / "node" / "odf_schedules",
     "odf_pages": REPOSITORY / "node" / "odf_pages",
     "odf_smart": REPOSITORY / "node" / "odf_smart",
     "odf_sources": REPOSITORY / "node" / "odf_sources",
@@ -217,7 +218,6 @@ ROOMS = (
     "exchange",
     "trust",
     "upkeep",
-    "schedules",
 )
 """The folders of use cases; pyproject.toml says which may import which."""
 

@@ -1,7 +1,7 @@
 """Clocks that leap ahead and come back, or are set back: nothing waits for years, and nothing is rejected for ever.
 
 Each part is given the time. Heads: ``test_renewing.py``, ``test_key_changing.py``; signed requests:
-``integration/http/test_http_access.py``; schedules and pauses: ``test_timetable.py``; daemons:
+``integration/http/test_http_access.py``; schedules and pauses: ``plug_ins/schedules``; daemons:
 ``fault/test_clock_jumps.py``.
 """
 

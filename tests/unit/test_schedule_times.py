@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_node.schedule_times import Every, find_next_ms, parse_cron, parse_every, parse_zone, spread_ms
+from odf_node.configuration.schedule_times import Every, find_next_ms, parse_cron, parse_every, parse_zone, spread_ms
 
 BERLIN = "Europe/Berlin"
 LAST_MS = 253_402_300_800_000

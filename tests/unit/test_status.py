@@ -11,7 +11,8 @@ from odf_node.composition import Node
 from odf_node.derive.engine_usage import EngineUsage
 from odf_node.records.evidence import SeenHead
 from odf_node.records.quarantine import Fate, QuarantineFile, RowId, SettledRows, WaitingBatch
-from odf_node.upkeep.status import Condition, NodeStatus
+from odf_node.upkeep.status import NodeStatus
+from odf_node.upkeep.status_findings import Condition
 from odf_protocol.events import AddPushSource, DatasetKind, Seed, SetPollingSource
 from odf_protocol.multihash import Multihash
 from support.chains import polling_source, push_source

@@ -22,9 +22,9 @@ from odf_node.configuration.declaration import (
     settings_of,
     type_of,
 )
+from odf_node.configuration.schedule_times import parse_cron, parse_every, parse_zone
 from odf_node.errors import UsageError
 from odf_node.ports.notices import find_address_problem
-from odf_node.schedule_times import parse_cron, parse_every, parse_zone
 
 CONFIGURATION_VARIABLE: Final = "ODF_NODE_CONFIG"
 RETIRED: Final = {

@@ -39,6 +39,8 @@ class RunningDaemon:
         verifications: Turns of those whose data are verified here.
         make_tls: Makes what encrypts a further port for the protocol that is named (``h2``). The certificate is that of
             the settings, read again at SIGHUP; None where the settings have none.
+        open_beside: Opens another node on the same home, with engines of its own and the settings in force; the caller
+            closes it.
     """
 
     node: Node
@@ -46,6 +48,7 @@ class RunningDaemon:
     stop: asyncio.Event
     verifications: FairSemaphore
     make_tls: Callable[[str], ssl.SSLContext | None]
+    open_beside: Callable[[], Node]
 
 
 class BackgroundWork(ABC):

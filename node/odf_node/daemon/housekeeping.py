@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from odf_node.adapters.keeper_place import KeeperPlace
@@ -16,10 +17,9 @@ from odf_node.configuration.declaration import SLOW_ENGINE
 from odf_node.daemon.background_notices import BackgroundNotices
 from odf_node.daemon.background_rebuild import BackgroundRebuild
 from odf_node.daemon.background_renewal import BackgroundRenewal
-from odf_node.daemon.background_schedules import BackgroundSchedules
 from odf_node.daemon.background_scrub import BackgroundScrub
 from odf_node.daemon.background_sinks import BackgroundSinks
-from odf_node.daemon.reloading import take_over
+from odf_node.daemon.reloading import open_beside
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.http.served_node import Live
@@ -36,7 +36,6 @@ class Housekeeping:
     """What goes on beside the server and is asked for something, or is started once the node listens."""
 
     renewal: BackgroundRenewal
-    schedules: BackgroundSchedules
     rebuilds: BackgroundRebuild
     notices: BackgroundNotices
     sinks: BackgroundSinks
@@ -59,16 +58,9 @@ async def keep_house(
     care = BackgroundScrub(node, live)
     care.start()
 
-    def open_beside() -> Node:
-        beside = Node(node.home.folder, node.clock)
-        beside.rate = node.rate  # all that the daemon fetches is bounded together (DAEMON-11)
-        take_over(beside, live.configuration)
-        return beside
-
     background = Housekeeping(
         BackgroundRenewal(node, live),
-        BackgroundSchedules(node, live, open_beside),
-        BackgroundRebuild(open_beside),
+        BackgroundRebuild(partial(open_beside, node, live)),
         BackgroundNotices(node, live),
         BackgroundSinks(node, live),
     )
@@ -81,7 +73,6 @@ async def keep_house(
         engines_end.cancel()
         await asyncio.to_thread(background.notices.end)
         await asyncio.to_thread(background.sinks.end)
-        await asyncio.to_thread(background.schedules.end)
         await asyncio.to_thread(background.rebuilds.end)
         await asyncio.to_thread(care.end)
         await asyncio.to_thread(background.renewal.end)

@@ -67,6 +67,14 @@ def take_over(node: Node, configuration: Configuration) -> None:
     node.commands = Commands(configuration.ingest.commands)
 
 
+def open_beside(node: Node, live: Live) -> Node:
+    """Open another node on the home of the daemon's, for work beside it; it keeps to the settings in force."""
+    beside = Node(node.home.folder, node.clock)
+    beside.rate = node.rate  # all that the daemon fetches is bounded together (DAEMON-11)
+    take_over(beside, live.configuration)
+    return beside
+
+
 @dataclass(frozen=True, slots=True)
 class Reload:
     """The outcome: what holds from now on, which settings changed, and which need a restart."""

@@ -5,6 +5,7 @@ import logging
 import os
 import ssl
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +18,7 @@ from odf_node.daemon.background_work import RunningDaemon, background_work
 from odf_node.daemon.gauges import make_metrics
 from odf_node.daemon.housekeeping import Housekeeping, keep_house
 from odf_node.daemon.late_receivers import LatePushJudge, LateRowIntake
-from odf_node.daemon.reloading import Setting, reload, take_over
+from odf_node.daemon.reloading import Setting, open_beside, reload, take_over
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.datasets.searching import Searching
 from odf_node.errors import UsageError
@@ -93,6 +94,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
 
     _require_plug_ins(running)
     stop, verifications = asyncio.Event(), FairSemaphore(read_turns)
+    daemon = RunningDaemon(node, live, stop, verifications, make_tls, partial(open_beside, node, live))
     with ExitStack() as at_end:
         at_end.enter_context(only_daemon(node.home.folder))
         at_end.enter_context(reporting_failures(_log_failure))
@@ -100,14 +102,13 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
             at_end.callback(ready_file.unlink, missing_ok=True)
         async with (
             keep_house(node, live, console.warn, stop, grace_s) as house,
-            background_work(RunningDaemon(node, live, stop, verifications, make_tls)) as start_background_work,
+            background_work(daemon) as start_background_work,
         ):
 
             def announce(listening: ListeningAddress, app: web.Application) -> None:
                 start_background_work(listening, app)
                 _announce(node, listening, ready_file, console, pages=Pages(running.access.pages))
                 house.renewal.start()
-                house.schedules.start()
                 house.notices.start()
                 house.sinks.start()
 
@@ -144,6 +145,8 @@ def _require_plug_ins(settings: Configuration) -> None:
     """
     if settings.listen.flight_port is not None:
         require_plug_in("odf_node.background", "flight", "listen.flight_port")
+    if settings.schedule:
+        require_plug_in("odf_node.background", "schedules", "[[schedule]]")
 
 
 def _make_tls(tls: Tls, speaks: str) -> ssl.SSLContext | None:

@@ -1,6 +1,6 @@
 """What a manifest shows to be impossible here: found by ``add``, with its place, and not by the first ``pull``.
 
-Source: clauses ING-18 in ``spec/ingest.md``, VALID-1 in ``spec/validation.md`` and SCHED-11 in ``spec/schedules.md``.
+Source: clauses ING-18 in ``spec/ingest.md``, VALID-1 in ``spec/validation.md`` and PLUG-10 in ``spec/plug-ins.md``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,8 +21,8 @@ from odf_engines.ingest.source_schema import find_declared
 from odf_engines.readers.contract import Reader
 from odf_engines.validation.contract import Context, ParameterError, Validator
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
-from odf_node.datasets.declared_schedule import check_schedule
 from odf_node.errors import UnknownDatasetError
+from odf_node.ingest.attachment_kinds import check_attachments
 from odf_node.ingest.declared_plug_ins import (
     RULES_PATH,
     DeclaredConverter,
@@ -238,5 +238,5 @@ class ManifestCheck:
                 schemas += [] if columns is None else [columns.schema]
         for index, event in enumerate(snapshot.metadata):
             if isinstance(event, SetAttachments):
-                check_schedule(event, At() / "metadata" / index)
+                check_attachments(event, At() / "metadata" / index)
                 check_rules(event, At() / "metadata" / index, reads, schemas, self.find_columns)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 
 from odf_node.acceptance.refusals import Rejections
 from odf_node.acceptance.unchecked import find_unchecked
@@ -18,40 +17,13 @@ from odf_node.keys.disputes import Disputes
 from odf_node.plug_ins import list_failures
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_node.records.evidence import DocumentKind
-from odf_node.schedules.overview import ScheduleOverview
+from odf_node.upkeep.status_findings import Condition, StatusFinding, iter_reported
 from odf_node.wording import count_of
 from odf_protocol.chain import ChainState
 from odf_protocol.chain.stored_state import decode_state
 from odf_protocol.coverage import decode_progress
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
-
-
-class Condition(StrEnum):
-    """What is the matter, from worst to least."""
-
-    UNSOUND = "unsound"
-    FAILING = "failing"
-    STALE = "stale"
-    WAITING = "waiting"
-    SCHEDULED = "scheduled"
-
-
-@dataclass(frozen=True, slots=True)
-class StatusFinding:
-    """One thing that wants doing.
-
-    Attributes:
-        condition: Of which kind it is.
-        dataset: Its name; None where it is about the whole node.
-        what: What is found.
-        command: What fixes it, or shows more, as it is typed.
-    """
-
-    condition: Condition
-    dataset: str | None
-    what: str
-    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +33,10 @@ class NodeStatus:
     home: Home
     refusals: Rejections
     engine_usage: EngineUsage
-    schedules: ScheduleOverview | None = None
 
     def list_findings(self) -> list[StatusFinding]:
         """List what wants doing, the worst first."""
-        found = [*self._of_datasets(), *self._of_node(), *self._of_schedules(), *_of_plug_ins()]
+        found = [*self._of_datasets(), *self._of_node(), *iter_reported(self.home), *_of_plug_ins()]
         order = list(Condition)
         return sorted(found, key=lambda each: order.index(each.condition))
 
@@ -142,22 +113,6 @@ class NodeStatus:
         if not all(each.is_empty for each in planned):
             what = f"{count_of(rows, 'new row')} in its inputs" if rows else "news of its inputs"
             yield StatusFinding(Condition.STALE, name, what, f"odf-node pull {name}")
-
-    def _of_schedules(self) -> Iterator[StatusFinding]:
-        """Say what is pulled by itself, and what of it fails (SCHED-9)."""
-        if self.schedules is None:
-            return
-        for each in self.schedules.list_datasets():
-            if each.standing.is_failing:
-                what = f"its pull by schedule failed: {each.why}"
-                yield StatusFinding(Condition.FAILING, each.name, what, f"odf-node pull {each.name}")
-        for summary in self.schedules.list_schedules():
-            if not summary.count and summary.schedule is not None:
-                what = f"no own dataset that can be pulled is called '{summary.schedule.datasets}' ({summary.when})"
-                yield StatusFinding(Condition.WAITING, None, what, "odf-node list")
-                continue
-            what = f"{count_of(summary.count, 'dataset')}, {summary.when}, next {summary.next_at or 'never'}"
-            yield StatusFinding(Condition.SCHEDULED, None, what, "odf-node schedule")
 
     def _of_node(self) -> Iterator[StatusFinding]:
         missing = self.home.store.list_expected_objects() - set(self.home.objects.iter_hashes())

@@ -1,6 +1,6 @@
 """How datasets stand in their schedules, and until when hosts are left alone. Pure; the time is passed in.
 
-Source: clauses SCHED-4 to SCHED-7 and SCHED-12 in ``spec/schedules.md``.
+Source: clauses SCHED-4 to SCHED-7 and SCHED-12 in ``spec/plug-ins/schedules.md``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from odf_node.configuration.declaration import HostSettings
-from odf_node.schedule_times import Every, Timing, find_next_ms, parse_every, spread_ms
+from odf_node.configuration.schedule_times import Every, Timing, find_next_ms, parse_every, spread_ms
 from odf_protocol.names import fits_pattern
 
 MAX_ATTEMPTS: Final = 5  # guess: a quarter of an hour, which most restarts and moves of a server take less than

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from odf_node.configuration.declaration import Schedule
-from odf_node.schedules.standings import Rest, RunOutcome, Standing
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
+from odf_schedules.standings import Rest, RunOutcome, Standing
 
 NOTES_FILE: Final = "schedules.json"
 MAX_NOTES_BYTES: Final = 64 * 1024**2  # guess: a hundred thousand datasets that all failed

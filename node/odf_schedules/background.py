@@ -3,24 +3,27 @@
 What is due, and in which order, is said by ``Timetable``; here are clocks, threads, the log and the notes.
 """
 
+import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from odf_node.composition import Node
-from odf_node.daemon.scheduled_pull import ScheduledPull
+from odf_node.daemon.background_work import BackgroundService, RunningDaemon, Start
 from odf_node.http.access_log import write_line
 from odf_node.http.served_node import Live
 from odf_node.metrics import Labels
-from odf_node.schedules.candidates import CandidateReader
-from odf_node.schedules.notes import NotedPlace, ScheduleNotes, read_notes, write_notes
-from odf_node.schedules.standings import Rests, RunEnded, RunOutcome
-from odf_node.schedules.timetable import DueCandidate, Timetable
 from odf_protocol.did import DatasetId
+from odf_schedules.candidates import CandidateReader
+from odf_schedules.notes import NotedPlace, ScheduleNotes, read_notes, write_notes
+from odf_schedules.scheduled_pull import ScheduledPull
+from odf_schedules.standings import Rests, RunEnded, RunOutcome
+from odf_schedules.timetable import DueCandidate, Timetable
 
 LOOK_EACH_S: Final = 5.0  # guess: how soon a dataset that was added, new settings and a clock that was set are noticed
 NOTE_EACH_S: Final = 1.0  # guess: what is pulled again after a kill; pulling twice harms nothing
@@ -71,6 +74,9 @@ class BackgroundSchedules:
         self._declares = False
         self._failing: dict[Labels, float] = {}
         self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
+        self._pulls = live.metrics.add_counter(
+            "scheduled_pulls_total", "Pulls by schedules that ended, by result.", "result"
+        )
         live.metrics.add_gauge("scheduled_pulls_running", "Pulls by schedules that run.", lambda: len(self._running))
         live.metrics.add_family(
             "schedule_failing", "Own datasets whose last pull by a schedule failed.", lambda: self._failing
@@ -158,7 +164,7 @@ class BackgroundSchedules:
             candidate, began_s = pull.candidate, self._running.pop(pull.candidate.id).began_s
             standing = self._timetable.end(candidate.id, what, self._now_ms())
             self._is_news = True
-            self._live.metrics.scheduled_pulls.labels(result=standing.result or what.result).inc()
+            self._pulls.labels(result=standing.result or what.result).inc()
             facts: dict[str, Any] = {}
             if what.rows:
                 facts = {"rows": what.rows, "quarantined_rows": what.quarantined_rows}
@@ -235,3 +241,16 @@ class BackgroundSchedules:
 def show_ms(time_ms: int) -> str:
     """Write a time for the log."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
+
+
+@asynccontextmanager
+async def _schedules_beside(daemon: RunningDaemon) -> AsyncIterator[Start]:
+    schedules = BackgroundSchedules(daemon.node, daemon.live, daemon.open_beside)
+    try:
+        yield lambda _listening, _app: schedules.start()
+    finally:
+        await asyncio.to_thread(schedules.end)
+
+
+SERVICE: Final = BackgroundService(_schedules_beside)
+"""Found by its entry point in the group ``odf_node.background``."""

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from odf_node.configuration.declaration import Schedule
-from odf_node.schedules.notes import ScheduleNotes
-from odf_node.schedules.standings import Standing
+from odf_node.home import Home
 from odf_node.store import MetadataStore
 from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
+from odf_schedules.notes import ScheduleNotes, read_notes
+from odf_schedules.standings import Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,11 @@ class ScheduleOverview:
         if rule is None:
             return "after its inputs"
         return f"{describe(self.notes.schedules[rule])}{'' if rule < self.notes.of_settings else ' (manifest)'}"
+
+
+def open_overview(home: Home) -> ScheduleOverview:
+    """Return the overview of a home, by what the daemon noted there last."""
+    return ScheduleOverview(home.store, read_notes(home.folder.cache))
 
 
 def describe(schedule: Schedule) -> str:

@@ -5,7 +5,7 @@ from typing import Final
 
 from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_output_format
-from odf_node.schedules.overview import ScheduledDataset, time_of
+from odf_schedules.overview import ScheduledDataset, open_overview, time_of
 
 TOPIC: Final = "care for this node"
 HELP: Final = "show which datasets are pulled by themselves, when next, and what became of it"
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Show what the daemon noted; nobody is asked and nothing is changed."""
-    found = context.node.read_models.schedule_overview.list_datasets()
+    found = open_overview(context.node.home).list_datasets()
     rows = [_row_of(each) for each in found if each.standing.is_failing or not arguments.failing]
     shown = [{key: "-" if value is None else value for key, value in row.items()} for row in rows]
     columns = {"dataset": "DATASET", "when": "WHEN", "next": "NEXT", "last": "LAST", "result": "RESULT", "text": "WHY"}

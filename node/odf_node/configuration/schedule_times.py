@@ -1,6 +1,6 @@
 """When a schedule comes round: every so often, or at the times of a cron expression. Pure; the time is passed in.
 
-Source: clauses SCHED-2 and SCHED-3 in ``spec/schedules.md``.
+Source: clauses SCHED-2 and SCHED-3 in ``spec/plug-ins/schedules.md``.
 """
 
 import re

@@ -12,9 +12,9 @@ from odf_node.exchange.pulling import PullOptions, PullReport
 from odf_node.ingest.report import IngestReport
 from odf_node.ports.progress import Silence
 from odf_node.ports.sources import SourceUnavailableError
-from odf_node.schedules.standings import RunEnded, RunOutcome
-from odf_node.schedules.timetable import DueCandidate
 from odf_protocol.errors import OdfError, UnavailableError
+from odf_schedules.standings import RunEnded, RunOutcome
+from odf_schedules.timetable import DueCandidate
 
 _ACTOR: Final = "schedule"
 _CLIENT_ERRORS: Final = range(400, 500)

@@ -1,6 +1,5 @@
 """The daemon's schedules as a thread: changing settings, notes, pulls that cannot begin (SCHED-1, 5, 9)."""
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,17 +11,16 @@ import pytest
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.configuration import Configuration
-from odf_node.configuration.declaration import Engines, Ingest, LimitSettings, Schedule
-from odf_node.daemon.background_schedules import BackgroundSchedules
-from odf_node.daemon.housekeeping import keep_house
-from odf_node.daemon.scheduled_pull import judge_failure
+from odf_node.configuration.declaration import Ingest, Schedule
 from odf_node.errors import UsageError
 from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import Live
 from odf_node.ports.sources import SourceNotFoundError, SourceUnavailableError
-from odf_node.schedules.notes import NOTES_FILE, ScheduleNotes, read_notes, write_notes
-from odf_node.schedules.standings import RunOutcome
 from odf_protocol.errors import MalformedError
+from odf_schedules.background import BackgroundSchedules
+from odf_schedules.notes import NOTES_FILE, ScheduleNotes, read_notes, write_notes
+from odf_schedules.scheduled_pull import judge_failure
+from odf_schedules.standings import RunOutcome
 from support.nodes import RealNode
 
 MANIFEST = """
@@ -175,23 +173,3 @@ def test_pull_that_cannot_begin_is_tried_again_later(
 def test_what_may_heal_by_itself_is_tried_again_soon(error: Exception, result: RunOutcome) -> None:
     """SCHED-5."""
     assert judge_failure(error).result is result
-
-
-def test_nodes_beside_the_server_keep_to_the_settings_in_force(home: HomeFolder) -> None:
-    """Whoever pulls or rebuilds in the background reads no faster, and with no other engine, than the daemon may."""
-    live = Live()
-
-    async def run() -> None:
-        with closing(Node(home, SystemClock())) as node:
-            async with keep_house(node, live, lambda _text: None, asyncio.Event(), 0.0) as house:
-                live.configuration = Configuration(
-                    engines=Engines(ingest="other"),
-                    limits=LimitSettings(fetch_bytes_per_second=77_000, parallel_transfers=3),
-                )
-                for open_node in (house.schedules._open_node, house.rebuilds._open_node):
-                    with closing(open_node()) as beside:
-                        assert beside.engine_roles.ingest == "other"
-                        assert beside.outgoing.parallel == 3
-                        assert beside.rate is node.rate
-
-    asyncio.run(run())

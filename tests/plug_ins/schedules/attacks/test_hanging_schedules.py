@@ -17,10 +17,10 @@ from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.configuration import Configuration
 from odf_node.configuration.declaration import LimitSettings, Schedule
-from odf_node.daemon.background_schedules import BackgroundSchedules
 from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import Live
-from odf_node.schedules.notes import read_notes
+from odf_schedules.background import BackgroundSchedules
+from odf_schedules.notes import read_notes
 from support.nodes import RealNode
 
 MANIFEST = """

@@ -6,12 +6,10 @@ from urllib.parse import urlsplit
 
 from odf_node.configuration.declaration import Schedule
 from odf_node.datasets.chains import load_view
-from odf_node.datasets.declared_schedule import find_schedule
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UnknownDatasetError
 from odf_node.ingest.followed_rows import find_place
 from odf_node.records.datasets import DatasetRecord, Origin
-from odf_node.schedules.timetable import DueCandidate
 from odf_node.store import MetadataStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
@@ -21,6 +19,8 @@ from odf_protocol.events import FetchStepMqtt, FetchStepUrl, SetPollingSource
 from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.multihash import Multihash
 from odf_protocol.transform_plan import input_ids
+from odf_schedules.declared_schedule import find_schedule
+from odf_schedules.timetable import DueCandidate
 
 
 @dataclass

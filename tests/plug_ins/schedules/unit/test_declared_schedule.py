@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from odf_node.configuration.declaration import Schedule
-from odf_node.datasets.declared_schedule import parse_schedule
 from odf_protocol.manifest.errors import ManifestError
+from odf_schedules.declared_schedule import parse_schedule
 from support.command_line import list_kept
 from support.nodes import RealNode
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odf_node.configuration.declaration import HostSettings, Schedule
-from odf_node.schedules.standings import LONGEST_REST_MS, LONGEST_WAIT_MS, MAX_ATTEMPTS, RunEnded, RunOutcome, Standing
-from odf_node.schedules.timetable import DueCandidate, Timetable
 from odf_protocol.did import DatasetId
+from odf_schedules.standings import LONGEST_REST_MS, LONGEST_WAIT_MS, MAX_ATTEMPTS, RunEnded, RunOutcome, Standing
+from odf_schedules.timetable import DueCandidate, Timetable
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

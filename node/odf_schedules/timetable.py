@@ -1,6 +1,6 @@
 """Which dataset is pulled next: all that have a schedule, how they stand, which run. Pure; the time is passed in.
 
-Source: clauses SCHED-1, SCHED-7, SCHED-8, SCHED-11 and SCHED-12 in ``spec/schedules.md``.
+Source: clauses SCHED-1, SCHED-7, SCHED-8, SCHED-11 and SCHED-12 in ``spec/plug-ins/schedules.md``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from odf_node.configuration.declaration import HostSettings, Schedule
-from odf_node.schedule_times import Timing, parse_cron, parse_every
-from odf_node.schedules.standings import Rests, RunEnded, Standing, bring_forward, find_pause_ms, parse_pause_ms, settle
+from odf_node.configuration.schedule_times import Timing, parse_cron, parse_every
 from odf_protocol.did import DatasetId
 from odf_protocol.names import fits_pattern
+from odf_schedules.standings import Rests, RunEnded, Standing, bring_forward, find_pause_ms, parse_pause_ms, settle
 
 HEAD_START_MS: Final = {"high": 15 * 60_000, "normal": 0, "low": -15 * 60_000}
 """How much earlier what is due counts as due; no more, so nothing waits for ever.  # guess: a busy node's backlog"""

@@ -1,6 +1,7 @@
 """What schedules can name, what the daemon notes of them, and how status shows it (SCHED-1, SCHED-9)."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,13 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odf_node.cli.main import main
-from odf_node.composition import Node
+from odf_node.composition import Node, open_node
 from odf_node.configuration.declaration import Schedule
-from odf_node.datasets.declared_schedule import SCHEDULE_PATH
-from odf_node.schedules.candidates import CandidateReader
-from odf_node.schedules.notes import NOTES_FILE, NotedPlace, ScheduleNotes, read_notes, write_notes
-from odf_node.schedules.overview import ScheduleOverview
-from odf_node.schedules.standings import Rest, RunOutcome, Standing
 from odf_protocol.did import DatasetId
 from odf_protocol.events import (
     AttachmentEmbedded,
@@ -28,6 +24,12 @@ from odf_protocol.events import (
     SetAttachments,
     SetPollingSource,
 )
+from odf_schedules.candidates import CandidateReader
+from odf_schedules.declared_schedule import SCHEDULE_PATH
+from odf_schedules.notes import NOTES_FILE, NotedPlace, ScheduleNotes, read_notes, write_notes
+from odf_schedules.overview import ScheduleOverview
+from odf_schedules.standings import Rest, RunEnded, RunOutcome, Standing
+from odf_schedules.timetable import Timetable
 from support.nodes import ROOT_MANIFEST, RealNode
 from support.offers import Judge, PeerChain, PublisherHome, root_chain, select
 from support.signing import DATASET_KEY, NEW_KEY, OTHER_KEY
@@ -202,3 +204,33 @@ def test_schedule_shows_what_failed_alone(tmp_path: Path) -> None:
     assert "TRIES" in shown
     assert "good" not in shown
     assert "every 1h, high priority" in node.must("schedule").out
+
+
+FOLLOWER = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: NAME
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {kind: Url, url: "SOURCE"}
+      read: {kind: Parquet}
+      merge: {kind: Append}
+"""
+
+
+def test_follower_is_due_after_what_it_follows(tmp_path: Path) -> None:
+    """SCHED-8."""
+    node, now_ms = RealNode(tmp_path / "home"), 1_700_000_000_000
+    for name, source in (("cities", "https://example.org/x"), ("copy", "dataset:cities")):
+        (tmp_path / name).write_text(FOLLOWER.replace("NAME", name).replace("SOURCE", source))
+        node.must("add", str(tmp_path / name))
+    with closing(open_node(node.home)) as opened:
+        found = CandidateReader(opened.store).list_candidates()
+    plan = Timetable({})
+    plan.renew((Schedule(datasets="cities", every="1d"),), found, now_ms)
+    for name in ("cities", "copy"):
+        (due,) = plan.take_due(now_ms, 2)
+        assert due.name == name
+        plan.end(due.id, RunEnded(RunOutcome.UPDATED), now_ms)

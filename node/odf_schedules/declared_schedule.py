@@ -1,17 +1,19 @@
 """When a dataset says that it is to be pulled: a schedule in an attachment of its chain, as rules of ingests are.
 
-It holds for a dataset of one's own alone, where no schedule of the settings names it (SCHED-11).
+It holds for a dataset of one's own alone, where no schedule of the settings names it (SCHED-11). ``KIND`` is found by
+its entry point in the group ``odf_node.attachments``.
 
-Source: clause SCHED-11 in ``spec/schedules.md``.
+Source: clause SCHED-11 in ``spec/plug-ins/schedules.md``.
 """
 
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from odf_node.configuration.declaration import PRIORITIES, Schedule
-from odf_node.schedule_times import parse_cron, parse_every, parse_zone
+from odf_node.configuration.schedule_times import parse_cron, parse_every, parse_zone
+from odf_node.ingest.attachment_kinds import AttachmentKind
 from odf_protocol.events import SetAttachments
-from odf_protocol.manifest.errors import At, ManifestError, find_nearest
+from odf_protocol.manifest.errors import ManifestError, find_nearest
 from odf_protocol.manifest.nodes import MapNode, Node, ScalarNode, describe
 from odf_protocol.manifest.yaml_text import parse_yaml
 
@@ -35,27 +37,6 @@ def find_schedule(attachments: SetAttachments | None, name: str) -> Schedule | N
         if item.path == SCHEDULE_PATH:
             return parse_schedule(item.content, name)
     return None
-
-
-def check_schedule(event: SetAttachments, at: At) -> None:
-    """Reject a schedule that cannot be followed.
-
-    Args:
-        event: With attachments; those that are none of ours are not looked at.
-        at: Its place.
-
-    Raises:
-        SnapshotError: It is such.
-    """
-    for index, item in enumerate(event.attachments.items):
-        if item.path == SCHEDULE_PATH:
-            try:
-                parse_schedule(item.content, "")
-            except ManifestError as error:
-                place = f"in line {error.line}{f', {error.path}' if error.path else ''}"
-                known = () if error.nearest is None else (error.nearest,)
-                content = at / "attachments" / "items" / index / "content"
-                content.reject(f"{place}: {error.expected}", error.found, known)
 
 
 def parse_schedule(text: str, name: str) -> Schedule:
@@ -127,3 +108,10 @@ _KEYS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
 def _reject(node: Node | None, path: str, expected: str, found: str, nearest: str | None = None) -> NoReturn:
     line, column = (1, 1) if node is None else (node.line, node.column)
     raise ManifestError(SCHEDULE_PATH, line, column, path=path, expected=expected, found=found, nearest=nearest)
+
+
+def _check(text: str) -> None:
+    parse_schedule(text, "")
+
+
+KIND: Final = AttachmentKind(SCHEDULE_PATH, _check)

@@ -1,1 +1,0 @@
-"""Schedules: when which datasets of this node are pulled by themselves (SCHED)."""
