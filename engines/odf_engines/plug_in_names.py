@@ -1,9 +1,9 @@
-"""Names and places of readers, converters, validators and sinks: ours stand here, those of others are entry points.
+"""Names and places of readers, converters, validators and sinks: entry points, but for those of the core.
 
 A name of ours stays ours. Nothing is loaded here.
 
 Source: clauses READ-3, CONV-3, VALID-3 and SINK-1 in ``spec/readers.md``, ``spec/conversion.md``,
-``spec/validation.md`` and ``spec/quarantine.md``.
+``spec/validation.md`` and ``spec/quarantine.md``; QUALITY-2 in ``spec/plug-ins/quality.md``.
 """
 
 from collections.abc import Mapping
@@ -21,18 +21,20 @@ class PlugInNames:
 
     Attributes:
         group: Of the entry points.
-        ours: Module and class by name.
+        ours: Module and class by name, of those that are part of the core.
+        brought_by: Import name of the plug-in of this distribution that brings the others of ours; empty: none does.
     """
 
     group: str
     ours: Mapping[str, tuple[str, str]]
+    brought_by: str = ""
 
     def installed(self) -> tuple[str, ...]:
         """Return the names of all plug-ins, sorted."""
         return tuple(sorted({*self.ours, *_points_of(self.group)}))
 
     def packages(self) -> tuple[str, ...]:
-        """Return the import names of the packages of others that bring some, sorted."""
+        """Return the import names of the packages that bring some beside the core, sorted."""
         return tuple(sorted({point.module.split(".")[0] for point in self._theirs().values()}))
 
     def find_place(self, name: str) -> tuple[str, str] | None:
@@ -49,6 +51,17 @@ class PlugInNames:
             KeyError: There is none of that name, or it is one that stands in ``ours``.
         """
         return self._theirs()[name]
+
+    def is_ours(self, name: str) -> bool:
+        """Tell whether our distribution brings a plug-in that is installed."""
+        return name in self.ours or is_of_this_distribution(self._theirs()[name])
+
+    def describe_installed(self) -> str:
+        """List the names of all plug-ins, and name that of this distribution which brings more and is not here."""
+        names = ", ".join(self.installed()) or "none"
+        if not self.brought_by or self.brought_by in self.packages():
+            return names
+        return f"{names}; those of {DISTRIBUTION} are in its plug-in {self.brought_by}, which is not installed here"
 
     def _theirs(self) -> Mapping[str, EntryPoint]:
         return {name: point for name, point in _points_of(self.group).items() if name not in self.ours}
@@ -78,41 +91,8 @@ READERS: Final = PlugInNames(
 READERS_LIBRARIES: Final = ("et_xmlfile", "fastavro", "openpyxl")
 """Import names of the packages that our own readers need in the sandbox, and no engine does."""
 
-CONVERTERS: Final = PlugInNames(
-    "odf_converters",
-    {
-        "Cast": ("odf_engines.conversion.value_converters", "Cast"),
-        "Compute": ("odf_engines.datafusion.compute", "Compute"),
-        "Deduplicate": ("odf_engines.conversion.deduplicate", "Deduplicate"),
-        "Hash": ("odf_engines.conversion.personal_data", "Hash"),
-        "Join": ("odf_engines.conversion.column_converters", "Join"),
-        "JsonPath": ("odf_engines.conversion.column_converters", "JsonPath"),
-        "LeaveOut": ("odf_engines.conversion.leave_out", "LeaveOut"),
-        "Lookup": ("odf_engines.conversion.lookup", "Lookup"),
-        "Mask": ("odf_engines.conversion.personal_data", "Mask"),
-        "Rename": ("odf_engines.conversion.column_converters", "Rename"),
-        "Replace": ("odf_engines.conversion.value_converters", "Replace"),
-        "Split": ("odf_engines.conversion.column_converters", "Split"),
-        "Trim": ("odf_engines.conversion.value_converters", "Trim"),
-        "Units": ("odf_engines.conversion.value_converters", "Units"),
-    },
-)
-
-VALIDATORS: Final = PlugInNames(
-    "odf_validators",
-    {
-        "Format": ("odf_engines.validation.value_checks", "Format"),
-        "Freshness": ("odf_engines.validation.batch_checks", "Freshness"),
-        "OneOf": ("odf_engines.validation.value_checks", "OneOf"),
-        "Predicate": ("odf_engines.datafusion.predicate", "Predicate"),
-        "Range": ("odf_engines.validation.value_checks", "Range"),
-        "Reference": ("odf_engines.validation.keys", "Reference"),
-        "Required": ("odf_engines.validation.value_checks", "Required"),
-        "RowCount": ("odf_engines.validation.batch_checks", "RowCount"),
-        "Type": ("odf_engines.validation.value_checks", "Type"),
-        "Unique": ("odf_engines.validation.batch_checks", "Unique"),
-    },
-)
+CONVERTERS: Final = PlugInNames("odf_converters", {}, "odf_quality")
+VALIDATORS: Final = PlugInNames("odf_validators", {}, "odf_quality")
 
 SINKS: Final = PlugInNames(
     "odf_sinks",

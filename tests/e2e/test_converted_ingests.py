@@ -347,7 +347,7 @@ def test_converter_of_another_package_is_blamed_by_its_name_for_what_it_does(plu
         with pytest.raises(InvalidSourceError, match="converter Trim: columns: expected a column of the rows"):
             dataset.ingest("a,n\nx,1\n", converters=(call("Trim", columns=["b"]),))
     # A name of ours stays ours.
-    assert call("Cast").module == "odf_engines.conversion.value_converters"
+    assert call("Cast").module == "odf_quality.value_converters"
 
 
 def test_first_rows_behind_each_stage_are_given_by_spark_too() -> None:

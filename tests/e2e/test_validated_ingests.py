@@ -303,7 +303,7 @@ def test_validator_of_another_package_runs_in_the_sandbox(session, tmp_path: Pat
     assert [number for number, *_ in reported(response)] == [1, 3, 4, 5]
     assert [row["n"] for row in rows_of(response.data_path)] == [200]
     # A name of ours stays ours.
-    assert call("Range").module == "odf_engines.validation.value_checks"
+    assert call("Range").module == "odf_quality.value_checks"
 
 
 def test_validator_that_reaches_out_of_the_sandbox_traps_its_rows(session, tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,7 +41,17 @@ class Program:
         self.home = home
 
     def run(self, *words: str | Path) -> str:
-        done = subprocess.run(
+        done = self._end(words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def fail(self, code: int, *words: str | Path) -> str:
+        done = self._end(words)
+        assert done.returncode == code, done.stderr
+        return done.stderr
+
+    def _end(self, words: Sequence[str | Path]) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
             [*self.command, *words],
             env=self.environment,
             capture_output=True,
@@ -48,8 +59,6 @@ class Program:
             check=False,
             timeout=COMMAND_S,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
     @contextmanager
     def serving(self) -> Iterator[str]:
@@ -92,3 +101,28 @@ def test_core_works_without(without: list[str], tmp_path: Path) -> None:
     reader.run("verify", "cities")
     assert json.loads(reader.run("sql", "-c", query, "-o", "json")) == rows
     assert "cities" in reader.run("list")
+
+
+def test_manifest_that_names_a_converter_says_which_plug_in_brings_it(tmp_path: Path) -> None:
+    """QUALITY-2: by ``add``, and by an ingest of a dataset that a node with the plug-in made."""
+    node = Program(Path(sys.executable), tmp_path / "home")
+    lacking = Program(make_amputated(tmp_path / "program", ["odf_quality"]), tmp_path / "home")
+    rules = [
+        "    - kind: SetAttachments",
+        "      attachments:",
+        "        kind: Embedded",
+        "        items:",
+        "          - path: odf-node/ingest.yaml",
+        "            content: |",
+        "              converters: [{kind: Trim, columns: [city]}]",
+        "              validators: [{kind: Required, columns: [city]}]",
+    ]
+    (tmp_path / "cities.yaml").write_text(MANIFEST + "\n".join(rules) + "\n")
+    (tmp_path / "cities.csv").write_text(ROWS)
+    brought_by = "those of odf-node are in its plug-in odf_quality, which is not installed here"
+
+    assert brought_by in lacking.fail(7, "add", tmp_path / "cities.yaml")
+    node.run("add", tmp_path / "cities.yaml")
+    assert brought_by in lacking.fail(8, "ingest", "cities", tmp_path / "cities.csv")
+    node.run("ingest", "cities", tmp_path / "cities.csv")
+    assert len(json.loads(lacking.run("tail", "cities", "-o", "json"))) == 2

@@ -14,8 +14,8 @@ from odf_engines.stage_metrics import MAX_SAMPLE_ROWS, SampledStage
 from odf_protocol.events import DataTypeInt64, DataTypeString, MergeStrategyAppend, ReadStepCsv
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+from plug_ins.quality.unit.test_converters import call
 from support.ingests import FALLBACK, SYSTEM_TIME, schema
-from unit.test_converters import call
 
 READ = ReadStepCsv(schema=schema(n=DataTypeInt64(), text=DataTypeString()), header=True)
 ROWS = "n,text\n1,a\nmany,b\n2, c\n3,d\n4,e\n"

@@ -49,7 +49,7 @@ class _DeclaredPlugIn:
             UnsupportedError: There is no such plug-in here.
         """
         if (place := self.kinds.find_place(self.name)) is None:
-            raise UnsupportedError(self.word, found=self.name, supported=", ".join(self.kinds.installed()))
+            raise UnsupportedError(self.word, found=self.name, supported=self.kinds.describe_installed())
         return place
 
     @property
@@ -231,7 +231,7 @@ def _items(node: Node, path: str) -> list[tuple[Node, str]]:
 
 
 def _read_plug_in(node: Node, path: str, kind: type[DeclaredPlugIn]) -> _Fields:
-    expected = f"a {kind.word} ({', '.join(kind.kinds.installed())})"
+    expected = f"a {kind.word} ({kind.kinds.describe_installed()})"
     if not isinstance(node, MapNode):
         reject(node, path, f"a map with the {_KIND} of {expected}", describe(node))
     entries = {key.text: value for key, value in node.entries}

@@ -185,8 +185,8 @@ def _check_sink(declared: DeclaredSink) -> None:
 def _read_declared(declared: DeclaredPlugIn, base: type) -> tuple[Any, Any]:
     place = declared.kinds.find_place(declared.name)
     if place is None:
+        expected = f"a {declared.word} that is installed here ({declared.kinds.describe_installed()})"
         known = declared.kinds.installed()
-        expected = f"a {declared.word} that is installed here ({', '.join(known)})"
         reject_parameter(declared, "kind", expected=expected, found=declared.name, known=known)
     kind = load_plug_in(base, declared.name, *place)
     try:

@@ -8,17 +8,16 @@ Source: clauses READ-3 in ``spec/readers.md``, CONV-3 in ``spec/conversion.md``,
 import inspect
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from odf_engines.conversion.contract import Converter
-from odf_engines.plug_in_names import CONVERTERS, READERS, SINKS, VALIDATORS
+from odf_engines.plug_in_names import CONVERTERS, READERS, SINKS, VALIDATORS, PlugInNames
 from odf_engines.readers.contract import Reader
 from odf_engines.validation.contract import Validator
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
 from odf_node.ports.sinks import Sink
 
-_OURS = ("odf_engines.", "odf_node.")
 _INTRODUCTION = """\
 # Readers, converters, validators and sinks, and their parameters
 
@@ -32,18 +31,18 @@ def write_page() -> str:
     """Write the page."""
     parts = [
         _INTRODUCTION,
-        *_section("Readers", Reader, ((name, READERS.find_place(name)) for name in READERS.installed())),
-        *_section("Converters", Converter, ((name, CONVERTERS.find_place(name)) for name in CONVERTERS.installed())),
-        *_section("Validators", Validator, ((name, VALIDATORS.find_place(name)) for name in VALIDATORS.installed())),
-        *_section("Sinks for bad rows", Sink, ((name, SINKS.find_place(name)) for name in SINKS.installed())),
+        *_section("Readers", Reader, READERS),
+        *_section("Converters", Converter, CONVERTERS),
+        *_section("Validators", Validator, VALIDATORS),
+        *_section("Sinks for bad rows", Sink, SINKS),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(title: str, base: type, places: Iterable[tuple[str, tuple[str, str] | None]]) -> Iterator[str]:
+def _section(title: str, base: type, kinds: PlugInNames) -> Iterator[str]:
     yield f"## {title}"
-    for name, place in places:
-        if place is not None and place[0].startswith(_OURS):
+    for name in kinds.installed():
+        if (place := kinds.find_place(name)) is not None and kinds.is_ours(name):
             kind = load_plug_in(base, name, *place)
             yield "\n\n".join(
                 [f"### `{name}`", _reported(kind), _reported(kind.Parameters), _table(parameter_schema(kind))]

@@ -2,7 +2,7 @@
 
 New values are put in the place of others, which is the way back of ``validation.columns``.
 
-Source: clauses CONV-4 and CONV-5 in ``spec/conversion.md``.
+Source: clauses CONV-4 in ``spec/conversion.md`` and CONV-5 in ``spec/plug-ins/quality.md``.
 """
 
 from abc import abstractmethod
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from odf_engines.conversion.contract import Converted, Converter, ConverterContext, ParameterError
 from odf_engines.validation.columns import ColumnPath
-from odf_engines.validation.text_values import Bad, Judged, find_judge, find_value_type, judge_each
+from odf_quality.text_values import Bad, Judged, find_judge, find_value_type, judge_each
 
 
 def type_with(outer: pa.DataType, steps: Sequence[str], inner: pa.DataType) -> pa.DataType:

@@ -1,6 +1,6 @@
 """The converter that leaves out rows by a word, such as the total below a table.
 
-Source: clauses CONV-5 and CONV-7 in ``spec/conversion.md``.
+Source: clauses CONV-5 in ``spec/plug-ins/quality.md`` and CONV-7 in ``spec/conversion.md``.
 """
 
 from dataclasses import dataclass

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from odf_engines.conversion.contract import ConverterContext
-from odf_engines.conversion.value_converters import Cast
 from odf_engines.validation.contract import ParameterError
+from odf_quality.value_converters import Cast
 from support.command_line import run_command
 
 pytestmark = pytest.mark.usefixtures("light_engines")

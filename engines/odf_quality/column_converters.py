@@ -1,6 +1,6 @@
 """Converters of whole columns: other names, one column made into several, several into one.
 
-Source: clause CONV-5 in ``spec/conversion.md``.
+Source: clause CONV-5 in ``spec/plug-ins/quality.md``.
 """
 
 import re
@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odf_engines.conversion.contract import Converted, Converter, ConverterContext, ParameterError
-from odf_engines.conversion.value_converters import text_at
 from odf_engines.validation.columns import ColumnPath
-from odf_engines.validation.text_values import Bad, judge_each
+from odf_quality.text_values import Bad, judge_each
+from odf_quality.value_converters import text_at
 
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[([0-9]{1,9})\]", re.ASCII)
 

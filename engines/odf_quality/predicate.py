@@ -1,6 +1,6 @@
 """A validator whose condition is SQL over the columns of a row.
 
-Source: clause VALID-7 in ``spec/validation.md``.
+Source: clause VALID-7 in ``spec/plug-ins/quality.md``.
 """
 
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odf_engines.datafusion.row_expressions import RowExpressions
 from odf_engines.errors import InvalidQueryError
 from odf_engines.validation.contract import Context, Fault, ParameterError, Validator
+from odf_quality.row_expressions import RowExpressions
 
 _VERDICT: Final = "condition"
 _DIALECT: Final = (

@@ -9,11 +9,11 @@ from odf_engines.arrow.engine import ArrowEngine
 from odf_engines.contract import Limits
 from odf_engines.records.referenced_rows import ReferencedRows
 from odf_protocol.events import DataTypeInt64, DataTypeString, MergeStrategySnapshot, ReadStepCsv
+from plug_ins.quality.unit.test_lookup import lookup
+from plug_ins.quality.unit.test_validators import call as valid
 from support.command_line import list_kept
 from support.ingests import RootDataset, quarantined, rows_of, schema
 from support.nodes import RealNode
-from unit.test_lookup import lookup
-from unit.test_validators import call as valid
 
 pytestmark = pytest.mark.usefixtures("light_engines")
 

@@ -2,7 +2,7 @@
 
 Rows that fail wait in quarantine as they were sent, which is this node's own (QUAR-1).
 
-Source: clauses CONV-5 and CONV-6 in ``spec/conversion.md``.
+Source: clauses CONV-5 in ``spec/plug-ins/quality.md`` and CONV-6 in ``spec/conversion.md``.
 """
 
 import hmac
@@ -12,8 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from odf_engines.conversion.contract import ConverterContext, ParameterError
-from odf_engines.conversion.value_converters import TextConverter
-from odf_engines.validation.text_values import Judged, judge_each
+from odf_quality.text_values import Judged, judge_each
+from odf_quality.value_converters import TextConverter
 
 MIN_SECRET_BYTES: Final = 16
 """Below, a secret could be found by trying.  # guess: 128 bits, if they are random"""

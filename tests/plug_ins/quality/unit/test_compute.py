@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from odf_engines.conversion.contract import ParameterError
 from odf_engines.conversion.converted_rows import make_converter
-from unit.test_converters import bad, call, good, run
+from plug_ins.quality.unit.test_converters import bad, call, good, run
 
 ROWS = pa.table(
     {

@@ -1,6 +1,7 @@
 """Keys of rows: the columns they are of, when those of two datasets can be compared, and whether one occurs in another.
 
-Source: clauses CONV-7 and CONV-8 in ``spec/conversion.md``; VALID-6 and VALID-9 in ``spec/validation.md``.
+Source: clauses CONV-7 and CONV-8 in ``spec/conversion.md``; VALID-6 in ``spec/plug-ins/quality.md``, VALID-9 in
+``spec/validation.md``.
 """
 
 from collections.abc import Iterable

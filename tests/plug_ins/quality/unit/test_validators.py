@@ -251,7 +251,7 @@ def test_parameters_of_every_validator_are_a_json_schema_that_its_guide_tells(na
     assert place is not None
     schema = parameter_schema(load_validator(name, *place))
     assert (schema["type"], schema["additionalProperties"]) == ("object", False)
-    reported = (Path(__file__).parents[2] / "spec" / "validation.md").read_text()
+    reported = (Path(__file__).parents[4] / "spec" / "plug-ins" / "quality.md").read_text()
     (row,) = (line for line in reported.splitlines() if line.startswith(f"| `{name}` "))
     assert all(f"`{parameter}`" in row for parameter in schema["properties"])
 

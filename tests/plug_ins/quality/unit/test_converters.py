@@ -23,7 +23,7 @@ from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, typed_sch
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
 from odf_engines.validation.validated_rows import RowFile
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[4]
 
 
 def call(kind: str | type, *, secret: str | None = None, **parameters: object) -> ConverterCall:
@@ -161,7 +161,7 @@ def test_figures_are_given_in_one_unit(tmp_path: Path) -> None:
 def hashing(secret: str | None) -> ConverterCall:
     return ConverterCall(
         name="Hash",
-        module="odf_engines.conversion.personal_data",
+        module="odf_quality.personal_data",
         attribute="Hash",
         parameters='{"column": "a", "secret": "people"}',
         secret=secret,
@@ -288,12 +288,9 @@ def test_secret_that_could_be_guessed_is_rejected_and_shown_nowhere() -> None:
 
 
 def test_spec_names_every_converter_with_its_parameters() -> None:
-    spec = (REPOSITORY / "spec" / "conversion.md").read_text()
+    spec = (REPOSITORY / "spec" / "plug-ins" / "quality.md").read_text().partition("## Validators")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", spec, re.MULTILINE))
-    built_in = [
-        name for name in CONVERTERS.installed() if (CONVERTERS.find_place(name) or ("",))[0].startswith("odf_engines")
-    ]
-    assert rows.keys() == set(built_in)
+    assert rows.keys() == {name for name in CONVERTERS.installed() if CONVERTERS.is_ours(name)}
     for name, reported in rows.items():
         schema = parameter_schema(load_plug_in(Converter, name, *(CONVERTERS.find_place(name) or ("", ""))))
         assert set(re.findall(r"`(\w+)`", reported)) >= set(schema["properties"]), name

@@ -1,6 +1,6 @@
 """Expressions in SQL over the columns of one row: the same in whichever engine's sandbox, as they bring their own.
 
-Source: clauses CONV-5 and CONV-9 in ``spec/conversion.md``; VALID-7 in ``spec/validation.md``.
+Source: clauses CONV-5, CONV-9 and VALID-7 in ``spec/plug-ins/quality.md``.
 """
 
 import re

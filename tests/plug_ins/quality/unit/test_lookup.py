@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 
 from odf_engines.conversion.contract import ColumnsUnknownError, ConverterContext, ParameterError
 from odf_engines.conversion.converted_rows import make_converter
-from odf_engines.conversion.lookup import Lookup
 from odf_engines.ingest_parts import ConverterCall
 from odf_engines.records.current_rows import plain_schema_of
 from odf_engines.records.referenced_rows import ReferencedRows
-from odf_engines.validation.keys import read_keyed
 from odf_protocol.block_notes import LOOKUPS, LookedUp, list_lookups, note_lookups
 from odf_protocol.events import AddData
 from odf_protocol.events.extra_attributes import ExtraAttributes
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.vocabulary import Vocabulary
+from odf_quality.keys import read_keyed
+from odf_quality.lookup import Lookup
+from plug_ins.quality.unit.test_converters import bad, call, good, run
 from support.store_values import dataset_id, object_hash
-from unit.test_converters import bad, call, good, run
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 THEIRS = pa.schema(

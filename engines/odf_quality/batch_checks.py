@@ -1,6 +1,6 @@
 """Validators of batches: uniqueness, counts of rows, freshness.
 
-Source: clause VALID-6 in ``spec/validation.md``.
+Source: clause VALID-6 in ``spec/plug-ins/quality.md``.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The converter of columns that SQL computes.
 
-Source: clauses CONV-5 and CONV-9 in ``spec/conversion.md``.
+Source: clauses CONV-5 and CONV-9 in ``spec/plug-ins/quality.md``.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from odf_engines.conversion.contract import Converted, Converter, ConverterContext, Fault, ParameterError
-from odf_engines.datafusion.row_expressions import RowExpressions
 from odf_engines.errors import InvalidQueryError
+from odf_quality.row_expressions import RowExpressions
 
 
 class Compute(Converter):

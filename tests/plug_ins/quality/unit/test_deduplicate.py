@@ -13,7 +13,7 @@ from odf_engines.conversion.contract import ParameterError, Selection
 from odf_engines.conversion.converted_rows import make_converter
 from odf_engines.conversion.stages import FailedSelectionError
 from odf_engines.ingest_parts import ConverterCall
-from unit.test_converters import bad, call, good, run
+from plug_ins.quality.unit.test_converters import bad, call, good, run
 
 NAN = float("nan")
 ROWS = [

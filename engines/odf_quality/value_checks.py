@@ -1,6 +1,6 @@
 """Validators of single values: required, type, range, format, enumeration.
 
-Source: clause VALID-6 in ``spec/validation.md``.
+Source: clause VALID-6 in ``spec/plug-ins/quality.md``.
 """
 
 from abc import abstractmethod
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from odf_engines.validation.columns import ColumnPath
 from odf_engines.validation.contract import Context, Fault, ParameterError, Validator
-from odf_engines.validation.text_values import ValueForm, find_judge, find_value_type, judge_each
+from odf_quality.text_values import ValueForm, find_judge, find_value_type, judge_each
 
 __all__ = ["FORMATS", "Format", "OneOf", "Range", "Required", "Type"]
 

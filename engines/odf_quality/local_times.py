@@ -2,7 +2,7 @@
 
 Zones are those of the machine (IANA's), or of the package ``tzdata``.
 
-Source: clause CONV-10 in ``spec/conversion.md``; IANA Time Zone Database; PEP 495.
+Source: clause CONV-10 in ``spec/plug-ins/quality.md``; IANA Time Zone Database; PEP 495.
 """
 
 from dataclasses import dataclass

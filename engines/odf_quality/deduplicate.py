@@ -1,6 +1,6 @@
 """The converter that leaves out rows of a batch that have the key of another one.
 
-Source: clauses CONV-5 and CONV-7 in ``spec/conversion.md``.
+Source: clauses CONV-5 in ``spec/plug-ins/quality.md`` and CONV-7 in ``spec/conversion.md``.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odf_engines.conversion.contract import ConverterContext, ParameterError, Selection
-from odf_engines.validation.keys import check_key_columns
+from odf_quality.keys import check_key_columns
 
 _KEPT: Final = ("First", "Last")
 _PLACE: Final = "\0place"  # no column of a slice is called so

@@ -1,7 +1,6 @@
 """Values of texts: every text denotes one value of a type or is bad, by marks, patterns and words that are declared.
 
-Source: clauses CONV-5 in ``spec/conversion.md`` and VALID-6 in ``spec/validation.md``; ING-4 and ING-16 in
-``spec/ingest.md``.
+Source: clauses CONV-5 and VALID-6 in ``spec/plug-ins/quality.md``; ING-4 and ING-16 in ``spec/ingest.md``.
 """
 
 import math
@@ -20,10 +19,10 @@ from odf_engines.records.carriers import slice_type_of
 from odf_engines.records.source_records import FORM, MISFIT
 from odf_engines.records.time_patterns import RFC_3339, parse_pattern
 from odf_engines.validation.contract import ParameterError
-from odf_engines.validation.local_times import REJECT, LocalTimes, read_local_times
 from odf_protocol.errors import OdfError, UnsupportedError
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.schema_ddl import parse_ddl
+from odf_quality.local_times import REJECT, LocalTimes, read_local_times
 
 _SPACES: Final = " \u00a0\u202f"  # a space, one that does not break, a narrow one
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,6 +1,6 @@
 """The converter that takes values from another dataset of the node, by a key.
 
-Source: clauses CONV-5 and CONV-8 in ``spec/conversion.md``.
+Source: clauses CONV-5 in ``spec/plug-ins/quality.md`` and CONV-8 in ``spec/conversion.md``.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from odf_engines.conversion.contract import (
     Fault,
     ParameterError,
 )
-from odf_engines.validation.keys import KeyTable, check_alike, check_key_columns, find_plain_columns, read_keyed
+from odf_quality.keys import KeyTable, check_alike, check_key_columns, find_plain_columns, read_keyed
 
 _MISSING: Final = ("Null", "Refuse", "Keep")
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from odf_engines.records.referenced_rows import ReferencedRows
 from odf_engines.validation.contract import Context, ParameterError
 from odf_engines.validation.plug_ins import make_validator
-from unit.test_lookup import APPEND, RETRACT, SLICES, dataset
-from unit.test_validators import NOW_MS, call, errors, good, run
+from plug_ins.quality.unit.test_lookup import APPEND, RETRACT, SLICES, dataset
+from plug_ins.quality.unit.test_validators import NOW_MS, call, errors, good, run
 
 
 def reference(rows: ReferencedRows | None, on: dict[str, str]):
