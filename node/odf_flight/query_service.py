@@ -79,7 +79,7 @@ class FlightQueries:
         Args:
             caller: Whose turn it is, and what may be read.
             sql: In the SQL of the engine that answers.
-            is_gone: Says whether nobody waits for the answer any more.
+            is_gone: Says whether no client waits for the answer any more.
             engine: Which answers; None: DataFusion.
             max_rows: Cut the answer there; None: a long one is an error.
 

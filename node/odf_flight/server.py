@@ -56,7 +56,7 @@ def _explain(error: Exception) -> Exception:
     """Make Flight's error of ours: in the words of the same failure over HTTP, but for what is wrong with a query."""
     made: Exception
     if isinstance(error, AskerGoneError):
-        made = flight.FlightCancelledError("nobody waits for the answer")
+        made = flight.FlightCancelledError("no client waits for the answer")
     elif isinstance(error, InvalidQueryError | LimitExceededError | EngineMissingError):
         made = flight.FlightServerError(_one_line(str(error)))
     elif isinstance(error, OdfError):
@@ -162,7 +162,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
 
     @_explained
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> NoReturn:  # noqa: ARG002
-        """Reject: nothing is written, and questions have no parameters."""
+        """Reject: nothing is written, and queries have no parameters."""
         self._gate.admit(context)
         asked = _command_of(descriptor)
         if asked.name == "CommandPreparedStatementQuery":

@@ -63,7 +63,7 @@ class Hearsay:
             AuditEntry(
                 at=now,
                 actor=SOURCE,
-                command="key event of somebody else",
+                command="key event of another signer",
                 subject=record.name,
                 outcome=Outcome.REJECTED,
                 detail=f"{event.signer} {event.explain()}: if that was not you, this key is stolen",

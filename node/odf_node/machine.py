@@ -40,7 +40,7 @@ FIXING: Final = {
     "'podman run --security-opt unmask=/proc/* --security-opt seccomp=unconfined'",
     "cgroup-namespace": "use a kernel with cgroup namespaces",
     "system-call-filter": "install libseccomp2, or use a kernel with seccomp filters",
-    "watch": "use a kernel that tells the children of a process in /proc",
+    "watch": "use a kernel that lists the children of a process in /proc",
 }
 
 

@@ -137,14 +137,14 @@ class RemoteTables:
         sizes = {each.physical_hash: each.size for each in iter_slices(node.store, record.id, as_of=as_of)}
         if (total := sum(sizes.values())) > self.max_bytes:
             raise UsageError(
-                f"{url} has {total:,} bytes of slices, more than the {self.max_bytes:,} that a question brings; "
+                f"{url} has {total:,} bytes of slices, more than the {self.max_bytes:,} that a query fetches; "
                 f"'odf-node pull {url}' brings and keeps them"
             )
         absent = node.store.list_absent_objects(record.id) & sizes.keys()
         brought = sum(sizes[each] for each in absent)
         await node.bringing.bring(record, sizes, progress)
         is_signed = node.store.find_signed_head(record.id) is not None
-        checked = "its chain, signatures and rows hold" if is_signed else "its chain and rows hold, nobody signed it"
+        checked = "its chain, signatures and rows hold" if is_signed else "its chain and rows hold, no one signed it"
         if record.kind is DatasetKind.DERIVATIVE:
             checked += ", its steps were not computed again"
         return (

@@ -123,7 +123,7 @@ class ContainerSource(SourceKind):
         if settings.commands is Commands.NONE:
             allow = f"{COMMANDS_SETTING} = {Commands.SANDBOXED.value!r}"
             (at / "kind").reject(
-                f"no program, as nobody may run one here (the setting {allow} allows it, in a sandbox)", "Container"
+                f"no program, as none may be run here (the setting {allow} allows it, in a sandbox)", "Container"
             )
         if TEMPLATE not in step.image:
             check_value(lambda: command_of(step, find_image(step.image, settings.images)), at / "image")

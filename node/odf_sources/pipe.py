@@ -51,7 +51,7 @@ class PipeStep(PrepareKind):
             (at / "command").reject("a program and its arguments", "none")
         if settings.commands is Commands.NONE:
             allow = f"{COMMANDS_SETTING} = {Commands.SANDBOXED.value!r}"
-            (at / "kind").reject(f"no command, as nobody may run one here (the setting {allow} allows it)", "Pipe")
+            (at / "kind").reject(f"no command, as none may be run here (the setting {allow} allows it)", "Pipe")
 
     async def prepare(
         self, step: PrepStep, path: Path, target: Path, *, name: str, settings: SourceSettings

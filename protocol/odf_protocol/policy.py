@@ -263,13 +263,13 @@ def _find_obstacle(rule: AcceptRule, proof: Proof) -> Decision | None:
     """Reject what no proof about data could fix: an unwanted first contact, blocks that nobody signed."""
     if proof.is_new and not rule.first_contact and not proof.identity_named:
         return _reject(
-            f"{rule.name} does not take datasets on first contact, and nobody named this identity",
+            f"{rule.name} does not take datasets on first contact, and this identity was never named",
             "name it with --identity, or in a rule of the policies",
             "POLICY-5 first-contact-is-allowed",
         )
     if not proof.signed and (rule.policy or default_policy(proof.kind)) is not Policy.UNSIGNED:
         return _reject(
-            "the peer has no signatures for this dataset, so nobody vouches for its blocks",
+            "the peer has no signatures for this dataset, so its blocks are not attested",
             "take it knowingly with --policy unsigned; it is then shown as unsigned",
             "ACCEPT-3 peer-has-signatures",
         )
@@ -277,7 +277,7 @@ def _find_obstacle(rule: AcceptRule, proof: Proof) -> Decision | None:
 
 
 def _find_part_left_out(proof: Proof) -> Decision | None:
-    """Reject to call something re-executed that is not the declared query over the whole input (PLAN-9, PLAN-11)."""
+    """Reject as not re-executed what is not the declared query over the whole input (PLAN-9, PLAN-11)."""
     fix = "or take it knowingly with --policy integrity; it is then shown as not re-executed"
     if proof.lapses:
         return _reject(
@@ -335,4 +335,4 @@ def weakest(trusts: Iterable[Trust]) -> Trust:
 
 
 def _signed_text(signed: bool) -> str:
-    return "signed by the dataset's key" if signed else "signed by nobody"
+    return "signed by the dataset's key" if signed else "unsigned"

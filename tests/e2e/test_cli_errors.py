@@ -240,7 +240,7 @@ def test_file_without_a_column_and_query_without_sense_are_told_with_what_is_exp
 @pytest.mark.parametrize(
     ("address", "code", "parts"),
     [
-        ("http://127.0.0.1:1/x", 5, ["nobody answers there", "check the address"]),
+        ("http://127.0.0.1:1/x", 5, ["no server answers there", "check the address"]),
         ("http://no-such-host.invalid/x", 5, ["no such host is known"]),
         ("http://127.0.0.1:1/", 7, ["ends with the dataset's name: http://127.0.0.1:1/NAME"]),
         ("http://", 2, ["--as"]),

@@ -171,7 +171,7 @@ def test_peer_that_is_gone_is_said_in_one_error(tmp_path: Path) -> None:
     chain = publish(tmp_path / "home")
     with daemon(tmp_path / "home") as node:
         url = node.url
-    with pytest.raises(PeerUnavailableError, match="nobody answers there"):
+    with pytest.raises(PeerUnavailableError, match="no server answers there"):
         fetch(url, chain, tmp_path / "copy")
 
 

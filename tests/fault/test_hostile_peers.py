@@ -498,9 +498,9 @@ async def test_token_is_sent_to_the_peer_and_not_along_a_redirect() -> None:
 @pytest.mark.parametrize(
     ("address", "kind", "reported"),
     [
-        ("http://127.0.0.1:1/demo", PeerUnavailableError, "nobody answers there"),
+        ("http://127.0.0.1:1/demo", PeerUnavailableError, "no server answers there"),
         ("http://no-such-host.invalid/demo", PeerUnavailableError, "no such host"),
-        ("https://127.0.0.1:1/demo", PeerUnavailableError, "nobody answers there"),
+        ("https://127.0.0.1:1/demo", PeerUnavailableError, "no server answers there"),
         ("http://127.0.0.1:99999/demo", MalformedError, "address"),
         ("http://host", MalformedError, "dataset's name"),
         ("http://user:password@host/demo", MalformedError, "password"),

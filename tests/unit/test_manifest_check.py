@@ -75,7 +75,7 @@ def test_manifest_that_can_be_pulled_passes(parts: dict[str, str]) -> None:
 WRONG = {
     "container": (
         {"fetch": "{kind: Container, image: 'x/y'}"},
-        "a.yaml:8:21: content.metadata[0].fetch.kind: expected no program, as nobody may run one here (the setting",
+        "a.yaml:8:21: content.metadata[0].fetch.kind: expected no program, as none may be run here (the setting",
     ),
     "mqtt-topics": ({"fetch": "{kind: Mqtt, host: h, port: 1, topics: []}"}, "fetch.topics: expected a topic"),
     "mqtt-topic": ({"fetch": "{kind: Mqtt, host: h, port: 1, topics: [{path: ''}]}"}, "topics[0].path: expected a"),
@@ -126,7 +126,7 @@ WRONG = {
     ),
     "pipe": (
         {"prepare": "[{kind: Pipe, command: [sort]}]"},
-        "prepare[0].kind: expected no command, as nobody may run one here (the setting ingest.commands = 'sandboxed'",
+        "prepare[0].kind: expected no command, as none may be run here (the setting ingest.commands = 'sandboxed'",
     ),
     "encoding": ({"read": "{kind: Csv, encoding: utf-7}"}, "expected an encoding that is read here (utf8, iso"),
     "json-encoding": ({"read": "{kind: NdJson, encoding: utf61}"}, "did you mean 'utf-16'?"),

@@ -36,7 +36,7 @@ from support.stores import find_named
 
 METADATA = AcceptOptions(published=True, force=False, subset=Subset.METADATA_ONLY)
 ROWS_LATER = AcceptOptions(published=True, force=False, subset=Subset.ROWS_LATER)
-URL = "http://127.0.0.1:9/cities"  # nobody answers there
+URL = "http://127.0.0.1:9/cities"  # no server answers there
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_unsigned_metadata_need_the_policy_that_says_so(node: Node, chain: PeerC
 
     report = pull(node, unsigned, METADATA, policy=Policy.UNSIGNED, has_signatures=False)
     assert report.record.trust is Trust.METADATA
-    assert "signed by nobody" in report.decision.reason
+    assert "unsigned" in report.decision.reason
     with pytest.raises(ProposalRejectedError, match="no signatures"):
         pull(node, unsigned, has_signatures=False)
     assert pull(node, unsigned, policy=Policy.UNSIGNED, has_signatures=False).record.trust is Trust.UNSIGNED

@@ -163,7 +163,7 @@ def test_dataset_that_began_without_signatures_is_valid_and_called_unsigned(judg
     finding = verify(judge)
 
     assert (finding.is_valid, finding.signed) == (True, False)
-    assert "signed by nobody" in finding.describe()[0]
+    assert "unsigned" in finding.describe()[0]
 
 
 def test_command_ends_with_the_code_of_a_rejection(judge: Judge, record: DatasetRecord, chain: PeerChain) -> None:

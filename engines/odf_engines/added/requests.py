@@ -158,7 +158,7 @@ def read_schema(folder: Path) -> pa.Schema:
     """
     path = folder / _DATA
     if not path.is_file():
-        raise EngineFailureError("it left no file of rows, so nobody knows what columns its output has")
+        raise EngineFailureError("it left no file of rows, so the columns of its output are unknown")
     try:
         return pq.read_schema(path).remove_metadata()
     except (pa.ArrowException, OSError) as error:

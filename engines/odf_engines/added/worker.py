@@ -22,7 +22,7 @@ from odf_engines.host.messages import error_to_fields
 from odf_engines.host.worker import answer_request
 
 _SCRATCH = Path("/scratch")
-_UNKNOWN = "this node cannot tell whether its results can be repeated; it holds them to the digest of the engine"
+_UNKNOWN = "this node does not know whether its results can be repeated; it holds them to the digest of the engine"
 _REMEDY = "an engine of this node's own, which grades each expression"
 
 

@@ -55,7 +55,7 @@ class SessionPool:
 
         Args:
             owner: Equal objects may share a session.
-            when_gone: Takes what to call when nobody waits for the answer any more; false if that is so already.
+            when_gone: Takes what to call when no client waits for the answer any more; false if that is so already.
             query_text: What to do with the session.
 
         Raises:

@@ -108,7 +108,7 @@ def _plain(value: object, place: Callable[[Path], str]) -> Any:
         return [_plain(item, place) for item in value]
     if isinstance(value, dict):
         if _TYPE in value:
-            raise ValueError(f"a key {_TYPE!r} cannot be told from a type")
+            raise ValueError(f"a key {_TYPE!r} cannot be distinguished from a type")
         return {str(key): _plain(item, place) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and type(value) is _types().get(type(value).__name__):
         fields = {field.name: _plain(getattr(value, field.name), place) for field in dataclasses.fields(value)}

@@ -147,4 +147,4 @@ def _watch() -> LayerFinding:
     """The watch finds the processes of a sandbox by their parents, which not every kernel tells."""
     if Path(f"/proc/self/task/{os.getpid()}/children").exists():
         return LayerFinding(Layer.WATCH, True, "sees processes, memory, descriptors and disk of the whole sandbox")
-    return LayerFinding(Layer.WATCH, False, "/proc does not tell the children of a process (CONFIG_PROC_CHILDREN)")
+    return LayerFinding(Layer.WATCH, False, "/proc does not list the children of a process (CONFIG_PROC_CHILDREN)")

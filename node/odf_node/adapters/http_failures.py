@@ -25,11 +25,11 @@ _UNAVAILABLE: Final[tuple[tuple[type[BaseException], str, str], ...]] = (
     (
         aiohttp.ClientConnectorCertificateError,
         "its certificate is not valid",
-        "check the address, or tell its operator",
+        "check the address, or ask its operator",
     ),
     (aiohttp.ClientSSLError, "no secure connection comes about", "check whether the address is https or http"),
     (ssl.SSLError, "no secure connection comes about", "check whether the address is https or http"),
-    (aiohttp.ClientConnectorError, "nobody answers there", "check the address, and that the node is running"),
+    (aiohttp.ClientConnectorError, "no server answers there", "check the address, and that the node is running"),
     (aiohttp.ServerTimeoutError, "it stopped answering", "try again; what arrived is kept"),
     (aiohttp.ServerDisconnectedError, "the connection was cut", "try again; what arrived is kept"),
     (aiohttp.ClientOSError, "the connection was cut", "try again; what arrived is kept"),

@@ -160,7 +160,7 @@ def _guarded(open_observer: Callable[[], Observer], extra: str) -> Observer | No
     try:
         return open_observer()
     except ImportError:
-        _LOGGER.warning("[%s]: nothing is told, it needs another package: pip install 'odf-node[%s]'", extra, extra)
+        _LOGGER.warning("[%s]: nothing is sent, it needs another package: pip install 'odf-node[%s]'", extra, extra)
     except Exception as error:  # noqa: BLE001 - of a library, about settings of the environment
-        _LOGGER.warning("[%s]: nothing is told, as its settings cannot be used (%s)", extra, type(error).__name__)
+        _LOGGER.warning("[%s]: nothing is sent, as its settings cannot be used (%s)", extra, type(error).__name__)
     return None

@@ -153,4 +153,4 @@ def _note(dataset_id: DatasetId, unfinished: UnfinishedKey) -> None:
 
 def _require_outside(home: HomeFolder, path: Path) -> None:
     if home.contains(path):
-        raise UsageError(f"{path} is in the node's own folder: whoever steals that has the recovery key as well")
+        raise UsageError(f"{path} is in the node's own folder: a thief of that folder has the recovery key as well")

@@ -27,7 +27,7 @@ def render_audit(findings: Sequence[Mapping[str, Any]], at: str) -> str:
 
 def _row(finding: Mapping[str, Any]) -> str:
     result = '<td class="good">valid</td>' if finding["valid"] else '<td class="bad">NOT VALID</td>'
-    stated = finding["problem"] or finding["notChecked"] or ("signed" if finding["signed"] else "signed by nobody")
+    stated = finding["problem"] or finding["notChecked"] or ("signed" if finding["signed"] else "unsigned")
     steps = "-" if finding["replayedSteps"] is None else f"{finding['replayedSteps']}"
     steps += f"<br><small>partial: {escape(finding['partial'])}</small>" if finding["partial"] else ""
     return (

@@ -126,8 +126,8 @@ class AccessSettings:
     anonymous: bool = _setting(True, "serve published datasets to everybody; false: only to tokens and known nodes")
     pages: str = _setting(
         Pages.TOKEN.value,
-        "who is shown web pages, at / and below /-/: off: nobody; token: whoever signs in at /-/sign-in with a token; "
-        "everyone: strangers too, of what they may read",
+        "who is shown web pages, at / and below /-/: off: no one; token: those who sign in at /-/sign-in with a token; "
+        "everyone: also without a token, of what they may read",
         choices=tuple(each.value for each in Pages),
     )
 
@@ -148,7 +148,7 @@ class LimitSettings:
         MAX_VERIFICATIONS, "verifications of what others push, and of news by subscriptions, at once", lowest=1
     )
     waiting_verifications: int = _setting(
-        MAX_WAITING_VERIFICATIONS, "how many wait for that, half of them of one pusher; the rest is told to come later"
+        MAX_WAITING_VERIFICATIONS, "how many wait for that, half of them of one pusher; the rest is asked to come later"
     )
     peer_requests_per_minute: int = _setting(0, "requests of one peer: a token, a node, or else an address")
     peer_bytes_per_day: int = _setting(0, "bytes sent to one peer in a day")
@@ -279,7 +279,7 @@ class Ingest:
 class Shutdown:
     """How the node ends."""
 
-    grace_seconds: int = _setting(10, "how long requests may go on after the node was told to stop", highest=3600)
+    grace_seconds: int = _setting(10, "how long requests may go on after the node is stopped", highest=3600)
 
 
 PRIORITIES: Final = ("high", "normal", "low")
@@ -322,7 +322,7 @@ class Notice:
     """Who is told of new blocks by a signed POST; of several [[notice]] each is told."""
 
     datasets: str | None = _setting(None, "names and % patterns of datasets, between spaces; must be set (NOTICE-1)")
-    url: str | None = _setting(None, "http or https address that is told; must be set")
+    url: str | None = _setting(None, "http or https address that is notified; must be set")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

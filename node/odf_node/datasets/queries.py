@@ -125,7 +125,7 @@ class QueryRunner:
         limits: Limits | None = None,
         more: Sequence[QueryTable] = (),
     ) -> AnswerFile:
-        """QueryAnswer one query with a file; arguments and errors as ``run``."""
+        """Answer one query with a file; arguments and errors as ``run``."""
         of_operator = records is None
         records = self.home.store.list_datasets() if records is None else records
         tables, withheld = self._tables(_named(sql, records), as_of)

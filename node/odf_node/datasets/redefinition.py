@@ -181,7 +181,7 @@ def _says(view: DatasetView, event: Event) -> bool:
 
 
 def _require_sources(view: DatasetView, events: list[Event], name: str) -> None:
-    """Reject to drop a source: not every ODF node reads the events that would disable it (CHAIN-12)."""
+    """Do not drop a source: not every ODF node reads the events that would disable it (CHAIN-12)."""
     if view.polling_source is not None and not any(isinstance(event, SetPollingSource) for event in events):
         raise UsageError(f"'{name}' has a polling source, which can be changed and not be taken away (CHAIN-12)")
     kept = {event.source_name for event in events if isinstance(event, AddPushSource)}

@@ -241,7 +241,7 @@ class Subscriptions:
         assert dataset_id is not None
         record = self.home.store.find_dataset(dataset_id)
         if record is not None and record.origin is Origin.OWN:
-            raise UsageError(f"'{record.name}' is this node's own; nobody else has news of it")
+            raise UsageError(f"'{record.name}' is this node's own; no other node has newer versions of it")
         if record is not None:
             name = record.name
         elif local_name or url:

@@ -149,7 +149,7 @@ def _verify(request: web.Request) -> tuple[DidKey, str, int]:
         raise MalformedError("signed request", expected=f"at most {MAX_SIGNATURE_AGE_S} s old", found=f"{age_s} s")
     if authority not in ours:
         # Whoever was asked by this node could otherwise ask here in its name.
-        found = f"{authority}: whoever runs this node sets listen.public_url to where others reach it"
+        found = f"{authority}: the operator of this node sets listen.public_url to where others reach it"
         raise MalformedError("signed request", where="@authority", expected=" or ".join(sorted(ours)), found=found)
     return node, signed.nonce, signed.created_s
 

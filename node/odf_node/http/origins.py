@@ -39,7 +39,7 @@ async def require_own_name(request: web.Request, handler: Handler) -> web.Stream
         raise ProblemError(
             HTTPStatus.MISDIRECTED_REQUEST,
             "misdirected",
-            "this node does not answer to that name; whoever runs it sets listen.public_url or listen.hosts",
+            "this node does not answer to that name; its operator sets listen.public_url or listen.hosts",
         )
     return await handler(request)
 

@@ -116,7 +116,7 @@ class HeadMovedError(UnavailableError):
     """The chain grew since it was read; nothing was written. Read the new head and decide again."""
 
     def __init__(self, dataset_id: DatasetId, expected: Multihash | None, found: Multihash | None) -> None:
-        super().__init__(f"dataset {dataset_id}: expected the head {expected}, found {found}; somebody wrote first")
+        super().__init__(f"dataset {dataset_id}: expected the head {expected}, found {found}; another writer was first")
         self.dataset_id = dataset_id
         self.expected = expected
         self.found = found

@@ -57,7 +57,7 @@ async def wait_held_back(rate: ByteRate, deadline: asyncio.Timeout) -> None:
 
 
 class BoundedFile:
-    """A new file that rejects to grow beyond a limit."""
+    """A new file that cannot grow beyond a limit."""
 
     def __init__(self, path: Path, source: str, limits: SourceLimits, *, packed_bytes: int | None = None) -> None:
         self._path = path

@@ -277,7 +277,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "no such host is known; check the address"
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
-        return "nobody answers there; check the address"
+        return "no server answers there; check the address"
     return f"no usable answer: {_one_line(error)}"
 
 

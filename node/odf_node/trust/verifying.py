@@ -131,7 +131,7 @@ class VerificationFinding:
             checked.append(count_of(self.rows, "row"))
         if self.slices < self.slices_in_range:
             checked.append(f"a sample of {self.slices} of {self.slices_in_range} slices")
-        checked.append("all signed by the dataset's key" if self.signed else "signed by nobody")
+        checked.append("all signed by the dataset's key" if self.signed else "unsigned")
         if self.replayed_steps is not None:
             part = f" (partial: {self.partial})" if self.partial else ""
             checked.append(f"{count_of(self.replayed_steps, 'step')} re-executed with an equal result{part}")

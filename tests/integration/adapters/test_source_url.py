@@ -400,7 +400,7 @@ def test_closed_port_is_named(tmp_path: Path) -> None:
     step = FetchStepUrl(url="http://127.0.0.1:1/x?key=secret")
     error = _fails(
         SourceUnavailableError,
-        "nobody answers there",
+        "no server answers there",
         tmp_path,
         lambda: asyncio.run(LocalSourceReader(limits=LIMITS).fetch(step, state=None, now=NOW, folder=tmp_path)),
     )

@@ -129,12 +129,12 @@ def find_event_window(
         raise NotReproducibleError(shown(calls[0]), reason, _CORRECTED)
     end = _shown_end(plan, inputs, vocabulary)
     if has_sessions and end is not True:
-        reason = f"when a session is over is told by its end, and the output's {vocabulary.event_time} is not that"
+        reason = f"when a session is over follows from its end, and the output's {vocabulary.event_time} is not that"
         raise NotReproducibleError(shown(calls[0]), reason, _SESSION)
     if has_sessions:
         return EventSessions(below, _find_gap(cuts))
     if end is None:
-        reason = f"whether a row's window is closed is told by the output's {vocabulary.event_time}"
+        reason = f"whether a row's window is closed follows from the output's {vocabulary.event_time}"
         raise NotReproducibleError(shown(calls[0]), f"{reason}, which is neither its start nor its end", _REWRITE)
     time, size, *more = items(calls[0].arguments())  # window(time, size, slide, start)
     slide = more[0] if more else size

@@ -104,7 +104,7 @@ _PINNED = {
     "it reads addresses by the rules of the Java runtime": "parse_url try_parse_url",
     "which items are compared is up to the sort of the Java runtime": "array_sort",
     "it estimates by tables of the engine's": "approx_count_distinct",
-    "it tells the engine's own words": "typeof sql_keywords",
+    "it gives the engine's own words": "typeof sql_keywords",
 }
 
 _ASKED = {
@@ -163,7 +163,7 @@ _REJECTED = {
     "it splits text by the rules of a language": "sentences",
     "it needs what no query can define": "measure",
     "it is not called but written: text COLLATE NAME, CASE WHEN, a || b": "collate case ||",
-    "it is new, and nobody has looked at it": """
+    "it is new, and was not examined": """
         collect_union counter_diff from_base32 jaro_winkler_similarity timestamp_nanos to_base32 unix_nanos
     """,
 }

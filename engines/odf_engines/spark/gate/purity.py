@@ -107,7 +107,7 @@ def _reject_impure(expression: Any) -> None:
                     shown(expression), _UNDATED[0], "read the field as STRING, then to_timestamp"
                 )
     if not class_name(expression).startswith((_KNOWN_PACKAGE, "org.apache.spark.sql.catalyst.plans.")):
-        raise NotReproducibleError(shown(expression), "nobody has looked at it", "a built-in function")
+        raise NotReproducibleError(shown(expression), "it was not examined", "a built-in function")
     # Asked last, since functions of a whole group answer it for all below them, and subqueries for a plan that is
     # looked at by itself.
     if not name.endswith(_SUBQUERIES) and not operands_of(expression) and not expression.deterministic():

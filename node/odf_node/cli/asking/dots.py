@@ -144,7 +144,7 @@ class DotCommands:
     def _show_help(self) -> None:
         console = self._asker.context.console
         console.line(
-            "A question ends with a semicolon and may have several lines. NAME__state has the current rows.", hang=0
+            "A query ends with a semicolon and may have several lines. NAME__state has the current rows.", hang=0
         )
         rows = [{"command": command, "does": does} for command, does in HELP.items()]
         for row in rows:

@@ -54,5 +54,5 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     if keys is None:
         console.note("private keys are not in it; --keys FILE writes them to a file of their own")
     else:
-        console.text(f"{arguments.keys}: {keys:,} private keys; whoever has this file can sign in this node's name")
+        console.text(f"{arguments.keys}: {keys:,} private keys: with this file anyone can sign in this node's name")
     return 0

@@ -35,7 +35,7 @@ _ACTIONS = {
     "inspect": "show an engine's version and the digest over all its files",
     "add": "add an engine of another ODF implementation: a program, a root folder as a tar, or a saved image",
     "remove": "forget an added engine; datasets that need it wait until it is added again",
-    "export": "write the file that an engine was added from, for somebody else's node",
+    "export": "write the file that an engine was added from, for another node",
     "prepare": "compile and archive what the engine loads, once per machine, so that it starts faster",
 }
 
@@ -80,7 +80,7 @@ def _list(context: CommandContext, arguments: argparse.Namespace) -> int:
     if arguments.output_format == "json":
         console.json([row.to_json() for row in rows] + [each.to_json() for each in waiting])
         return 0
-    headings = {"name": "ENGINE", "version": "VERSION", "offers": "PROPOSALS", "digest": "DIGEST"}
+    headings = {"name": "ENGINE", "version": "VERSION", "offers": "OFFERS", "digest": "DIGEST"}
     headings |= {"origin": "FROM", "is_default": "NEW STEPS", "datasets": ">DATASETS", "steps": ">STEPS"}
     console.table([row.to_text() for row in rows], headings, empty="no engine is installed")
     for row in rows:

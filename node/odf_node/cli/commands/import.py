@@ -15,7 +15,7 @@ from odf_protocol.names import DatasetName
 from odf_protocol.policy import Policy
 
 TOPIC: Final = "exchange with others"
-HELP: Final = "take datasets from files (folders, archives, buckets), verified as if they came from a stranger"
+HELP: Final = "take datasets from files (folders, archives, buckets), verified like those of any untrusted peer"
 EXAMPLES: Final = """\
 import /media/stick/sales
 import sales.tar --as their.sales

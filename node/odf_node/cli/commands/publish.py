@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("datasets", nargs="+", metavar="DATASET", help="name, identity or %% pattern")
     parser.add_argument(
-        "--off", action="store_true", help="serve it no longer; others cannot tell it from an absent one"
+        "--off", action="store_true", help="serve it no longer; others cannot distinguish it from an absent one"
     )
 
 

@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="take another history than the one held here, where nobody signed; the old one is kept "
+        help="take another history than the one held here, where neither is signed; the old one is kept "
         "(inspect histories)",
     )
     what = parser.add_mutually_exclusive_group()
@@ -93,7 +93,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="rows-later",
         help="of others' datasets bring all files too, also those that --metadata-only left out, each with the hash in "
-        "its block, and read none: rows are checked before somebody here reads them, and by the next pull without this "
+        "its block, and read none: rows are checked before they are read here, and by the next pull without this "
         "option; shown as metadata-only until that pull",
     )
     parser.add_argument("--set-watermark", metavar="T", help="state that no event before T is expected; pulls nothing")

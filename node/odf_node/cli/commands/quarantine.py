@@ -35,7 +35,7 @@ quarantine drop sales 3.1
 quarantine deliver sales
 """
 
-_IDS = "an entry (3) or a row (3.17), as 'quarantine list' and 'show' tell them"
+_IDS = "an entry (3) or a row (3.17), as 'quarantine list' and 'show' number them"
 
 
 _ACTIONS: Final = {

@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--far",
         action="store_true",
-        help=f"ask this node, its peers and nodes that gossip told it of, {MAX_NODES} at most; they learn the words",
+        help=f"ask this node, its peers and nodes known by gossip, {MAX_NODES} at most; they learn the words",
     )
     parser.add_argument(
         "-n", "--most", type=whole_number(1), default=50, metavar="N", help="show at most N of each node (default: 50)"

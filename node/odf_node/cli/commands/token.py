@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--may-replace",
         action="store_true",
-        help="let forced pushes replace a history that nobody signed; the old one is kept",
+        help="let forced pushes replace an unsigned history; the old one is kept",
     )
     create.add_argument("--expires", metavar="T", help="the token ends then")
     add_output_format(create, "text", "json")
@@ -130,7 +130,7 @@ def _list(context: CommandContext, *, as_json: bool) -> None:
         "expires": "EXPIRES",
         "state": "STATE",
     }
-    empty = "there are no tokens: nobody can push, or read what is not published"
+    empty = "there are no tokens: no other node can push, or read what is not published"
     context.console.result(rows, columns, as_json=as_json, shown=shown, empty=empty)
 
 

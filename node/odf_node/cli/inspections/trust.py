@@ -57,7 +57,7 @@ def _report_trust(context: CommandContext, grounds: TrustGrounds) -> None:
     console.line(f"{record.name} rests on: {grounds.ground}")
     console.line(f"  identity    {record.id}")
     if record.origin is not Origin.OWN:
-        console.line(f"  pinned key  {record.pinned_key or 'none: nobody signed'}")
+        console.line(f"  pinned key  {record.pinned_key or 'none: no signature'}")
     if grounds.reach is not None:
         console.line(f"  query       {grounds.reach}")
     for warning in grounds.key_warnings:

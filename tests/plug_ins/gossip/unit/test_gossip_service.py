@@ -251,7 +251,7 @@ def test_named_peer_is_listed_and_forgotten() -> None:
 
 
 async def _nobody(url: str) -> PeerDataset:
-    raise PeerUnavailableError(url, "nobody answers there")
+    raise PeerUnavailableError(url, "no server answers there")
 
 
 @in_loop
@@ -305,7 +305,7 @@ class Watching:
 
     async def _open(self, url: str) -> PeerDataset:
         self.asked.append(url)
-        raise PeerUnavailableError(url, "nobody answers there")
+        raise PeerUnavailableError(url, "no server answers there")
 
 
 def subscribed(store: MetadataStore, *, url: str | None) -> Subscription:

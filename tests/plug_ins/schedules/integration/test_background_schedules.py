@@ -158,7 +158,7 @@ def test_pull_that_cannot_begin_is_tried_again_later(
 @pytest.mark.parametrize(
     ("error", "result"),
     [
-        (SourceUnavailableError("s", "nobody answers there"), RunOutcome.UNAVAILABLE),
+        (SourceUnavailableError("s", "no server answers there"), RunOutcome.UNAVAILABLE),
         (SourceUnavailableError("s", "500", status=500), RunOutcome.UNAVAILABLE),
         (SourceUnavailableError("s", "later", status=429), RunOutcome.UNAVAILABLE),
         (SourceUnavailableError("s", "forbidden", status=403), RunOutcome.FAILED),

@@ -17,7 +17,7 @@ DAY = 24 * HOUR
 NOW = 1_700_000_000_000
 QUARTER = Schedule(datasets="%", every="15m")
 WELL = RunEnded(RunOutcome.UP_TO_DATE)
-AWAY = RunEnded(RunOutcome.UNAVAILABLE, "nobody answers there")
+AWAY = RunEnded(RunOutcome.UNAVAILABLE, "no server answers there")
 WRONG = RunEnded(RunOutcome.FAILED, "no such column")
 
 
