@@ -67,7 +67,9 @@ class RemoteTables:
             address = text.removesuffix(STATE_SUFFIX)
             url = self.node.remotes.resolve(address)
             if not url.startswith(_SCHEMES):
-                raise UsageError(f"a question takes http:// and https:// alone; 'odf-node pull {address}' brings it")
+                raise UsageError(
+                    f"a query reads http:// and https:// addresses only; 'odf-node pull {address}' brings it"
+                )
             if url not in found:
                 found[url] = await self._find(url, self._free_name(len(found) + 1, sql), as_of, progress)
                 require_undefined(found[url][0], sql, engine)

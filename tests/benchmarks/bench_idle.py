@@ -1,4 +1,4 @@
-"""Processor time that ``serve`` with a warm engine uses while nobody asks: ``bench_idle.py [SECONDS]``.
+"""Processor time that ``serve`` with a warm engine uses while no query runs: ``bench_idle.py [SECONDS]``.
 
 Prints what each process of the daemon uses, in percent of one core, read from ``/proc``.
 """

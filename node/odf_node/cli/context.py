@@ -133,7 +133,7 @@ def parse_reference(text: str) -> str:
     """
     address = find_missing_scheme(text)
     if address is not None:
-        raise UsageError(f"'{text}' says a host, but not how to ask it; write the address as {address}")
+        raise UsageError(f"'{text}' names a host, but no protocol; write the address as {address}")
     return parse_place(text) if text.startswith(("/", "./", "../", "~")) else text
 
 

@@ -32,7 +32,7 @@ def read_input(name: str) -> bytes:
         with open(name, "rb") as file:  # noqa: PTH123 - devices and pipes have no other way
             content = file.read(LARGEST_BYTES + 1)
     if len(content) > LARGEST_BYTES:
-        raise UsageError(f"{name} has more than {LARGEST_BYTES // 1024**2} MiB; that is no such file")
+        raise UsageError(f"{name} has more than {LARGEST_BYTES // 1024**2} MiB; a file of this kind is smaller")
     return content
 
 

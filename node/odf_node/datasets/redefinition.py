@@ -117,7 +117,7 @@ class Redefiner:
                 writer.add(event, system_time=system_time)
                 changes.append(DefinitionChange(_find_before(view, event), event))
         except RejectedError as error:
-            raise UsageError(f"'{record.name}' cannot be changed so: {error}") from error
+            raise UsageError(f"'{record.name}' cannot be changed this way: {error}") from error
         return Redefinition(record, tuple(changes), writer, view.head, system_time)
 
     def apply(self, redefinition: Redefinition) -> DatasetRecord:

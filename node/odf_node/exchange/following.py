@@ -247,7 +247,7 @@ class Subscriptions:
         elif local_name or url:
             name = str(DatasetName.parse(local_name)) if local_name else name_in_url(url or "")
         else:
-            raise UsageError(f"{source} is not here yet; say with --as what it is to be called")
+            raise UsageError(f"{source} is not in this node yet; name it with --as")
         origin = record.origin_url if record is not None and "://" in (record.origin_url or "") else None
         subscription = Subscription(dataset_id=dataset_id, name=name, url=url or origin, since=self.home.clock.now())
         self.home.store.put_subscription(subscription)

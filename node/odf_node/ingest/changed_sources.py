@@ -142,12 +142,12 @@ def _check_columns(name: str, source: _Source, columns: Columns, vocabulary: Voc
     except InvalidColumnsError as error:
         is_more = {*found.names} > {*known.names}
         way = "; with --evolve the new columns become optional ones of the dataset" if is_more else ""
-        raise UsageError(f"'{name}' cannot be changed so: of {where}, {error} (ING-20){way}") from error
+        raise UsageError(f"'{name}' cannot be changed this way: of {where}, {error} (ING-20){way}") from error
     system = {vocabulary.offset, vocabulary.op, vocabulary.system_time, vocabulary.event_time}
     for have, want in zip(found, known, strict=True):
         if have.nullable and not want.nullable and want.name not in system:
             raise UsageError(
-                f"'{name}' cannot be changed so: of {where}, the column {want.name} may be null, and that of the"
+                f"'{name}' cannot be changed this way: of {where}, the column {want.name} may be null, and that of the"
                 " dataset may not: a file with one null would be rejected whole; as NOT NULL its row alone is set"
                 " aside (ING-20)"
             )

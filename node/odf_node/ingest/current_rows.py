@@ -140,7 +140,9 @@ class CurrentRows:
         rows = self._read(offsets)
         if taken := sorted(set(offsets) - set(self._find_current(rows))):
             name = self.record.name
-            raise UsageError(f"row {taken[0]} of '{name}' is not in force: it is not there, or was taken since")
+            raise UsageError(
+                f"row {taken[0]} of '{name}' is not a current row: it does not exist, or was retracted since"
+            )
         return rows
 
     def find(self, condition: str, expressions: Sequence[str]) -> "tuple[pa.Table, pa.Table]":
@@ -168,13 +170,13 @@ class CurrentRows:
         offsets = found.column(0).to_pylist()
         if len(offsets) > MAX_ROWS:
             raise UsageError(
-                f"more than {MAX_ROWS:,} rows of '{self.record.name}' are meant; correct them in parts, or ingest them"
+                f"more than {MAX_ROWS:,} rows of '{self.record.name}' are selected; correct fewer, or ingest them"
             )
         before = self._read(offsets)
         in_force = self._find_current(before)
         if not in_force:
             why = "all that are meant were taken since" if offsets else "none is meant"
-            raise UsageError(f"no row of '{self.record.name}' in force is one with {condition.strip()} ({why})")
+            raise UsageError(f"no current row of '{self.record.name}' matches {condition.strip()} ({why})")
         stays = pa.array(in_force, pa.int64())
         before = before.filter(pc.is_in(before.column(self.view.vocabulary.offset), stays))
         found = found.filter(pc.is_in(found.column(0).cast(pa.int64()), stays))

@@ -69,7 +69,7 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Show what becomes of the rows, and write it as one block."""
     node, console = context.node, context.console
     if (arguments.where is None) != (arguments.file is not None):
-        raise UsageError("--where says which rows are meant: it goes with --retract and --set, and --file has offsets")
+        raise UsageError("--where selects rows: it goes with --retract and --set, and --file has offsets")
     if arguments.file is not None:
         check_input(str(arguments.file))
     context.load_settings()
@@ -92,7 +92,7 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
         return 0
     if not arguments.yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"this would {verb} {what}; say --yes to do it without a question")
+            raise UsageError(f"this would {verb} {what}; say --yes to do it without being asked")
         if input(f"{verb.capitalize()} {what}? [y/N] ").strip().lower() not in {"y", "yes"}:
             console.note("nothing was changed")
             return 1

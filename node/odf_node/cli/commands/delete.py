@@ -39,7 +39,7 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     if not arguments.yes:
         names = ", ".join(record.name for record in records)
         if not sys.stdin.isatty():
-            raise UsageError(f"this would delete {names}; say --yes to do it without a question")
+            raise UsageError(f"this would delete {names}; say --yes to do it without being asked")
         if input(f"Delete {names}, with all history? [y/N] ").strip().lower() not in {"y", "yes"}:
             context.console.note("nothing was deleted")
             return 1

@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     """Answer read-only, in a sandboxed engine."""
     if arguments.strays:
-        raise UsageError(f"a question stands behind -c: odf-node sql -c {shlex.quote(' '.join(arguments.strays))}")
+        raise UsageError(f"a query follows -c: odf-node sql -c {shlex.quote(' '.join(arguments.strays))}")
     path: Path | None = arguments.output_path
     as_of = parse_time(arguments.as_of, option="--as-of") if arguments.as_of else None
     context.load_settings()
