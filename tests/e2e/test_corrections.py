@@ -184,14 +184,14 @@ def test_later_ingest_merges_with_what_is_in_force_after_corrections(
 
 
 REJECTED = {
-    "nothing-meant": (["--retract", "--where", "offset = 77"], "none is meant"),
-    "taken-already": (["--retract", "--where", "offset = 0"], "were taken since"),
+    "nothing-meant": (["--retract", "--where", "offset = 77"], "none exists"),
+    "taken-already": (["--retract", "--where", "offset = 0"], "were retracted since"),
     "key": (["--set", "city='Bergen'", "--where", "offset = 1"], "part of the key"),
     "system-column": (["--set", "offset=5", "--where", "offset = 1"], "the node's own"),
     "unknown-column": (["--set", "nobody=5", "--where", "offset = 1"], "has no column 'nobody'"),
     "lossy-value": (["--set", "people=1.5", "--where", "offset = 1"], "column 'people'"),
     "null-event-time": (["--set", "event_time=NULL", "--where", "offset = 1"], "requires a value"),
-    "reaches-beyond": (["--retract", "--where", "1 = 0) OR (op = 1"], "in force"),
+    "reaches-beyond": (["--retract", "--where", "1 = 0) OR (op = 1"], "no current row"),
     "no-condition": (["--retract", "--where", "city ="], ""),
 }
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_corrected_is_rejected_and_nothing_changes(tmp_path: Path
              "doubled": "offset,people,people\n1,5,6\n", "other": "offset,colour\n1,red\n"}  # fmt: skip
     for name, text in files.items():
         (tmp_path / f"{name}.csv").write_text(text)
-    reported = {"twice": "there twice", "taken": "row 0 of 'cities' is not in force", "moved": "part of the key",
+    reported = {"twice": "there twice", "taken": "row 0 of 'cities' is not a current row", "moved": "part of the key",
             "words": "people", "nameless": "a column offset", "doubled": "'people' is there twice",
             "other": "no column 'colour'"}  # fmt: skip
     cases = [
@@ -237,7 +237,7 @@ def test_equal_rows_are_taken_one_by_one_and_no_more_than_there_are(tmp_path: Pa
     assert "1 row of cities" in correct(node, "--retract", "--where", "city = 'Oslo'").err
     kept = list_kept(node.home)
     refused = node.run("correct", "cities", "--retract", "--where", "city = 'Oslo'", "--reason", WHY, "--yes")
-    assert (refused.code, "were taken since" in refused.err) == (2, True)
+    assert (refused.code, "were retracted since" in refused.err) == (2, True)
     assert list_kept(node.home) == kept
 
 

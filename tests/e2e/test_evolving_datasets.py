@@ -108,7 +108,7 @@ def test_new_column_is_rejected_with_its_way_and_taken_with_it_in_one_commit(nod
     for columns in ("event_time TIMESTAMP, id INT", "event_time TIMESTAMP, id BIGINT, extra STRING, v STRING"):
         refused = node.run("change", "cities", write(node, "cities", columns, MERGES["snapshot"]), "--evolve")
         assert refused.code == 2, refused.out
-        assert "cannot be changed so" in refused.err
+        assert "cannot be changed this way" in refused.err
 
 
 DERIVED = """\

@@ -184,7 +184,7 @@ def test_several_changes_are_made_together_or_not_at_all(home: Home) -> None:
     )
     code, _, err = home.change(events)
     assert code == 2
-    assert "'sales' cannot be changed so" in err
+    assert "'sales' cannot be changed this way" in err
     assert "CHAIN-48" in err
     assert home.blocks() == BEFORE
 

@@ -189,7 +189,7 @@ def test_every_path_of_a_request_is_shown_where_the_sandbox_has_it():
 def test_what_is_no_part_of_the_contract_is_not_sent():
     with pytest.raises(TypeError, match="object"):
         encode_message({"request": object()}, str)
-    with pytest.raises(ValueError, match="cannot be told"):
+    with pytest.raises(ValueError, match="cannot be distinguished"):
         encode_message({"$": "Path"}, str)
 
 

@@ -302,5 +302,5 @@ def test_gossip_teaches_keys_of_what_matters_here_and_nothing_to_the_owner(
         owners.accept(read_item(ItemKind.KEY_EVENT, raw))
 
     assert keys_of(owner, chain).events == log.history.events
-    (entry,) = [entry for entry in owner.store.iter_audit(limit=9) if "somebody else" in entry.command]
+    (entry,) = [entry for entry in owner.store.iter_audit(limit=9) if "another signer" in entry.command]
     assert "this key is stolen" in entry.detail

@@ -175,7 +175,7 @@ class CurrentRows:
         before = self._read(offsets)
         in_force = self._find_current(before)
         if not in_force:
-            why = "all that are meant were taken since" if offsets else "none is meant"
+            why = "all selected rows were retracted since" if offsets else "none exists"
             raise UsageError(f"no current row of '{self.record.name}' matches {condition.strip()} ({why})")
         stays = pa.array(in_force, pa.int64())
         before = before.filter(pc.is_in(before.column(self.view.vocabulary.offset), stays))
