@@ -25,7 +25,14 @@ from odf_engines.errors import (
     NotReproducibleError,
     SandboxUnavailableError,
 )
-from odf_engines.ingest_parts import ConverterCall, PreparedRows, QuarantineReason, ReaderCall, ValidatorCall
+from odf_engines.ingest_parts import (
+    ConverterCall,
+    PreparedRows,
+    QuarantineReason,
+    ReaderCall,
+    StrategyCall,
+    ValidatorCall,
+)
 from odf_engines.limits import Limits
 from odf_engines.lookback import Lookback
 from odf_engines.records.referenced_rows import ReferencedRows
@@ -65,6 +72,7 @@ __all__ = [
     "SandboxUnavailableError",
     "StageMetrics",
     "Statistics",
+    "StrategyCall",
     "TransformClass",
     "TransformInput",
     "TransformRequest",
@@ -231,6 +239,7 @@ class IngestRequest:
         validators: What rows have to pass, in order.
         limits: As in ``TransformRequest``.
         has_samples: Whether the first rows behind each stage are shown, too.
+        strategy: Of another package, instead of the one of ``merge``, whose columns and state it has; None: that one.
     """
 
     dataset_id: str
@@ -251,6 +260,7 @@ class IngestRequest:
     validators: tuple[ValidatorCall, ...] = ()
     limits: Limits = field(default_factory=Limits)
     prepared: PreparedRows | None = None
+    strategy: StrategyCall | None = None
     has_samples: bool = False
 
     def __post_init__(self) -> None:

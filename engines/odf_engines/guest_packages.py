@@ -20,6 +20,7 @@ from odf_engines.host.digest import iter_runtime_files
 from odf_engines.host.runtime import find_module_file, package_folder
 from odf_engines.plug_in_names import CONVERTERS, READERS, READERS_LIBRARIES, VALIDATORS
 from odf_engines.sandbox.profile import Mount
+from odf_engines.strategies.registry import ADDED_STRATEGIES
 
 _PACKAGES = ("datafusion", "msgspec", "numpy", "pyarrow")
 
@@ -78,7 +79,8 @@ def plug_in_mounts() -> tuple[Mount, ...]:
     Those that are gone are left out.
     """
     mounts = []
-    for name in sorted({*READERS.packages(), *CONVERTERS.packages(), *VALIDATORS.packages(), *READERS_LIBRARIES}):
+    brought = (READERS, CONVERTERS, VALIDATORS, ADDED_STRATEGIES)
+    for name in sorted({*READERS_LIBRARIES, *(name for kind in brought for name in kind.packages())}):
         try:
             mounts.append(Mount(package_folder(name), f"{_PLACE}/{name}"))
         except SandboxUnavailableError:

@@ -49,6 +49,17 @@ class ReaderCall(PlugInCall):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyCall(PlugInCall):
+    """A merge strategy of another package (ING-56).
+
+    Attributes:
+        version: The one that the dataset declares; another one of the same name is another strategy.
+    """
+
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConverterCall(PlugInCall):
     """A converter that rows go through.
 

@@ -14,7 +14,8 @@ def name_format(request: IngestRequest) -> str:
 
 def name_strategy(request: IngestRequest) -> str:
     """Name the merge strategy of a request."""
-    return type(request.merge).__name__.removeprefix("MergeStrategy")
+    added = request.strategy
+    return type(request.merge).__name__.removeprefix("MergeStrategy") if added is None else added.name
 
 
 def names_of(request: IngestRequest) -> frozenset[tuple[str, str]]:

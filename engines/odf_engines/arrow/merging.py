@@ -27,7 +27,7 @@ from odf_engines.arrow.sorting import (
     rows_of_batch,
 )
 from odf_engines.contract import IngestRequest
-from odf_engines.errors import EngineFailureError
+from odf_engines.errors import EngineError, EngineFailureError, InvalidSourceError
 from odf_engines.ingest.columns import APPEND, OP, RETRACT, Columns
 from odf_engines.ingest.merged import Merged, find_stand_in, iter_appended, iter_appends
 from odf_engines.ingest.state import open_state
@@ -35,6 +35,7 @@ from odf_engines.ingest.unread_keys import NO_KEYS, UnreadKeys, has_null
 from odf_engines.records.ahead import iter_ahead
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
+from odf_engines.strategies.contract import Keeps
 from odf_engines.strategies.registry import strategy_of
 
 if TYPE_CHECKING:
@@ -56,10 +57,19 @@ def merge_records(
 
     Raises:
         EngineFailureError: The state is not the one of this dataset and offset.
+        InvalidSourceError: The strategy of another package fails.
         MemoryError: There is too little.
     """
     merging = _Merging(request, records, columns, unread, scratch, memory_bytes)
-    return strategy_of(request.merge).merge(request.merge, merging)
+    if (added := request.strategy) is None:
+        return strategy_of(request.merge).merge(request.merge, merging)
+    try:
+        return strategy_of(request.merge, added).merge(request.merge, merging)
+    except (MemoryError, EngineError):
+        raise
+    except Exception as error:
+        message = f"merge strategy {added.name} failed: {type(error).__name__}: {error}"
+        raise InvalidSourceError(request.source_name, message) from error
 
 
 class _Merging:
@@ -80,13 +90,14 @@ class _Merging:
         self._op = None if columns.op is None else value_name(columns.op)
         self._data = [value_name(index) for index in columns.data]
         self._time = value_name(columns.event_time)
-        self._strategy = strategy_of(request.merge)
+        self._strategy = strategy_of(request.merge, request.strategy)
 
     def append(self) -> Merged:
         order = partial(iter_ordered, scratch=self._scratch, memory_bytes=self._memory_bytes)
         return Merged(iter_appended(self._records, self._columns, self._request.fallback_event_time, order))
 
     def compare(self, compared: tuple[str, ...] | None, *, retracts_missing: bool) -> Merged:
+        self._require(Keeps.ROWS, retracts_missing=retracts_missing)
         columns = self._columns
         takes_op = self._op is not None and self._strategy.takes_operation
         if compared is None:
@@ -120,6 +131,7 @@ class _Merging:
         )
 
     def append_unknown(self) -> Merged:
+        self._require(Keeps.KEYS)
         deciding = KeyedRows(self._keys, (), self._time, None, retracts_missing=False)
         state, new = KeptRows(self._scratch / _STATE), self._scratch / "new.parquet"
         rows = self._iter_sorted(self._columns.keys, newest_first=False)
@@ -147,6 +159,13 @@ class _Merging:
                 yield pa.record_batch([good.column(self._op).cast(pa.int32()), *values], names=[OP, *self._data])
 
         return Merged(changes(), [each.iter_rows() for each in self._iter_rejections()])
+
+    def _require(self, kept: Keeps, *, retracts_missing: bool = False) -> None:
+        """Hold a strategy to what it says of itself: state, and rows whose key cannot be read, were seen to by it."""
+        if self._strategy.keeps is not kept:
+            raise ValueError(f"it keeps {self._strategy.keeps} and asked for a merge by {kept}")
+        if retracts_missing and not self._strategy.retracts_missing:
+            raise ValueError("it does not say that it retracts what is missing, and asked for it")
 
     def _changes_of(self, decided: Decided) -> pa.RecordBatch:
         rows = decided.take(decided.changed)

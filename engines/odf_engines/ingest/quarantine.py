@@ -19,6 +19,7 @@ from odf_engines.ingest.quarantined_rows import BATCH_ROWS, BadRows, as_lists, j
 from odf_engines.ingest.reasons import Reasons
 from odf_engines.ingest.source_text import is_utf8
 from odf_engines.records.source_records import COLUMNS_TYPE, OriginalRecord, SourceRecords, columns_of
+from odf_engines.stage_names import name_strategy
 
 _ERRORS_TYPE = pa.list_(
     pa.struct([(n, pa.string()) for n in ("plug_in", "code", "column", "value", "expected", "message", "severity")])
@@ -204,11 +205,10 @@ def _decode(raws: list[bytes]) -> tuple[pa.Array, pa.Array]:
 
 def _plug_ins_of(request: IngestRequest) -> Mapping[str, str]:
     """Say what finds errors in each stage: the kinds of the read and merge steps, and the types of the columns."""
-    kinds = type(request.read).__name__, type(request.merge).__name__
     return {
-        "read": kinds[0].removeprefix("ReadStep"),
+        "read": type(request.read).__name__.removeprefix("ReadStep"),
         "convert": "types",
-        "merge": kinds[1].removeprefix("MergeStrategy"),
+        "merge": name_strategy(request),
     }
 
 

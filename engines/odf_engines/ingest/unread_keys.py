@@ -58,7 +58,7 @@ def find_unread_keys(
         validated: What validators said.
         target: File to write.
     """
-    if not strategy_of(request.merge).retracts_missing or request.state_path is None:
+    if not strategy_of(request.merge, request.strategy).retracts_missing or request.state_path is None:
         return NO_KEYS
     names = [value_name(index) for index in columns.keys]
     schema = pa.schema([(value_name(i), carrier_of(columns.schema.field(i).type)) for i in columns.keys])

@@ -62,6 +62,7 @@ class Strategy(ABC):
         takes_null_operation: A row without one is appended.
         retracts_missing: What a batch lacks is taken back (ING-48).
         rejects_timeless_keys: A null event time in the key is rejected, as it would be another key each time.
+        version: Of one of another package; another version is another strategy (ING-56).
     """
 
     event: ClassVar[type[Any]]
@@ -73,6 +74,7 @@ class Strategy(ABC):
     takes_null_operation: ClassVar[bool] = False
     retracts_missing: ClassVar[bool] = False
     rejects_timeless_keys: ClassVar[bool] = False
+    version: ClassVar[str] = ""
 
     @abstractmethod
     def merge(self, parameters: Any, rows: RowsToMerge[Merged]) -> Merged:

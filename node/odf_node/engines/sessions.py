@@ -137,7 +137,7 @@ class EngineHost:
         """
         query = request.preprocess
         if query is None:
-            return self._ingest_session().ingest(request)
+            return self._ingest_session(request).ingest(request)
         engine = self.find_preprocess_engine(query)
         read = self.convert(request)
         # The engine that gave them is asked again.
@@ -151,7 +151,7 @@ class EngineHost:
             samples[SampledStage.QUERIED] = read_table(made.result_path, most=MAX_SAMPLE_ROWS)
         read = replace(read, rows=made.result_path, quarantine=kept, samples={})
         prepared = replace(request, converters=(), has_samples=False, prepared=read)
-        response = self._ingest_session().ingest(prepared)
+        response = self._ingest_session(request).ingest(prepared)
         stages = merge_stages((*read.stages, *clock.figures, *response.statistics.stages))
         return replace(response, statistics=replace(response.statistics, stages=stages), samples=samples)
 
@@ -161,11 +161,13 @@ class EngineHost:
         Raises:
             InvalidSourceError, EngineError: As ``IngestSession.convert``.
         """
-        return self._ingest_session().convert(request)
+        return self._ingest_session(request).convert(request)
 
-    def _ingest_session(self) -> IngestSession:
+    def _ingest_session(self, request: IngestRequest) -> IngestSession:
         """Return the session that ingests: on the cluster, where there is one and the settings want it (CLUSTER-1)."""
-        if find_cluster(self.roles) is not None and not self.roles.ingest_first:
+        # Merge strategies of other packages are run here.
+        is_for_cluster = request.strategy is None and not self.roles.ingest_first
+        if is_for_cluster and find_cluster(self.roles) is not None:
             return self.publishing_session(SLOW_ENGINE)
         return self._quick_session(self.get_ingest_engine().name)
 

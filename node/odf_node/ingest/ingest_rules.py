@@ -25,6 +25,7 @@ from odf_node.ingest.declared_plug_ins import (
     read_validators,
     reject,
 )
+from odf_node.ingest.declared_strategy import DeclaredStrategy, read_strategy
 from odf_protocol.events import SetAttachments
 from odf_protocol.manifest.errors import find_nearest
 from odf_protocol.manifest.nodes import MapNode, Node, ScalarNode, describe
@@ -36,6 +37,7 @@ _VALIDATORS: Final = "validators"
 _READER: Final = "reader"
 _CONVERTERS: Final = "converters"
 _SINKS: Final = "sinks"
+_STRATEGY: Final = "merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class IngestRules:
     converters: tuple[DeclaredConverter, ...] = ()
     reader: DeclaredReader | None = None
     sinks: tuple[DeclaredSink, ...] = ()
+    strategy: DeclaredStrategy | None = None
 
 
 def find_rules(attachments: SetAttachments | None) -> IngestRules:
@@ -67,7 +70,7 @@ def parse_rules(text: str) -> IngestRules:
     Raises:
         ManifestError: They cannot be read; it names the place in the text and the nearest word.
     """
-    known = (*_LIMITS, _READER, _CONVERTERS, _VALIDATORS, _SINKS)
+    known = (*_LIMITS, _READER, _CONVERTERS, _VALIDATORS, _STRATEGY, _SINKS)
     documents = parse_yaml(text, source_name=RULES_PATH)
     if len(documents) != 1 or not isinstance(documents[0], MapNode):
         reject(None, "", f"a map with {', '.join(known)}, such as 'largestBadShare: 0.1'", text[:60])
@@ -76,6 +79,7 @@ def parse_rules(text: str) -> IngestRules:
     converters: tuple[DeclaredConverter, ...] = ()
     reader: DeclaredReader | None = None
     sinks: tuple[DeclaredSink, ...] = ()
+    strategy: DeclaredStrategy | None = None
     for key, node in documents[0].entries:
         if key.text == _VALIDATORS:
             validators = read_validators(node, _VALIDATORS)
@@ -85,12 +89,14 @@ def parse_rules(text: str) -> IngestRules:
             converters = read_converters(node, _CONVERTERS)
         elif key.text == _SINKS:
             sinks = read_sinks(node, _SINKS)
+        elif key.text == _STRATEGY:
+            strategy = read_strategy(node, _STRATEGY)
         elif key.text in _LIMITS:
             attribute, read = _LIMITS[key.text]
             limits[attribute] = read(node, key.text)
         else:
             reject(key, key.text, f"one of {', '.join(known)}", key.text, find_nearest(key.text, known))
-    return IngestRules(BatchLimits(**limits), validators, converters, reader, sinks)
+    return IngestRules(BatchLimits(**limits), validators, converters, reader, sinks, strategy)
 
 
 def _read_share(node: Node, path: str) -> float:

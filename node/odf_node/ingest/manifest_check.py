@@ -32,12 +32,21 @@ from odf_node.ingest.declared_plug_ins import (
     DeclaredValidator,
     reject_parameter,
 )
+from odf_node.ingest.declared_strategy import check_strategy
 from odf_node.ingest.encodings import as_utf8, check_encoding
 from odf_node.ingest.ingest_rules import find_rules, parse_rules
 from odf_node.ports.sinks import Sink, SinkContext
 from odf_node.ports.sources import SourceReader
 from odf_protocol.errors import UnsupportedError
-from odf_protocol.events import AddPushSource, ReadStep, ReadStepNdJson, SetAttachments, SetPollingSource, SetVocab
+from odf_protocol.events import (
+    AddPushSource,
+    MergeStrategy,
+    ReadStep,
+    ReadStepNdJson,
+    SetAttachments,
+    SetPollingSource,
+    SetVocab,
+)
 from odf_protocol.manifest import DatasetSnapshot
 from odf_protocol.manifest.errors import At, ManifestError
 from odf_protocol.vocabulary import Vocabulary
@@ -99,6 +108,7 @@ def check_rules(
     reads: Sequence[ReadStep],
     schemas: Sequence[pa.Schema],
     find_columns: FindColumns,
+    merges: Sequence[MergeStrategy] = (),
 ) -> None:
     """Reject rules that cannot be followed.
 
@@ -108,6 +118,7 @@ def check_rules(
         reads: The read step of each source, which an engine has checked.
         schemas: Columns of the rows behind the converters, as far as they are known.
         find_columns: Of the datasets that converters look into.
+        merges: The merge strategy of each source.
 
     Raises:
         SnapshotError: A rule is wrong.
@@ -125,6 +136,8 @@ def check_rules(
                 _check_validator(declared, schemas, find_columns)
             for sink in rules.sinks:
                 _check_sink(sink)
+            if rules.strategy is not None:
+                check_strategy(rules.strategy, merges)
         except ManifestError as error:
             place = f"in line {error.line}{f', {error.path}' if error.path else ''}"
             known = () if error.nearest is None else (error.nearest,)
@@ -223,7 +236,7 @@ class ManifestCheck:
         for event in snapshot.metadata:
             vocabulary = Vocabulary.of(event) if isinstance(event, SetVocab) else vocabulary
         converters = list_converters(snapshot.metadata)
-        reads, schemas = [], []
+        reads, schemas, merges = [], [], []
         for index, event in enumerate(snapshot.metadata):
             at = At() / "metadata" / index
             if isinstance(event, SetPollingSource):
@@ -234,9 +247,10 @@ class ManifestCheck:
                     replace(event, read=as_utf8(event.read)), vocabulary, at, has_converters=bool(converters)
                 )
                 reads.append(event.read)
+                merges.append(event.merge)
                 columns = find_row_columns(event, vocabulary, converters, at, self.find_columns)
                 schemas += [] if columns is None else [columns.schema]
         for index, event in enumerate(snapshot.metadata):
             if isinstance(event, SetAttachments):
                 check_attachments(event, At() / "metadata" / index)
-                check_rules(event, At() / "metadata" / index, reads, schemas, self.find_columns)
+                check_rules(event, At() / "metadata" / index, reads, schemas, self.find_columns, merges)

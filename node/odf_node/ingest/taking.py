@@ -176,6 +176,7 @@ class BatchTaker:
             next_offset=view.next_offset,
             prev_watermark=view.watermark,
             reader=reader,
+            strategy=None if rules.strategy is None else rules.strategy.find_call(),
             converters=tuple(each.find_call(self.environment, find_rows) for each in converters),
             validators=tuple(each.find_call(find_rows) for each in rules.validators),
             limits=self.engines.limits,
