@@ -1,8 +1,7 @@
 """What a node asks of an engine and what it gets back; who answers is in ``engine``.
 
-Nouns: an *engine* is a content-addressed runtime that *offers* operations; a *session* is one sandboxed process of it;
-a *request* fixes everything its result depends on; a *response* points to files in the session's workspace, which the
-caller moves or deletes. Responses have been checked as hostile before they are returned.
+An *engine* is a content-addressed runtime that *offers* operations; a *session* is one sandboxed process of it; a
+*request* fixes everything its result depends on; a *response*, checked as hostile, points to files in the workspace.
 
 Source: clauses ENGINE-1 to ENGINE-12 in ``spec/extensions/engine-contract.md``; ODF "Engine contract".
 """
@@ -25,14 +24,7 @@ from odf_engines.errors import (
     NotReproducibleError,
     SandboxUnavailableError,
 )
-from odf_engines.ingest_parts import (
-    ConverterCall,
-    PreparedRows,
-    QuarantineReason,
-    ReaderCall,
-    StrategyCall,
-    ValidatorCall,
-)
+from odf_engines.ingest_parts import ConverterCall, PreparedRows, QuarantineReason, ReaderCall, ValidatorCall
 from odf_engines.limits import Limits
 from odf_engines.lookback import Lookback
 from odf_engines.records.referenced_rows import ReferencedRows
@@ -44,6 +36,8 @@ from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from odf_engines.ingest_parts import StrategyCall
 
 __all__ = [
     "MAX_STAGES",
@@ -72,7 +66,6 @@ __all__ = [
     "SandboxUnavailableError",
     "StageMetrics",
     "Statistics",
-    "StrategyCall",
     "TransformClass",
     "TransformInput",
     "TransformRequest",
@@ -224,7 +217,7 @@ class IngestRequest:
         read: How to read the file.
         preprocess: Query over the rows read, table ``input``.
         prepared: What that query gave, where another engine ran it; the source is not read again then.
-        merge: How new rows meet those already there.
+        merge: How new rows meet those already there; ``strategy``: of a package, in its place (ING-56).
         vocabulary: Names of the dataset's system columns.
         source_path: One local file, decompressed; absolute.
         source_name: What people call it, for messages.
@@ -239,7 +232,6 @@ class IngestRequest:
         validators: What rows have to pass, in order.
         limits: As in ``TransformRequest``.
         has_samples: Whether the first rows behind each stage are shown, too.
-        strategy: Of another package, instead of the one of ``merge``, whose columns and state it has; None: that one.
     """
 
     dataset_id: str

@@ -1,30 +1,12 @@
-"""Clause ENGINE-2: an engine of another package is found, used and verified with; one that is missing is named."""
+"""Clause ENGINE-2: an engine that is missing is named, and a query that it would not repeat is not added."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from support.nodes import DERIVATIVE_MANIFEST, FIRST_ROWS, ROOT_MANIFEST, RealNode
 
-PACKAGE = Path(__file__).parents[1] / "data" / "engine_package"
 QUERY = "SELECT event_time, city, people, people / 1000 AS thousands FROM c WHERE people >= 100000"
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment in which a package with another engine is installed."""
-    folder = tmp_path_factory.mktemp("site")
-    subprocess.run(
-        [
-            sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
-            "--no-build-isolation", "--target", folder, PACKAGE,
-        ],
-        check=True, capture_output=True, timeout=400,
-    )  # fmt: skip
-    # No engine of this package is to be kept warm.
-    return {"PYTHONPATH": str(folder), "ODF_NODE_ENGINE_IDLE_S": "0"}
 
 
 @pytest.fixture
@@ -42,27 +24,6 @@ def derivative(folder: Path, engine: str, query: str) -> str:
     text = DERIVATIVE_MANIFEST.replace("engine: spark", f"engine: {engine}").replace(QUERY, query)
     path.write_text(text, encoding="utf-8")
     return str(path)
-
-
-@pytest.mark.spark
-def test_engine_of_another_package_derives_and_verifies(
-    node: RealNode, tmp_path: Path, installed: dict[str, str]
-) -> None:
-    node.must("pull", "cities", environment={"CITIES": (tmp_path / "cities.csv").as_uri()})
-    listed = node.must("engine", "list", "-o", "json", environment=installed).json()
-    assert {each["name"] for each in listed} == {"arrow", "datafusion", "loud", "spark"}
-    added = node.must("add", "-o", "json", derivative(tmp_path, "Loud", "LOUD"), environment=installed).json()
-    assert added[0]["grade"]["level"] == "reproducible"
-    node.must("pull", "large.cities", environment=installed)
-    rows = node.must("tail", "large.cities", "-o", "csv", environment=installed).out
-    assert "OSLO" in rows
-    (finding,) = node.must("verify", "large.cities", "-o", "json", environment=installed).json()
-    assert (finding["valid"], finding["replayedSteps"]) == (True, 1)
-
-    # The package is gone: what it made is still there, and what is missing is named.
-    (finding,) = node.must("verify", "--all", "large.cities", "-o", "json").json()
-    assert finding["replayedSteps"] is None
-    assert "'Loud' is not installed" in finding["notChecked"]
 
 
 def test_derivative_whose_engine_is_missing_is_not_added(node: RealNode, tmp_path: Path) -> None:

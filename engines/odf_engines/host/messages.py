@@ -21,6 +21,7 @@ import odf_engines.contract
 import odf_engines.errors
 from odf_engines.errors import EngineError, EngineFailureError
 from odf_engines.host.arrow_texts import schema_from_text, schema_text, table_from_text, table_text
+from odf_engines.ingest_parts import StrategyCall
 from odf_protocol import events
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
@@ -140,7 +141,9 @@ def _value(plain: Any) -> Any:
 
 @cache
 def _types() -> dict[str, type]:
-    known: dict[str, type] = {kind.__name__: kind for kind in (DatasetId, Multihash, Timestamp, Vocabulary)}
+    known: dict[str, type] = {
+        kind.__name__: kind for kind in (DatasetId, Multihash, StrategyCall, Timestamp, Vocabulary)
+    }
     for module in (events, odf_engines.contract):
         for name in module.__all__:
             kind = getattr(module, name)
