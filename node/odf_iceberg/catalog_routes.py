@@ -20,7 +20,7 @@ from odf_node.http.problems import ProblemError, problem_of
 from odf_node.http.route_tables import Route
 from odf_node.http.served_node import LIVE, NODE
 from odf_node.records.datasets import DatasetRecord
-from odf_node.records.errors import DatasetNotFoundError
+from odf_node.records.errors import DatasetNotFoundError, ObjectNotFoundError
 from odf_protocol.errors import MalformedError, NotFoundError, OdfError, UnsupportedError
 from odf_protocol.names import DatasetName
 
@@ -49,6 +49,9 @@ def _answering(handler: _Handler) -> _Handler:
             return await handler(request)
         except _NoSuchNamespaceError:
             return _problem(HTTPStatus.NOT_FOUND, "NoSuchNamespaceException", f"the only namespace is '{NAMESPACE}'")
+        except ObjectNotFoundError:
+            text = "this node holds the metadata of this table and not its rows"
+            return _problem(HTTPStatus.NOT_FOUND, "NoSuchTableException", text)
         except NotFoundError:
             return _problem(HTTPStatus.NOT_FOUND, "NoSuchTableException", "there is no such table")
         except ProblemError as error:

@@ -3,7 +3,7 @@
 Ids are given in the order in which the chain's schemas name columns, so a column keeps its id for ever (a chain only
 ever gains optional columns, CHAIN-47). Slices have no ids in them: a table's name mapping says which name is which id.
 
-Source: clauses ICEBERG-9 to ICEBERG-12 in ``spec/plug-ins/iceberg.md``; Iceberg table specification, "Schemas and Data
+Source: clauses ICEBERG-9 to ICEBERG-11 in ``spec/plug-ins/iceberg.md``; Iceberg table specification, "Schemas and Data
 Types", "Column Projection" and "Name Mapping Serialization".
 """
 
@@ -12,10 +12,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from odf_iceberg.readable_types import readable_schema
 from odf_protocol import events as odf
 
-MAX_DECIMAL_DIGITS: Final = 38
-"""Source: Iceberg table specification, "Primitive Types"."""
+TableColumns = tuple[dict[str, Any], ...]
+"""Fields of one of Iceberg's schemas, as its JSON has them."""
 
 _PRIMITIVES: Final[dict[type[odf.DataType], str]] = {
     odf.DataTypeBool: "boolean",
@@ -23,19 +24,14 @@ _PRIMITIVES: Final[dict[type[odf.DataType], str]] = {
     odf.DataTypeInt16: "int",
     odf.DataTypeInt32: "int",
     odf.DataTypeInt64: "long",
-    odf.DataTypeUInt8: "int",
-    odf.DataTypeUInt16: "int",
     odf.DataTypeFloat32: "float",
     odf.DataTypeFloat64: "double",
     odf.DataTypeDate: "date",
     odf.DataTypeString: "string",
+    odf.DataTypeTime: "time",
+    odf.DataTypeTimestamp: "timestamptz",
 }
-_EXACT_TIMESTAMPS: Final = (None, odf.TimeUnit.SECOND, odf.TimeUnit.MILLISECOND, odf.TimeUnit.MICROSECOND)
-"""Units that Parquet has, and that Iceberg's microseconds hold; Parquet keeps seconds as milliseconds."""
-
-
-class _NoIcebergTypeError(Exception):
-    """A type whose values in a Parquet file no reader of Iceberg reads as what they are."""
+"""Types that ``readable_schema`` leaves."""
 
 
 @dataclass
@@ -54,19 +50,6 @@ class ColumnIds:
         return self._ids.setdefault(path, len(self._ids) + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class TableColumns:
-    """One schema of a table.
-
-    Attributes:
-        fields: Of Iceberg's schema, as its JSON has them.
-        omitted: Names of columns that Iceberg has no type for.
-    """
-
-    fields: tuple[dict[str, Any], ...]
-    omitted: tuple[str, ...]
-
-
 def columns_of(schema: odf.DataSchema, ids: ColumnIds, left_out: Collection[str] = ()) -> TableColumns:
     """Make the columns of a table.
 
@@ -75,17 +58,10 @@ def columns_of(schema: odf.DataSchema, ids: ColumnIds, left_out: Collection[str]
         ids: Known ids; gains those of new columns.
         left_out: Columns that the table does not show.
     """
-    fields, omitted = [], []
-    for column in schema.fields:
-        # A column that is left out has an id all the same: both tables of a dataset give a column the same one.
-        ids.of((column.name,))
-        if column.name in left_out:
-            continue
-        try:
-            fields.append(_field_of(column, (), ids))
-        except _NoIcebergTypeError:
-            omitted.append(column.name)
-    return TableColumns(tuple(fields), tuple(omitted))
+    columns = readable_schema(schema).fields
+    # A column that is left out has an id all the same: both tables of a dataset give a column the same one.
+    made = [(each.name, _field_of(each, (), ids)) for each in columns]
+    return tuple(each for name, each in made if name not in left_out)
 
 
 def _field_of(column: odf.DataField, path: tuple[str, ...], ids: ColumnIds) -> dict[str, Any]:
@@ -100,12 +76,8 @@ def _unwrapped(data_type: odf.DataType) -> tuple[odf.DataType, bool]:
 
 def _type_of(data_type: odf.DataType, path: tuple[str, ...], ids: ColumnIds) -> Any:
     match data_type:
-        case odf.DataTypeDecimal(precision=precision, scale=scale) if precision <= MAX_DECIMAL_DIGITS and scale >= 0:
+        case odf.DataTypeDecimal(precision=precision, scale=scale):
             return f"decimal({precision}, {scale})"
-        case odf.DataTypeTimestamp(unit=unit) if unit in _EXACT_TIMESTAMPS:
-            return "timestamptz"
-        case odf.DataTypeTime(unit=unit) if unit in _EXACT_TIMESTAMPS:
-            return "time"
         case odf.DataTypeBinary(fixed_length=length):
             return "binary" if length is None else f"fixed[{length}]"
         case odf.DataTypeStruct(fields=fields):
@@ -131,10 +103,7 @@ def _type_of(data_type: odf.DataType, path: tuple[str, ...], ids: ColumnIds) -> 
                 "value": _type_of(value, (*path, "value"), ids),
                 "value-required": required,
             }
-    found = _PRIMITIVES.get(type(data_type))
-    if found is None:
-        raise _NoIcebergTypeError
-    return found
+    return _PRIMITIVES[type(data_type)]
 
 
 def name_mapping_of(schema: odf.DataSchema, ids: ColumnIds) -> str:
@@ -142,7 +111,7 @@ def name_mapping_of(schema: odf.DataSchema, ids: ColumnIds) -> str:
 
     Args:
         schema: The newest of the dataset, which has every column that any slice has.
-        ids: Known ids; gains those of columns that no table shows, as readers want one for each name.
+        ids: Known ids.
     """
     return json.dumps(_mappings_of(schema.fields, (), ids), separators=(",", ":"))
 

@@ -6,6 +6,7 @@ Source: clauses ICEBERG-13 to ICEBERG-16 in ``spec/plug-ins/iceberg.md``; Amazon
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from http import HTTPStatus
@@ -26,6 +27,7 @@ from odf_node.http.sending import wait_to_send
 from odf_node.http.served_node import LIVE, NODE
 from odf_node.records.access import ReadGrants, TokenState, read_grants
 from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import ObjectNotFoundError
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, OdfError, UnsupportedError
 from odf_protocol.exchange.object_parts import UnsatisfiableRangeError, find_range
@@ -120,15 +122,29 @@ async def _answer_slice(request: web.Request, record: DatasetRecord, text: str) 
         object_hash = Multihash.parse(text)
     except (MalformedError, UnsupportedError):
         raise _NoSuchKeyError from None
-    node = request.app[NODE]
+    node, service = request.app[NODE], request.app[SERVICE]
 
-    def find() -> tuple[int, BinaryIO]:
+    def find() -> tuple[int, BinaryIO] | None:
         with explained_absence(node, record, object_hash):
             require_had(node, record, object_hash)
-            return node.objects.get_size(object_hash), node.objects.open(object_hash)
+            tables = service.get_tables(record)
+            version = tables.find_version(object_hash)
+            if version is None:
+                raise ObjectNotFoundError(object_hash)
+            if not is_waiting and not service.row_files.is_at_hand(record, tables.history, version):
+                return None
+            file = service.row_files.get_path(record, tables.history, version).open("rb")
+            return os.fstat(file.fileno()).st_size, file
 
-    size_bytes, file = await asyncio.to_thread(find)
-    return await answer_object(request, file, size_bytes=size_bytes, etag=str(object_hash))
+    is_waiting = False
+    found = await asyncio.to_thread(find)
+    if found is None:
+        # The file has to be made, or its checksum read: one after another.
+        is_waiting = True
+        found = await service.run(get_caller(request).peer, find)
+    assert found is not None
+    size_bytes, file = found
+    return await answer_object(request, file, size_bytes=size_bytes, etag=f"{object_hash}-{size_bytes}")
 
 
 async def _answer_made(request: web.Request, made: bytes) -> web.Response:

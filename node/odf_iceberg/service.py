@@ -17,6 +17,7 @@ from aiohttp import web
 
 from odf_iceberg.credentials import CredentialIssuer
 from odf_iceberg.removals import SliceRemovals, find_removals
+from odf_iceberg.row_files import RowFiles
 from odf_iceberg.tables import IcebergTables
 from odf_iceberg.versions import History, read_history
 from odf_node.composition import Node
@@ -55,6 +56,11 @@ class TableService:
         """Who gives credentials for files."""
         return CredentialIssuer(self.node.objects.rows.fingerprint_key())
 
+    @cached_property
+    def row_files(self) -> RowFiles:
+        """The files of rows that readers are given."""
+        return RowFiles(self.node)
+
     async def run(self, caller: str, work: Callable[[], _Result]) -> _Result:
         """Do work in a thread, when the caller has a turn."""
         async with self.semaphore.ask(caller):
@@ -74,7 +80,14 @@ class TableService:
         number = record.head.sequence_number
         view = load_view(self.node.store, record.id, upto=number)
         history = read_history(self.node.store, record.id, number)
-        made = IcebergTables(record.id, number, history, view.vocabulary, lambda: self._find_removals(view, history))
+        made = IcebergTables(
+            record.id,
+            number,
+            history,
+            view.vocabulary,
+            lambda: self._find_removals(view, history),
+            lambda: self.row_files.find_sizes(record, history),
+        )
         with self._lock:
             self._tables[key] = made
             while len(self._tables) > MAX_KEPT_TABLES:

@@ -23,6 +23,7 @@ from odf_iceberg.delete_files import encode_deletes
 from odf_iceberg.removals import SliceRemovals
 from odf_iceberg.versions import History, Version
 from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
 BUCKET: Final = "odf--iceberg"
@@ -66,6 +67,7 @@ class IcebergTables:
         history: What the chain says of rows.
         vocabulary: Names of the system columns.
         find_removals: Looks through the rows for those that are no current rows; called when first needed.
+        find_sizes: Gives the size of the file of each version; called when first needed.
     """
 
     dataset_id: DatasetId
@@ -73,6 +75,7 @@ class IcebergTables:
     history: History
     vocabulary: Vocabulary
     find_removals: Callable[[], tuple[SliceRemovals, ...]]
+    find_sizes: Callable[[], tuple[int, ...]]
 
     @property
     def location(self) -> str:
@@ -106,8 +109,6 @@ class IcebergTables:
             "schema.name-mapping.default": self._columns.name_mapping,
             "odf.dataset-id": str(self.dataset_id),
         }
-        if columns[-1].omitted:
-            properties["odf.omitted-columns"] = json.dumps(columns[-1].omitted)
         metadata = {
             "format-version": FORMAT_VERSION,
             "table-uuid": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.dataset_id}#{shown}")),
@@ -136,7 +137,7 @@ class IcebergTables:
         return metadata
 
     def _schema(self, shown: Shown, number: int) -> dict[str, Any]:
-        return {"type": "struct", "schema-id": number, "fields": list(self._columns.of[shown][number].fields)}
+        return {"type": "struct", "schema-id": number, "fields": list(self._columns.of[shown][number])}
 
     def _snapshot(self, shown: Shown, version: Version) -> dict[str, Any]:
         rows = _rows_of(version)
@@ -157,6 +158,18 @@ class IcebergTables:
             "schema-id": version.schema,
         }
         return snapshot if parent is None else {**snapshot, "parent-snapshot-id": parent}
+
+    @cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        return self.find_sizes()
+
+    @cached_property
+    def _by_slice(self) -> dict[Multihash, Version]:
+        return {each.slice.physical_hash: each for each in self.history.versions}
+
+    def find_version(self, slice_hash: Multihash) -> Version | None:
+        """Return the version that added a slice."""
+        return self._by_slice.get(slice_hash)
 
     @cached_property
     def _replacing(self) -> frozenset[int]:
@@ -248,7 +261,7 @@ class IcebergTables:
         return FileEntry(
             path=self._data_path(version),
             rows=_rows_of(version),
-            size_bytes=version.slice.size,
+            size_bytes=self._sizes[version.place],
             since=version,
             status=status,
         )

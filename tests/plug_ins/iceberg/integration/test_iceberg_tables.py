@@ -1,6 +1,5 @@
 """Datasets read as Iceberg tables by pyiceberg, over real sockets (ICEBERG-1 to ICEBERG-12)."""
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
@@ -19,7 +18,7 @@ from odf_protocol.events import SetDataSchema
 from odf_protocol.schema_arrow import arrow_schema_of
 from support.event_loop import in_loop
 from support.iceberg_node import APPEND, KEY, corrected_chain, create_node, in_thread, keep, open_table, read_table
-from support.offers import CITY_SCHEMA, NOON, PeerChain, parquet_bytes, root_chain, slice_table
+from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, root_chain, slice_table
 from support.secretive_node import FRIEND_TOKEN, SecretiveNode
 
 
@@ -179,7 +178,7 @@ TYPED = odf.DataSchema(
 
 
 @in_loop
-async def test_values_of_each_type_are_read_and_omitted_columns_are_named_iceberg_11_iceberg_12(
+async def test_values_of_each_type_are_read_iceberg_11_iceberg_12(
     made: SecretiveNode,
 ) -> None:
     chain = root_chain(made.hidden.folder, slices=0, key=KEY, name="typed")
@@ -214,11 +213,10 @@ async def test_values_of_each_type_are_read_and_omitted_columns_are_named_iceber
     chain.add_slice(parquet_bytes(pa.table(columns, schema=arrow)), rows=2)
     keep(made, chain)
     async with made.served() as stranger:
-        table = await in_thread(lambda: open_table(stranger.url, "typed"))
-        assert json.loads(table.properties["odf.omitted-columns"]) == ["big"]
         read = await read_table(stranger.url, "typed")
         expected = pa.table(columns, schema=arrow).select(list(values)).to_pylist()
         assert [{name: row[name] for name in values} for row in read] == expected
+        assert [row["big"] for row in read] == [2**64 - 1, None]
 
 
 @in_loop
@@ -271,6 +269,57 @@ async def test_writes_are_answered_405_iceberg_1(made: SecretiveNode) -> None:
         for path in ("/_iceberg/v1/namespaces", "/_iceberg/v1/namespaces/odf/tables/shown.data"):
             assert (await stranger.ask("POST", path, b"{}")).status == 405
         assert made.holdings() == before
+
+
+def slice_with_note(made: SecretiveNode) -> PeerChain:
+    """A chain whose slice says something beside its rows."""
+    chain = root_chain(made.hidden.folder, slices=0, key=KEY, name="noted")
+    at = type(NOON)(NOON.seconds + len(chain.blocks))
+    table = slice_table([("Bern", 1)], first_offset=0, at=at)
+    return chain.add_slice(parquet_bytes(table.replace_schema_metadata({"note": "a lie"})), rows=1)
+
+
+@in_loop
+async def test_rows_of_others_are_given_as_this_node_wrote_them_iceberg_18(made: SecretiveNode) -> None:
+    chain = slice_with_note(made)
+    Judge(made.node.home.folder, made.node.engines).accept(chain)
+    (slice_hash,) = chain.files
+    path = f"/{tables.BUCKET}/{tables.folder_of(chain.id)}/slices/{slice_hash}.parquet"
+    async with made.served() as stranger:
+        assert cities_of(await read_table(stranger.url, "noted")) == {("Bern", 1)}
+        given = await stranger.ask("GET", path)
+        assert given.status == 200
+        assert b"a lie" in chain.files[slice_hash]
+        assert b"a lie" not in given.body
+        made.node.objects.rows.clear()
+        assert (await stranger.ask("GET", path)).body == given.body
+        assert cities_of(await read_table(stranger.url, "noted")) == {("Bern", 1)}
+
+
+@in_loop
+async def test_slices_of_this_node_are_given_as_they_are_iceberg_18(made: SecretiveNode) -> None:
+    chain = slice_with_note(made)
+    keep(made, chain)
+    ((slice_hash, content),) = chain.files.items()
+    path = f"/{tables.BUCKET}/{tables.folder_of(chain.id)}/slices/{slice_hash}.parquet"
+    async with made.served() as stranger:
+        assert (await stranger.ask("GET", path)).body == content
+
+
+@in_loop
+async def test_rows_whose_slice_is_gone_are_404_iceberg_17(made: SecretiveNode) -> None:
+    chain = slice_with_note(made)
+    keep(made, chain)
+    (slice_hash,) = chain.files
+    made.node.objects.delete(slice_hash)
+    path = f"/{tables.BUCKET}/{tables.folder_of(chain.id)}/slices/{slice_hash}.parquet"
+    async with made.served() as stranger:
+        assert (await stranger.ask("GET", path)).status == 404
+        loaded = await stranger.ask("GET", "/_iceberg/v1/namespaces/odf/tables/noted")
+        assert (loaded.status, loaded.json()["error"]["message"]) == (
+            404,
+            "this node holds the metadata of this table and not its rows",
+        )
 
 
 @in_loop
