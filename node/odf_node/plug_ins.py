@@ -26,6 +26,7 @@ GROUPS: Final = (
     "odf_node.peers",
     "odf_node.routes",
     "odf_node.sources",
+    "odf_node.spark_sessions",
     "odf_node.status",
     "odf_node.tables",
 )

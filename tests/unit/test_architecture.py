@@ -29,6 +29,7 @@ PACKAGES = {
     "odf_pages": REPOSITORY / "node" / "odf_pages",
     "odf_smart": REPOSITORY / "node" / "odf_smart",
     "odf_sources": REPOSITORY / "node" / "odf_sources",
+    "odf_spark_tables": REPOSITORY / "node" / "odf_spark_tables",
 }
 MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
 TEXTS = [*MODULES, *sorted(path for path in (REPOSITORY / "spec").rglob("*") if path.suffix in {".md", ".yaml"})]
