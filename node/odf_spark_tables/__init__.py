@@ -5,5 +5,5 @@
 those of datasets in which rows were taken back. ``source`` is the format ``odf``, which Spark runs in Python processes
 of its own; ``reading`` and ``writing`` are its parts, and ``places`` finds its datasets.
 
-Source: clauses SPARK-TABLE-1 to SPARK-TABLE-13 in ``spec/plug-ins/spark-tables.md``.
+Source: clauses SPARKTABLE-1 to SPARKTABLE-13 in ``spec/plug-ins/spark-tables.md``.
 """

@@ -1,6 +1,6 @@
 """Columns of datasets: what readers see, and what a writer gives.
 
-Source: clauses SPARK-TABLE-3, SPARK-TABLE-8 and SPARK-TABLE-9 in ``spec/plug-ins/spark-tables.md``.
+Source: clauses SPARKTABLE-3, SPARKTABLE-8 and SPARKTABLE-9 in ``spec/plug-ins/spark-tables.md``.
 """
 
 from collections.abc import Sequence

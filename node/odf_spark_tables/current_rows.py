@@ -2,7 +2,7 @@
 
 It is kept with the rows that engines read, and as these it can be dropped and made again at any time.
 
-Source: clause SPARK-TABLE-5 in ``spec/plug-ins/spark-tables.md``; QUERY-3 in ``spec/query.md``.
+Source: clause SPARKTABLE-5 in ``spec/plug-ins/spark-tables.md``; QUERY-3 in ``spec/query.md``.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Where the files of a session's tables stand: links in the cache of the home, gone with the session.
 
-Source: clauses SPARK-TABLE-4 and SPARK-TABLE-13 in ``spec/plug-ins/spark-tables.md``.
+Source: clauses SPARKTABLE-4 and SPARKTABLE-13 in ``spec/plug-ins/spark-tables.md``.
 """
 
 import fcntl

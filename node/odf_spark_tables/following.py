@@ -1,6 +1,6 @@
 """What others write into the datasets of a session's tables, shown to it: a thread that looks at the newest blocks.
 
-Source: clause SPARK-TABLE-6 in ``spec/plug-ins/spark-tables.md``.
+Source: clause SPARKTABLE-6 in ``spec/plug-ins/spark-tables.md``.
 """
 
 import threading

@@ -3,7 +3,7 @@
 Spark's own catalogue has schemas of one part and names of letters, digits and underscores. Names that fit are views of
 that catalogue; all others are temporary views, which have any name in back-ticks.
 
-Source: clause SPARK-TABLE-2 in ``spec/plug-ins/spark-tables.md``.
+Source: clause SPARKTABLE-2 in ``spec/plug-ins/spark-tables.md``.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Spark makes a reader or writer in one process and uses it in others; what travels between them are these values.
 
-Source: clauses SPARK-TABLE-7 and SPARK-TABLE-12 in ``spec/plug-ins/spark-tables.md``.
+Source: clauses SPARKTABLE-7 and SPARKTABLE-12 in ``spec/plug-ins/spark-tables.md``.
 """
 
 import asyncio

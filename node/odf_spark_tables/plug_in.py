@@ -1,6 +1,6 @@
 """What the core finds: tables of a home for a Spark session. Nothing of Spark is imported before it is asked for.
 
-Source: clause SPARK-TABLE-1 in ``spec/plug-ins/spark-tables.md``.
+Source: clause SPARKTABLE-1 in ``spec/plug-ins/spark-tables.md``.
 """
 
 from collections.abc import Sequence

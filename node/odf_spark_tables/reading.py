@@ -1,6 +1,6 @@
 """Rows of a dataset on their way through a Python process to Spark.
 
-Source: clauses SPARK-TABLE-7 and SPARK-TABLE-11 in ``spec/plug-ins/spark-tables.md``.
+Source: clauses SPARKTABLE-7 and SPARKTABLE-11 in ``spec/plug-ins/spark-tables.md``.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """The datasets of a home as tables of one Spark session.
 
-Source: clauses SPARK-TABLE-1 to SPARK-TABLE-6 and SPARK-TABLE-13 in ``spec/plug-ins/spark-tables.md``.
+Source: clauses SPARKTABLE-1 to SPARKTABLE-6 and SPARKTABLE-13 in ``spec/plug-ins/spark-tables.md``.
 """
 
 import atexit

@@ -3,7 +3,7 @@
 ``register`` makes the format known to a session. Spark loads the class in Python processes of its own, so all that it
 needs stands in attributes of a class that is made for the session, or for one dataset of it.
 
-Source: clauses SPARK-TABLE-7 to SPARK-TABLE-11 in ``spec/plug-ins/spark-tables.md``.
+Source: clauses SPARKTABLE-7 to SPARKTABLE-11 in ``spec/plug-ins/spark-tables.md``.
 """
 
 from pathlib import Path

@@ -3,7 +3,7 @@
 Spark lists a folder when a query is analysed. ``current`` is a link to the folder of one version, which is replaced in
 one step, so that a query sees a version as a whole.
 
-Source: clauses SPARK-TABLE-3 to SPARK-TABLE-6 in ``spec/plug-ins/spark-tables.md``.
+Source: clauses SPARKTABLE-3 to SPARKTABLE-6 in ``spec/plug-ins/spark-tables.md``.
 """
 
 import hashlib

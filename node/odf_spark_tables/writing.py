@@ -3,7 +3,7 @@
 Each task writes a file of its own. Where all succeeded, Spark names those that count; these are ingested together,
 under a key, by the use case of ``odf-node ingest``. Where one fails, the files go and nothing was written.
 
-Source: clauses SPARK-TABLE-8 to SPARK-TABLE-10 in ``spec/plug-ins/spark-tables.md``.
+Source: clauses SPARKTABLE-8 to SPARKTABLE-10 in ``spec/plug-ins/spark-tables.md``.
 """
 
 import secrets

@@ -1,4 +1,4 @@
-"""Clauses SPARK-TABLE-1 to SPARK-TABLE-13: datasets of a home in a real Spark session of a user's."""
+"""Clauses SPARKTABLE-1 to SPARKTABLE-13: datasets of a home in a real Spark session of a user's."""
 
 import re
 import shutil
@@ -77,7 +77,7 @@ def failure(action: Callable[[], Any]) -> str:
 
 
 def test_datasets_are_tables_under_their_names_and_show_current_rows(spark: Any) -> None:
-    """Clauses SPARK-TABLE-1, SPARK-TABLE-2, SPARK-TABLE-3 and SPARK-TABLE-5."""
+    """Clauses SPARKTABLE-1, SPARKTABLE-2, SPARKTABLE-3 and SPARKTABLE-5."""
     both = [("Bern", 1), ("Oslo", 2), ("Rome", 3), ("Rome", 4)]
     assert cities(spark.table("countries.daily")) == both
     assert cities(spark.sql("SELECT * FROM `org.example-x.cities`")) == both
@@ -92,7 +92,7 @@ def test_datasets_are_tables_under_their_names_and_show_current_rows(spark: Any)
 
 
 def test_conditions_and_columns_are_pushed_down_to_parquet(spark: Any) -> None:
-    """Clause SPARK-TABLE-4."""
+    """Clause SPARKTABLE-4."""
     for name in ("countries.daily", "cities"):
         frame = spark.table(name).where("people > 2").select("city")
         plan = frame._jdf.queryExecution().executedPlan().toString()
@@ -103,7 +103,7 @@ def test_conditions_and_columns_are_pushed_down_to_parquet(spark: Any) -> None:
 
 
 def test_what_was_known_at_a_time(spark: Any, tables: SessionTables) -> None:
-    """Clause SPARK-TABLE-7: by a function in SQL, by an option of the format, by a frame."""
+    """Clause SPARKTABLE-7: by a function in SQL, by an option of the format, by a frame."""
     for name in ("cities", "countries.daily"):
         at_first = [("Bern", 1), ("Rome", 3)]
         assert cities(spark.sql(f"SELECT * FROM {name}__as_of('2024-02-01 12:00:00')")) == at_first
@@ -118,7 +118,7 @@ def test_what_was_known_at_a_time(spark: Any, tables: SessionTables) -> None:
 
 
 def test_format_reads_current_rows_and_the_changelog(spark: Any) -> None:
-    """Clause SPARK-TABLE-7."""
+    """Clause SPARKTABLE-7."""
     assert cities(spark.read.format("odf").load("cities")) == cities(spark.table("cities"))
     changes = spark.read.format("odf").option("changes", "true").load("cities")
     assert changes.orderBy("offset").collect() == spark.table("cities__changes").orderBy("offset").collect()
@@ -127,7 +127,7 @@ def test_format_reads_current_rows_and_the_changelog(spark: Any) -> None:
 
 
 def test_insert_is_one_commit_that_is_seen_at_once(spark: Any, node: RealNode) -> None:
-    """Clause SPARK-TABLE-8."""
+    """Clause SPARKTABLE-8."""
     before, rows = count_blocks(node, "countries.daily"), spark.table("countries.daily").count()
     spark.sql("INSERT INTO countries.daily__insert VALUES (TIMESTAMP '2024-03-01 00:00:00', 'Graz', 7L)")
     assert count_blocks(node, "countries.daily") == before + 1
@@ -146,7 +146,7 @@ def test_insert_is_one_commit_that_is_seen_at_once(spark: Any, node: RealNode) -
 
 
 def test_names_that_fit_no_catalogue_take_rows_too(spark: Any) -> None:
-    """Clauses SPARK-TABLE-2 and SPARK-TABLE-8; and a dataset that had no rows yet."""
+    """Clauses SPARKTABLE-2 and SPARKTABLE-8; and a dataset that had no rows yet."""
     spark.sql("INSERT INTO `org.example-x.cities__insert` VALUES (TIMESTAMP '2024-03-01 00:00:00', 'Graz', 7L)")
     assert ("Graz", 7) in cities(spark.table("`org.example-x.cities`"))
     spark.sql("INSERT INTO empty__insert (city, event_time) VALUES ('Graz', TIMESTAMP '2024-03-01 00:00:00')")
@@ -154,7 +154,7 @@ def test_names_that_fit_no_catalogue_take_rows_too(spark: Any) -> None:
 
 
 def test_write_into_a_merging_dataset_corrects_it(spark: Any) -> None:
-    """Clauses SPARK-TABLE-5 and SPARK-TABLE-8: what its merge strategy makes of the rows is one version."""
+    """Clauses SPARKTABLE-5 and SPARKTABLE-8: what its merge strategy makes of the rows is one version."""
     rows = spark.createDataFrame([("Rome", 9), ("Lima", 5)], "city STRING, people BIGINT")
     frame = rows.selectExpr("TIMESTAMP '2024-03-01' AS event_time", "city", "people")
     frame.write.format("odf").mode("append").save("cities")
@@ -166,7 +166,7 @@ def test_write_into_a_merging_dataset_corrects_it(spark: Any) -> None:
 
 
 def test_columns_that_do_not_fit_are_rejected_with_their_difference(spark: Any, node: RealNode) -> None:
-    """Clause SPARK-TABLE-9: before a row is computed, and nothing is written."""
+    """Clause SPARKTABLE-9: before a row is computed, and nothing is written."""
     before = count_blocks(node, "countries.daily")
     frame = spark.range(3).selectExpr("raise_error('computed') AS city", "CAST(id AS INT) AS people", "id AS more")
     said = failure(lambda: frame.write.format("odf").mode("append").save("countries.daily"))
@@ -193,7 +193,7 @@ def test_columns_that_do_not_fit_are_rejected_with_their_difference(spark: Any, 
 
 
 def test_files_of_the_node_cannot_be_written_through_a_view(spark: Any, node: RealNode) -> None:
-    """Clause SPARK-TABLE-4: Spark may not insert into files of which the node knows nothing."""
+    """Clause SPARKTABLE-4: Spark may not insert into files of which the node knows nothing."""
     before = {path: path.read_bytes() for path in (node.home / "objects").rglob("*") if path.is_file()}
     for how in ("INTO", "OVERWRITE"):
         for name in ("countries.daily", "`org.example-x.cities`", "cities__changes"):
@@ -204,7 +204,7 @@ def test_files_of_the_node_cannot_be_written_through_a_view(spark: Any, node: Re
 def test_tasks_that_fail_and_run_again_make_one_commit_of_each_row_once(
     spark: Any, node: RealNode, tmp_path: Path
 ) -> None:
-    """Clause SPARK-TABLE-10."""
+    """Clause SPARKTABLE-10."""
     from pyspark.sql.functions import udf
 
     before = count_blocks(node, "countries.daily")
@@ -240,7 +240,7 @@ def test_tasks_that_fail_and_run_again_make_one_commit_of_each_row_once(
 
 
 def test_stream_reads_each_new_row_once(spark: Any, node: RealNode, tmp_path: Path) -> None:
-    """Clause SPARK-TABLE-11: also where it goes on from a checkpoint."""
+    """Clause SPARKTABLE-11: also where it goes on from a checkpoint."""
     with odf_node.open(node.home) as opened:
         rows = opened.table("countries.daily").to_arrow().num_rows
 
@@ -265,7 +265,7 @@ def test_stream_reads_each_new_row_once(spark: Any, node: RealNode, tmp_path: Pa
 def test_what_others_write_is_seen_and_new_datasets_after_refresh(
     spark: Any, node: RealNode, tables: SessionTables, tmp_path: Path
 ) -> None:
-    """Clause SPARK-TABLE-6."""
+    """Clause SPARKTABLE-6."""
     ingest(node, tmp_path, "countries.daily", "2024-05-01T00:00:00Z,Nice,1\n", "2034-01-01T00:00:00Z")
     deadline = time.monotonic() + 60
     while spark.table("countries.daily").where("city = 'Nice'").count() == 0:
@@ -280,7 +280,7 @@ def test_what_others_write_is_seen_and_new_datasets_after_refresh(
 
 
 def test_frame_that_was_made_before_a_write_keeps_its_version(spark: Any) -> None:
-    """Clause SPARK-TABLE-6: what was analysed is what is read."""
+    """Clause SPARKTABLE-6: what was analysed is what is read."""
     frame = spark.table("countries.daily")
     count = frame.count()
     spark.sql("INSERT INTO countries.daily__insert VALUES (TIMESTAMP '2024-04-02 00:00:00', 'Linz', 8L)")
@@ -291,7 +291,7 @@ def test_frame_that_was_made_before_a_write_keeps_its_version(spark: Any) -> Non
 def test_dataset_at_an_address_is_verified_and_brought_once(
     spark: Any, node: RealNode, tables: SessionTables, tmp_path: Path
 ) -> None:
-    """Clause SPARK-TABLE-12."""
+    """Clause SPARKTABLE-12."""
     there = RealNode(tmp_path / "there")
     for name in ("far.cities", "far.damaged"):
         add(there, tmp_path, name, SNAPSHOT)
@@ -317,7 +317,7 @@ def test_dataset_at_an_address_is_verified_and_brought_once(
 def test_damaged_and_unknown_datasets_are_named_and_the_others_are_tables(
     spark: Any, node: RealNode, tmp_path: Path
 ) -> None:
-    """Clauses SPARK-TABLE-1 and SPARK-TABLE-4: what is read is what the chain states, or is not read."""
+    """Clauses SPARKTABLE-1 and SPARKTABLE-4: what is read is what the chain states, or is not read."""
     from odf_node.composition import open_node
 
     home = shutil.copytree(node.home, tmp_path / "damaged")
@@ -343,7 +343,7 @@ def test_damaged_and_unknown_datasets_are_named_and_the_others_are_tables(
 
 
 def test_session_of_something_else_is_told_in_one_line(node: RealNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clause SPARK-TABLE-1."""
+    """Clause SPARKTABLE-1."""
     from odf_node import plug_ins
     from odf_spark_tables import plug_in
 
@@ -358,7 +358,7 @@ def test_session_of_something_else_is_told_in_one_line(node: RealNode, monkeypat
 
 
 def test_folders_of_sessions_that_were_killed_are_removed(node: RealNode, tmp_path: Path) -> None:
-    """Clause SPARK-TABLE-13."""
+    """Clause SPARKTABLE-13."""
     from odf_node.home_folder import HomeFolder
     from odf_spark_tables.folders import SessionFolder
 

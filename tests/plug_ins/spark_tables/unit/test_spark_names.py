@@ -1,4 +1,4 @@
-"""Clauses SPARK-TABLE-2 and SPARK-TABLE-9: what datasets are called in Spark, and how columns differ."""
+"""Clauses SPARKTABLE-2 and SPARKTABLE-9: what datasets are called in Spark, and how columns differ."""
 
 import pytest
 
