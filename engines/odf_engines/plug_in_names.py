@@ -79,17 +79,19 @@ def _points_of(group: str) -> Mapping[str, EntryPoint]:
     return {point.name: point for point in points}
 
 
-READERS: Final = PlugInNames(
-    "odf_readers",
-    {
-        "Avro": ("odf_engines.readers.avro", "Avro"),
-        "Excel": ("odf_engines.readers.excel", "Excel"),
-        "FixedWidth": ("odf_engines.readers.fixed_width", "FixedWidth"),
-        "XmlRows": ("odf_engines.readers.xml_rows", "XmlRows"),
-    },
-)
+READERS: Final = PlugInNames("odf_readers", {}, "odf_quality")
 READERS_LIBRARIES: Final = ("et_xmlfile", "fastavro", "openpyxl")
-"""Import names of the packages that our own readers need in the sandbox, and no engine does."""
+"""Import names of the packages that readers of ours need in the sandbox, and no engine does."""
+
+PLANS: Final = PlugInNames(
+    "odf_read_plans",
+    {
+        "EsriShapefile": ("odf_engines.sampling.shapes", "plan_shapes"),
+        "Parquet": ("odf_engines.sampling.columnar", "plan_parquet"),
+    },
+    "odf_quality",
+)
+"""Functions that find how a file of a kind is to be read (``odf_engines.sampling.plans``), for first manifests."""
 
 CONVERTERS: Final = PlugInNames("odf_converters", {}, "odf_quality")
 VALIDATORS: Final = PlugInNames("odf_validators", {}, "odf_quality")

@@ -19,9 +19,9 @@ from odf_engines.plug_in_names import READERS
 from odf_engines.sampling import process
 from odf_engines.sampling.process import look_at_table
 from odf_protocol.events import DataTypeString, ReadStep, ReadStepEsriShapefile, ReadStepNdJson
+from plug_ins.quality.unit.test_workbooks_and_avro import HIDDEN, LIST, ONE, avro, large, number, record, workbook
 from support.ingests import RootDataset, schema
 from unit.test_shapefiles import GOOD, changed, zipped
-from unit.test_workbooks_and_avro import HIDDEN, LIST, ONE, avro, large, number, record, workbook
 
 MIB = 1024 * 1024
 LIMITS = Limits(memory_bytes=256 * MIB, wall_s=120.0, cpu_s=30, output_bytes=64 * MIB)

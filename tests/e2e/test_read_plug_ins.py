@@ -184,7 +184,7 @@ def test_reader_of_another_package_runs_in_the_sandbox_and_is_blamed_by_its_name
     with installed_package(tmp_path / "site", "odd_reader", PLUG_INS, "odf_readers", points):
         place = READERS.find_place("Lines")
         assert place is not None
-        assert READERS.find_place("XmlRows") == ("odf_engines.readers.xml_rows", "XmlRows")
+        assert READERS.find_place("XmlRows") == ("odf_quality.readers.xml_rows", "XmlRows")
         call = ReaderCall(name="Lines", module=place[0], attribute=place[1])
         with ArrowEngine().open(tmp_path, Limits(wall_s=6.0)) as arrow:
             dataset = RootDataset(ReadStepNdJson(schema=schema(a=DataTypeString())), session=arrow)

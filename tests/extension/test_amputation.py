@@ -119,9 +119,12 @@ def test_manifest_that_names_a_converter_says_which_plug_in_brings_it(tmp_path: 
     ]
     (tmp_path / "cities.yaml").write_text(MANIFEST + "\n".join(rules) + "\n")
     (tmp_path / "cities.csv").write_text(ROWS)
+    (tmp_path / "cities.xml").write_text("<all><city name='Lima'/><city name='Oslo'/></all>")
     brought_by = "those of odf-node are in its plug-in odf_quality, which is not installed here"
 
     assert brought_by in lacking.fail(7, "add", tmp_path / "cities.yaml")
+    assert "XmlRows" in node.run("new", "towns", "--from", tmp_path / "cities.xml")
+    assert brought_by in lacking.fail(8, "new", "villages", "--from", tmp_path / "cities.xml")
     node.run("add", tmp_path / "cities.yaml")
     assert brought_by in lacking.fail(8, "ingest", "cities", tmp_path / "cities.csv")
     node.run("ingest", "cities", tmp_path / "cities.csv")

@@ -31,9 +31,9 @@ from odf_protocol.events import (
 )
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+from plug_ins.quality.unit.test_readers import call
+from plug_ins.quality.unit.test_workbooks_and_avro import workbook
 from support.ingests import FALLBACK, SYSTEM_TIME, schema
-from unit.test_readers import call
-from unit.test_workbooks_and_avro import workbook
 
 SCHEMA = schema(n=DataTypeInt8(), name=DataTypeString())
 GOOD, ODD, MISFIT, BROKEN, BLANK = "good", "odd", "misfit", "broken", "blank"

@@ -14,13 +14,6 @@ from odf_engines.confined.service import Request, Result, Service
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError
 
 _LONGEST_REASON: Final = 300
-_PLANS = {
-    "Avro": ("odf_engines.sampling.columnar", "plan_avro"),
-    "EsriShapefile": ("odf_engines.sampling.shapes", "plan_shapes"),
-    "Excel": ("odf_engines.sampling.workbooks", "plan_workbook"),
-    "Parquet": ("odf_engines.sampling.columnar", "plan_parquet"),
-    "XmlRows": ("odf_engines.sampling.elements", "plan_elements"),
-}
 
 
 def main(_arguments: dict[str, Any]) -> None:
@@ -37,9 +30,8 @@ def _explain(error: Exception) -> str:
 
 def _look(asked: Request) -> Result:
     request = asked.arguments
-    module, attribute = _PLANS[request["kind"]]
     with open("/sample/file", "rb") as file:  # noqa: PTH123 - a name inside the sandbox
-        plan = getattr(importlib.import_module(module), attribute)(file)
+        plan = getattr(importlib.import_module(request["module"]), request["attribute"])(file)
         file.seek(0)
         records: list[Any] = []
         size, broken, reason, is_whole = 0, 0, "", request["is_whole"]

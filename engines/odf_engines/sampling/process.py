@@ -17,9 +17,10 @@ from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError
 from odf_engines.guest_packages import shapefile_mounts
 from odf_engines.host.reader_process import command_of_reader, profile_of_reader
-from odf_engines.plug_in_names import READERS_LIBRARIES
+from odf_engines.plug_in_names import PLANS, READERS_LIBRARIES
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.profile import Mount
+from odf_protocol.errors import UnsupportedError
 
 _PACKAGES: Final = ("msgspec", "numpy", "pyarrow", *READERS_LIBRARIES)
 _LIMITS: Final = Limits(memory_bytes=1024**3, wall_s=60.0, cpu_s=60, output_bytes=0, processes=64)  # guess
@@ -60,19 +61,24 @@ def look_at_table(kind: str, path: Path, *, shown_as: str, is_whole: bool) -> Fo
     """Find how a file is to be read, and read its first records so.
 
     Args:
-        kind: ``Avro``, ``Excel``, ``XmlRows`` (readers), ``Parquet`` or ``EsriShapefile``.
+        kind: ``Parquet``, ``EsriShapefile``, or a reader that says how a file of its kind is to be read.
         path: The file, or its beginning.
         shown_as: How messages call it.
         is_whole: It is all.
 
     Raises:
+        UnsupportedError: What would say so is not installed.
         InvalidSourceError: It is not of this kind, has no rows in columns, or costs too much.
         SandboxUnavailableError: Nothing can be isolated on this machine.
     """
+    if (place := PLANS.find_place(kind)) is None:
+        raise UnsupportedError("kind of file for a first manifest", found=kind, supported=PLANS.describe_installed())
     has_filter = Layer.FILTER not in missing_layers(accepted_layers(os.environ))
     given = (Mount(path, "/sample/file"), *shapefile_mounts("/runtime/site"))
-    profile = profile_of_reader(_PACKAGES, *given, has_filter=has_filter)
-    request = {"kind": kind, "is_whole": is_whole, "max_records": _MAX_RECORDS, "max_bytes": _MAX_ANSWER_BYTES}
+    brought = {place[0].partition(".")[0]} & {*PLANS.packages()}
+    profile = profile_of_reader((*_PACKAGES, *brought), *given, has_filter=has_filter)
+    bounds = {"is_whole": is_whole, "max_records": _MAX_RECORDS, "max_bytes": _MAX_ANSWER_BYTES}
+    request = {**bounds, "module": place[0], "attribute": place[1]}
     process = SandboxedProcess(profile, command_of_reader("odf_engines.sampling.looking", _LIMITS), _LIMITS)
     try:
         answer = ConfinedProgram(process).ask("look", request, wall_s=_LIMITS.wall_s)

@@ -20,11 +20,11 @@ from odf_drafts.drafting import Drafting
 from odf_drafts.samples import SampleReader
 from odf_engines.errors import InvalidSourceError
 from odf_engines.readers.contract import BrokenFileError
-from odf_engines.sampling.elements import plan_elements
 from odf_engines.sampling.process import _read_answer
-from odf_engines.sampling.workbooks import plan_workbook
 from odf_node.errors import UsageError
 from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_quality.readers.elements import plan_elements
+from odf_quality.readers.workbooks import plan_workbook
 from unit.test_shapefiles import shape_parts, zipped
 
 

@@ -1,6 +1,6 @@
 """Lines whose columns stand at fixed places.
 
-Source: clause READ-4 in ``spec/readers.md``.
+Source: clause READ-4 in ``spec/plug-ins/quality.md``.
 """
 
 import re

@@ -4,7 +4,7 @@ A workbook is a zip of XML, and is taken apart by openpyxl: what a hostile one c
 limits. Rows are read one after the other, whatever dimensions the sheet says it has. Formulas are never computed: the
 result that the program which saved the file left beside each is its value.
 
-Source: clauses READ-4 and READ-5 in ``spec/readers.md``.
+Source: clauses READ-4 and READ-5 in ``spec/plug-ins/quality.md``.
 """
 
 import datetime as dt
@@ -18,7 +18,7 @@ from openpyxl import load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
-from odf_engines.readers.row_order import check_row_order
+from odf_quality.readers.row_order import check_row_order
 
 _MAX_ROWS: Final = 1_048_576  # Source: Excel "specifications and limits"
 _MAX_COLUMNS: Final = 16_384  # Source: the same

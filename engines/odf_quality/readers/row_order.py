@@ -3,7 +3,7 @@
 The library takes the rows of a sheet in one pass and leaves out, without a word, one whose number is not above that of
 the row before.
 
-Source: clause READ-5 in ``spec/readers.md``.
+Source: clause READ-5 in ``spec/plug-ins/quality.md``.
 """
 
 import zipfile

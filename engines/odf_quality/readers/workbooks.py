@@ -1,6 +1,6 @@
 """How a workbook is to be read: which sheet, which row has the names, and which columns have one.
 
-Source: clauses READ-4 and READ-5 in ``spec/readers.md``; ING-24 in ``spec/plug-ins/drafts.md``.
+Source: clauses READ-4 and READ-5 in ``spec/plug-ins/quality.md``; ING-24 in ``spec/plug-ins/drafts.md``.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from openpyxl.utils import get_column_letter
 from openpyxl.utils.exceptions import InvalidFileException
 
 from odf_engines.readers.contract import BrokenFileError
-from odf_engines.readers.excel import Excel
-from odf_engines.readers.row_order import check_row_order
 from odf_engines.sampling.plans import ReadPlan, texts_of
+from odf_quality.readers.excel import Excel
+from odf_quality.readers.row_order import check_row_order
 
 _MAX_SHEETS: Final = 50  # guess: whoever has more knows which
 _TRIED_ROWS: Final = 200

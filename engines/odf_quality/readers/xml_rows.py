@@ -2,7 +2,7 @@
 
 Expat tells where each begins and ends; entities and document types are rejected, as they can stand for anything.
 
-Source: clause READ-4 in ``spec/readers.md``.
+Source: clause READ-4 in ``spec/plug-ins/quality.md``.
 """
 
 import mmap

@@ -1,6 +1,6 @@
 """How an XML document is to be read: which elements are its rows, and where their columns are.
 
-Source: clause READ-4 in ``spec/readers.md``; ING-24 in ``spec/plug-ins/drafts.md``.
+Source: clause READ-4 in ``spec/plug-ins/quality.md``; ING-24 in ``spec/plug-ins/drafts.md``.
 """
 
 import re
@@ -12,8 +12,8 @@ from typing import BinaryIO, Final
 from xml.parsers import expat
 
 from odf_engines.readers.contract import BrokenFileError
-from odf_engines.readers.xml_rows import XmlRows
 from odf_engines.sampling.plans import ReadPlan, texts_of
+from odf_quality.readers.xml_rows import XmlRows
 
 _MAX_DEPTH: Final = 100  # as the reader has it
 _MAX_PLACES: Final = 10_000  # guess: a document of rows has some dozens

@@ -3,7 +3,7 @@
 Files are taken apart by fastavro, which believes their sizes and counts: what a file that lies costs, or breaks, stays
 in the sandbox and within its limits.
 
-Source: clauses READ-4 and READ-6 in ``spec/readers.md``.
+Source: clauses READ-4 and READ-6 in ``spec/plug-ins/quality.md``.
 """
 
 import datetime as dt

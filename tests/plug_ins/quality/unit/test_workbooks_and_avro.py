@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from odf_engines.errors import InvalidSourceError
-from unit.test_readers import broken, call, read, taken
+from plug_ins.quality.unit.test_readers import broken, call, read, taken
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
