@@ -21,6 +21,7 @@ from odf_node.datasets.queries import QueryRunner
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
 from odf_node.http.callers import Caller
+from odf_node.ports import access
 from odf_node.records.access import ReadGrants
 from odf_node.semaphore import ShortestFirstSemaphore, TurnLimits
 
@@ -176,5 +177,6 @@ class FlightQueries:
         node = self._node
         queries = QueryRunner(node.home, host)
         records = list_named(node.store, caller.reads)
-        found = queries.ask(sql, as_of=None, max_rows=max_rows, engine=engine, records=records, limits=limits)
+        with access.calling(access.Requester(door="flight", name=caller.peer, work="query")):
+            found = queries.ask(sql, as_of=None, max_rows=max_rows, engine=engine, records=records, limits=limits)
         return self._answers.put(caller.peer, found.path)

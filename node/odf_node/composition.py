@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odf_node.acceptance.refusals import Rejections
+from odf_node.accesses import AccessPlaces, FoundAccessLogs
 from odf_node.adapters.block_stage import FileStage
 from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
@@ -80,6 +81,7 @@ class Node(KeepsToSettings):
             clock,
         )
         super().__init__(Home(folder, self.store, self.objects, self.keys, clock, AuditTrail(self.store, clock)))
+        self.store.access = FoundAccessLogs(AccessPlaces(folder, self.keys, clock, self.store))
         self.refused_bytes, self.commands = REJECTED_BYTES, Commands.NONE
 
     def keep_to_settings(self) -> "Configuration":
@@ -113,6 +115,7 @@ class Node(KeepsToSettings):
         """End engines and close the database."""
         if "engines" in self.__dict__:
             self.engines.close()
+        self.store.access.close()
         self.store.close()
         self.flush_observer()
 

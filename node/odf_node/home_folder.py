@@ -43,6 +43,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         "policies.yaml",
         "logins.json",
         "questions",
+        "audit",
     }
 )
 _PRIVATE_FOLDER: Final = 0o700
@@ -141,6 +142,11 @@ class HomeFolder:
     def query_history(self) -> Path:
         """What was typed into the shell of ``sql`` (HOME-54)."""
         return self.path / "questions"
+
+    @property
+    def audit(self) -> Path:
+        """What was moved out of the audit log (AUDIT-9)."""
+        return self.path / "audit"
 
     @property
     def writers_lock(self) -> Path:

@@ -22,6 +22,7 @@ from odf_node.errors import UsageError
 
 GROUPS: Final = (
     "odf_node.attachments",
+    "odf_node.access",
     "odf_node.background",
     "odf_node.peers",
     "odf_node.routes",

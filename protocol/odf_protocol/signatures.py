@@ -43,6 +43,7 @@ class Purpose(StrEnum):
     PEER_RECORD = "peer-record"
     SETTLEMENT = "settlement"
     BACKUP = "backup"
+    AUDIT = "audit"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ PACKAGES = {
     "odf_protocol": REPOSITORY / "protocol" / "odf_protocol",
     "odf_engines": REPOSITORY / "engines" / "odf_engines",
     "odf_node": REPOSITORY / "node" / "odf_node",
+    "odf_audit": REPOSITORY / "node" / "odf_audit",
     "odf_flight": REPOSITORY / "node" / "odf_flight",
     "odf_gossip": REPOSITORY / "node" / "odf_gossip",
     "odf_drafts": REPOSITORY / "node" / "odf_drafts",

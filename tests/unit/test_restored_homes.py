@@ -10,7 +10,7 @@ import pytest
 
 from odf_node.adapters.home_backup import back_up
 from odf_node.adapters.key_backup import back_up_keys, restore_keys
-from odf_node.adapters.key_files import FOLDER_VARIABLE
+from odf_node.adapters.key_files import FOLDER_VARIABLE, KeyFiles
 from odf_node.cli.main import main
 from odf_node.home_folder import HomeFolder
 from odf_node.records.errors import HomeFullError
@@ -24,6 +24,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "marks"))
     place = Place.create(tmp_path / "now", tmp_path)
     home = HomeFolder(place.folder / "home")
+    KeyFiles(home).get_or_create_node_key()
     back_up(home, tmp_path / "backup", lambda _: None)
     back_up_keys(home, tmp_path / "keys.tar")
     assert place.key("rotate", "cities") == 0
@@ -122,4 +123,4 @@ def test_file_of_keys_that_finds_no_room_is_not_there(place: Place, tmp_path: Pa
     run = run_rejected(write, lambda number, step: errno.ENOSPC if (step.call, step.path) == ("write", target) else 0)
     assert ("write", target) in {(step.call, step.path) for step in run.steps}
     assert not target.exists()
-    assert back_up_keys(home, target) == 2
+    assert back_up_keys(home, target) == 3

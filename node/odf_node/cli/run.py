@@ -28,6 +28,7 @@ from odf_node.cli.registry import find_command
 from odf_node.cli.rejection_text import describe_cells, describe_rejection
 from odf_node.cli.stopping import Stopped, exit_code_of_signal, stop_on_signals
 from odf_node.errors import ProposalRejectedError, UsageError
+from odf_node.ports.access import Requester, set_process_requester
 from odf_protocol.errors import (
     CorruptError,
     MalformedError,
@@ -104,6 +105,7 @@ def exit_code_of(error: Exception) -> int:
 def _run(command: str, arguments: argparse.Namespace) -> int:
     found = find_command(command)
     assert found is not None  # its parser has read the arguments
+    set_process_requester(Requester(door="daemon" if command == "serve" else "cli", work=command))
     with CommandContext.from_arguments(arguments) as context:
         result = found.run(context, arguments)
         return result if isinstance(result, int) else finish_or_stop(result, context.stop)

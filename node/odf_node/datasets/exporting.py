@@ -87,6 +87,7 @@ class Exporting:
             }
             missing = [item for item in wanted.values() if target.find_size(_path_of(item)) != item.size_bytes]
             Presence(self.home.store, self.home.objects).require(record, [item.hash for item in missing])
+            self.home.store.access.note_read(record, what="blocks")
             progress.on_progress(f"{record.name}: writing to {target.url}")
             progress.expect(sum(item.size_bytes for item in missing))
             for item in missing:

@@ -179,6 +179,7 @@ class QueryRunner:
             name = f"{record.name}{QUARANTINE_SUFFIX}"
             reader = QuarantineReader(self.home.store, self.home.objects)
             tables = QuarantineTables(self.home.store, reader, self.engines.limits.output_bytes)
+            self.home.store.access.note_read(record, as_of=as_of, what="quarantine")
             return tables.make(record, name, Path(folder), as_of=as_of)
 
     def _tables(
@@ -234,6 +235,7 @@ class QueryRunner:
         paths = EngineRows(self.home.store, self.home.objects, self.engines.rows).get_paths(
             record.id, slices, view.schema
         )
+        self.home.store.access.note_read(record, as_of=as_of)
         return QueryTable(name=name, vocabulary=view.vocabulary, schema=view.schema, slices=paths)
 
     def _is_asked_in_vain(self, record: DatasetRecord, sql: str) -> bool:

@@ -35,6 +35,7 @@ class DataReader:
         """Return the last ``count`` rows before the newest ``skip`` ones, oldest first; few slices are opened."""
         hashes = self.list_tail(record, count=count, skip=skip)
         Presence(self.home.store, self.home.objects).require_checked(record, hashes)
+        self.home.store.access.note_read(record)
         parts = []
         with SliceProcess() as reader:
             for item in hashes:

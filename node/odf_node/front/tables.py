@@ -198,6 +198,7 @@ class Table(WritableTable):
         needed = {item.physical_hash for item in slices}
         bring_files(inner, [(self.record, needed)])
         Presence(inner.store, inner.objects).require_checked(self.record, needed)
+        inner.store.access.note_read(self.record, as_of=self.as_of)
         rows = EngineRows(inner.store, inner.objects, inner.objects.rows)
         schema = load_view(inner.store, self.record.id, upto=self.version).schema
         return [*rows.get_paths(self.record.id, slices, schema)]

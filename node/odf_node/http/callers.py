@@ -19,6 +19,7 @@ from odf_node.http.access_log import share_of
 from odf_node.http.middleware import Handler
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import LIVE, NODE
+from odf_node.ports import access
 from odf_node.records.access import PUSH_SCOPE, AccessToken, ReadGrants, TokenState, read_grants
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
@@ -68,8 +69,11 @@ async def identify_caller(request: web.Request, handler: Handler) -> web.StreamR
     Raises:
         ProblemError: 401: a signature that does not hold; the answers are the same for every address.
     """
-    request[_CALLER] = await _identify(request)
-    return await handler(request)
+    caller = request[_CALLER] = await _identify(request)
+    resource, agent = request.match_info.route.resource, request.headers.get("User-Agent", "")
+    route = "" if resource is None else resource.canonical
+    with access.calling(access.Requester(door="http", name=caller.peer, work=route, agent=agent)):
+        return await handler(request)
 
 
 def get_caller(request: web.Request) -> Caller:

@@ -143,6 +143,7 @@ async def _get_blocks(request: web.Request) -> web.Response:
     node = request.app[NODE]
     reads = get_caller(request).reads
     with_records = await asyncio.to_thread(lambda: may_see_records(node.store, record, reads))
+    node.store.access.note_read(record, what="blocks")
     etag = f"{record.head.hash}-{after}-{upto}{'' if with_records else '-bare'}"
     async with request.app[_PACKERS]:
         packed = iter_packed(node.store, record.id, after, upto, with_records=with_records)

@@ -73,4 +73,5 @@ async def _get_object(request: web.Request) -> web.StreamResponse:
 
     # One way to a thread and back: with small objects it costs more than what is done there.
     size_bytes, file = await asyncio.to_thread(find)
+    node.store.access.note_read(record, what="file")
     return await answer_object(request, file, size_bytes=size_bytes, etag=str(object_hash))

@@ -28,6 +28,7 @@ them. The values that it takes and gives are in ``odf_node.records``.
 
 from odf_node.home_folder import HomeFolder
 from odf_node.store.access import AuditTables, TokenTables
+from odf_node.store.audit_log import SealedAuditTables
 from odf_node.store.chains import ChainTables
 from odf_node.store.commits import CommitTables
 from odf_node.store.database import BUSY_TIMEOUT_S, Database
@@ -54,6 +55,7 @@ class MetadataStore(
     PeerTables,
     TokenTables,
     AuditTables,
+    SealedAuditTables,
     GossipTables,
     SubscriptionTables,
     StageTables,

@@ -7,6 +7,7 @@ from odf_node.records.access import AccessToken
 from odf_node.records.audit import AuditEntry, Outcome
 from odf_node.store.database import StoreTables
 from odf_node.store.rows import as_bytes, encode_time, read_time
+from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
 
 _TOKEN_COLUMNS = "id, secret_hash, label, scopes, created_at, expires_at, revoked_at"  # noqa: S105 - column names
@@ -78,18 +79,27 @@ class AuditTables(StoreTables):
         self._write(statement, *values)
 
     def iter_audit(self, *, limit: int) -> Iterator[AuditEntry]:
-        """Yield the newest ``limit`` lines, newest first."""
-        statement = "SELECT at, actor, command, subject, outcome, detail FROM audit ORDER BY id DESC LIMIT ?"
-        return iter(self._list(_read_entry, statement, limit))
+        """Yield the newest ``limit`` lines, newest first; records of reads and writes are none."""
+        columns = "at, actor, command, subject, outcome, detail"
+        statement = f"SELECT {columns} FROM audit WHERE record IS NULL ORDER BY id DESC LIMIT ?"  # noqa: S608 - constants
+        return iter(self._list(read_entry, statement, limit))
 
 
-def _read_entry(row: tuple[str, ...]) -> AuditEntry:
+def read_entry(row: tuple[str, ...]) -> AuditEntry:
+    """Read the columns of a line."""
     at, actor, command, subject, outcome, detail = row
     return AuditEntry(
         at=Timestamp.parse(at),
         actor=actor,
         command=command,
         subject=subject,
-        outcome=Outcome(outcome),
+        outcome=_read_outcome(outcome),
         detail=detail,
     )
+
+
+def _read_outcome(text: str) -> Outcome:
+    try:
+        return Outcome(text)
+    except ValueError as error:
+        raise MalformedError("outcome", found=repr(text)) from error

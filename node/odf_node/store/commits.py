@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from odf_node.ports.access import UNRECORDED, AccessLog
 from odf_node.records.commits import Acceptance, Commit, NewBlock, NewDataset
 from odf_node.records.datasets import DatasetRecord, Origin, ReplacedHistory, StoredBlock
 from odf_node.records.errors import DatasetNotFoundError, HeadMovedError, NameTakenError
 from odf_node.records.evidence import HeldAttestation
 from odf_node.store.acceptances import insert_acceptance, move_aside, read_acceptance
+from odf_node.store.audit_log import insert_sealed
 from odf_node.store.database import StoreTables
 from odf_node.store.documents import insert_key_events, require_key_events
 from odf_node.store.evidence import insert_attestation
@@ -44,6 +46,9 @@ _REPLACED_BLOCK: Final = (
 class CommitTables(StoreTables):
     """The one way in which chains grow, and why they were allowed to."""
 
+    access: AccessLog = UNRECORDED
+    """Hears of every commit, and of reads."""
+
     def commit(self, commit: Commit) -> DatasetRecord:
         """Append the blocks, move the head and write everything else the commit carries, or do nothing.
 
@@ -61,6 +66,7 @@ class CommitTables(StoreTables):
             KeyLogMovedError: The blocks were judged or signed by keys that changed meanwhile.
             ValueError: The first block's sequence number does not follow the head's.
         """
+        note = self.access.note_write(commit)
         with self._database.writing() as connection:
             # Who speaks for the dataset was judged on what was known; a key that changed meanwhile changes that.
             require_key_events(connection, commit.dataset_id, commit.known_key_events)
@@ -84,7 +90,10 @@ class CommitTables(StoreTables):
                 f"SELECT {DATASET_COLUMNS} FROM datasets WHERE key = ?",  # noqa: S608 - a constant
                 (key,),
             ).fetchone()
-            return read_dataset(row)
+            record = read_dataset(row)
+            if note is not None:
+                insert_sealed(connection, note(record))
+            return record
 
     def put_acceptance(
         self,

@@ -31,6 +31,8 @@ from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 
 BUSY_TIMEOUT_S: Final = 30.0  # guess: a commit holds the lock for milliseconds, a commit of a long chain for seconds
 
+ADDING_TIMEOUT_S: Final = 2.0  # guess: what is added so may be lost, and nobody waits long for it
+
 ALONE_TIMEOUT_S: Final = 0.2  # guess: some reads of others
 
 _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
@@ -85,6 +87,29 @@ class Database:
                 with suppress(sqlite3.OperationalError):
                     connection.execute("ROLLBACK")
                 raise
+
+    @contextmanager
+    def adding(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection as ``writing`` does, but wait shortly for others, and not for the disk.
+
+        For what a power cut may take with it; the end of this process takes nothing. The next commit makes it durable.
+
+        Raises:
+            HomeBusyError: Others wrote all the time.
+        """
+        with self._mapped_errors(), self._borrowed(create=True) as connection:
+            connection.execute(f"PRAGMA busy_timeout = {int(ADDING_TIMEOUT_S * 1000)}")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.OperationalError):
+                    connection.execute("ROLLBACK")
+                raise
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA busy_timeout = {int(self._busy_timeout_s * 1000)}")
 
     def read_change(self) -> object:
         """Return what is equal to the last answer as long as nobody, of whatever process, has committed since.

@@ -167,16 +167,17 @@ COLUMNS: Final[Mapping[str, Mapping[str, Check]]] = {
     },
     "audit": {
         "id": _number, "at": Timestamp.parse, "actor": _text, "command": _text, "subject": _text, "outcome": _text,
-        "detail": _text,
+        "detail": _text, "run": _text, "record": _text, "before": _bytes, "chain": _bytes, "signature": _bytes,
     },
+    "audit_archives": {"first": _number, "last": _number, "chain": _bytes, "signature": _bytes},
 }  # fmt: skip
 """What reads each column of each table; a column that may be empty is read where it is not."""
 
 _OF_THIS_NODE_ALONE: Final = (
     # What others may do here, and whom this node asks.
     "access_tokens", "repositories", "remotes", "subscriptions", "peers", "peer_records", "gossip_items",
-    # What it looked at, and why it took it.
-    "verified", "acceptances",
+    # What it looked at, and why it took it; which rows of the audit log may be removed.
+    "verified", "acceptances", "audit_archives",
     # Where an ingest goes on: a false place leaves rows out, a false state makes false corrections.
     "fetched_places", "merge_states", "ingest_keys", "batch_sizes", "ingest_stages", "stage_totals",
 )  # fmt: skip

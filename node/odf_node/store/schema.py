@@ -289,11 +289,29 @@ CREATE TABLE audit (
     command TEXT NOT NULL,
     subject TEXT NOT NULL,
     outcome TEXT NOT NULL,
-    detail TEXT NOT NULL
+    detail TEXT NOT NULL,
+    run TEXT,
+    record TEXT,
+    before BLOB,
+    chain BLOB,
+    signature BLOB
 ) STRICT;
+CREATE INDEX audit_records_by_subject ON audit (subject, id) WHERE record IS NOT NULL;
+CREATE INDEX audit_records_by_run ON audit (run, id) WHERE record IS NOT NULL;
+CREATE INDEX audit_reads ON audit (id) WHERE command = 'read' AND record IS NOT NULL;
+CREATE INDEX audit_seals ON audit (id) WHERE chain IS NOT NULL;
+
+CREATE TABLE audit_archives (
+    first INTEGER PRIMARY KEY,
+    last INTEGER NOT NULL,
+    chain BLOB NOT NULL,
+    signature BLOB NOT NULL
+) STRICT;
+
 CREATE TRIGGER audit_is_never_changed BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
 CREATE TRIGGER audit_is_never_removed BEFORE DELETE ON audit
+WHEN OLD.record IS NULL OR OLD.command = 'write' OR OLD.id > coalesce((SELECT max(last) FROM audit_archives), 0)
 BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
 """
 

@@ -1,0 +1,257 @@
+"""Questions to the audit log: who read and wrote which version, what a version follows from, what follows from it.
+
+Source: clauses AUDIT-12 to AUDIT-15 in ``spec/plug-ins/audit.md``.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from odf_audit.archives import iter_archive, list_files
+from odf_node.datasets.naming import get_dataset
+from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.home import Home
+from odf_node.records.audit import AuditRow
+from odf_node.records.datasets import DatasetRecord
+from odf_protocol.block import decode_block
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+MOST_RECORDS: Final = 100_000
+"""Records that one question looks at, the newest ones.  # guess: a hundred megabytes of memory"""
+_LEAST_HASH_CHARACTERS: Final = 12  # the first five are alike
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a dataset: it with the rows up to a block.
+
+    Attributes:
+        record: The dataset.
+        number: Of the block.
+        head: The block's hash, text.
+        at: When the block was written.
+    """
+
+    record: DatasetRecord
+    number: int
+    head: str
+    at: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """A read or a write.
+
+    Attributes:
+        row: As it is kept.
+        told: What else it says.
+    """
+
+    row: AuditRow
+    told: dict[str, Any] = field(hash=False)
+
+    @property
+    def number(self) -> int:
+        """Of the block that was the head."""
+        return int(self.told.get("number", -1))
+
+    @property
+    def inputs(self) -> list[dict[str, Any]]:
+        """Of a write, the versions that it follows from."""
+        return list(self.told.get("inputs", ()))
+
+
+@dataclass(frozen=True)
+class Program:
+    """The process behind a record.
+
+    Attributes:
+        run: Its identity.
+        told: What it said of itself; empty: nothing is known of it.
+        has_changes: Whether its repository had changes that no commit has; None: not known.
+    """
+
+    run: str
+    told: dict[str, Any]
+    has_changes: bool | None
+
+    @cached_property
+    def person(self) -> str:
+        """User and machine."""
+        return f"{self.told.get('user', '?')}@{self.told.get('host', '?')}"
+
+    @cached_property
+    def code(self) -> str:
+        """Which code it is, shortly."""
+        if commit := self.told.get("gitCommit"):
+            return f"{commit[:10]}{'+changes' if self.has_changes else '' if self.has_changes is False else '?'}"
+        if script := self.told.get("scriptHash"):
+            return f"sha3:{script[:10]}"
+        return f"odf-node {self.told.get('version', '?')}"
+
+    @cached_property
+    def name(self) -> str:
+        """The program, shortly."""
+        if script := self.told.get("script"):
+            return str(script).rpartition("/")[2]
+        return " ".join(self.told.get("words", ())[-1:])
+
+
+class AuditLookups:
+    """Answers questions over one home."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._programs: dict[str, Program] = {}
+
+    def find_version(self, name: str, version: str | None) -> Version:
+        """Find a version of a dataset.
+
+        Args:
+            name: The dataset's name or identity.
+            version: The number or the beginning of the hash of a block; None: the newest version.
+
+        Raises:
+            UnknownDatasetError: There is no such dataset or block.
+            UsageError: That is neither a number nor a hash.
+        """
+        store, record = self._home.store, get_dataset(self._home.store, name)
+        if version is None:
+            number = record.head.sequence_number
+        elif version.isdecimal() and len(version) < _LEAST_HASH_CHARACTERS:
+            number = int(version)
+        else:
+            number = self._find_number(record, version)
+        stored = store.find_block_by_number(record.id, number)
+        if stored is None:
+            raise UnknownDatasetError(f"'{record.name}' has blocks 0 to {record.head.sequence_number}, not {number}")
+        block = decode_block(stored.raw, expected_hash=stored.hash)
+        return Version(record, number, str(stored.hash), block.system_time)
+
+    def _find_number(self, record: DatasetRecord, text: str) -> int:
+        if len(text) < _LEAST_HASH_CHARACTERS:
+            raise UsageError(
+                f"version '{text}' is no number, and of a hash at least {_LEAST_HASH_CHARACTERS} characters"
+            )
+        blocks = self._home.store.iter_blocks(record.id)
+        found = [stored.sequence_number for stored in blocks if str(stored.hash).startswith(text)]
+        if len(found) != 1:
+            lack = "no version" if not found else "several versions"
+            raise UnknownDatasetError(f"'{record.name}' has {lack} '{text}'; 'odf-node log {record.name}' lists them")
+        return found[0]
+
+    def list_reads(
+        self, record: DatasetRecord, version: Version | None, *, with_archives: bool = False
+    ) -> list[AuditRecord]:
+        """List who read a dataset, or exactly one version of it; oldest first."""
+        rows = self._home.store.list_records_of_subject(str(record.id), "read", MOST_RECORDS)
+        found = [*self._iter_archived(str(record.id)), *rows] if with_archives else rows
+        return [_read(row) for row in found if version is None or row.entry.detail == version.head]
+
+    def list_writes(self, record: DatasetRecord, version: Version | None) -> list[AuditRecord]:
+        """List who wrote a dataset, or the blocks of one version; oldest first."""
+        rows = self._home.store.list_records_of_subject(str(record.id), "write", MOST_RECORDS)
+        found = map(_read, rows)
+        if version is None:
+            return [*found]
+        return [each for each in found if each.told.get("first", -1) <= version.number <= each.number]
+
+    def list_impact(self, version: Version) -> list[tuple[AuditRecord, int]]:
+        """List what follows from a version, or from a later one that still has its rows: reads, and writes.
+
+        Returns:
+            Records by their numbers, each with how many writes lie between: 0 for who read the version itself.
+        """
+        writes = [_read(row) for row in self._home.store.list_records("write", MOST_RECORDS)]
+        found: dict[int, tuple[AuditRecord, int]] = {}
+        pending, seen = [(version, 0)], {str(version.record.id): version.number}
+        while pending:
+            current, depth = pending.pop(0)
+            subject = str(current.record.id)
+            for access in self.list_reads(current.record, None):
+                if access.number >= current.number and not _is_before(access.told.get("asOf"), current.at):
+                    found.setdefault(access.row.id, (access, depth))
+            for access in writes:
+                if access.row.entry.subject == subject or not any(
+                    self._follows(each, subject, current) for each in access.inputs
+                ):
+                    continue
+                found.setdefault(access.row.id, (access, depth + 1))
+                # The earliest version that follows is the one that all later ones contain.
+                if seen.get(access.row.entry.subject, access.number + 1) > access.number:
+                    seen[access.row.entry.subject] = access.number
+                    written = self._find_written(access)
+                    pending += [] if written is None else [(written, depth + 1)]
+        return sorted(found.values(), key=lambda each: (each[0].row.entry.at, each[0].row.id))
+
+    def _follows(self, given: dict[str, Any], subject: str, version: Version) -> bool:
+        if given.get("id") != subject or _is_before(given.get("asOf"), version.at):
+            return False
+        number = given.get("number")
+        if number is None:
+            number = self._number_of(version.record, str(given.get("head", "")))
+        return number is not None and number >= version.number
+
+    def _number_of(self, record: DatasetRecord, head: str) -> int | None:
+        try:
+            stored = self._home.store.find_block(record.id, Multihash.parse(head))
+        except (MalformedError, UnsupportedError):
+            return None
+        return None if stored is None else stored.sequence_number
+
+    def _find_written(self, access: AuditRecord) -> Version | None:
+        record = self._home.store.find_dataset(DatasetId.parse(access.row.entry.subject))
+        if record is None:
+            return None
+        return Version(record, access.number, access.row.entry.detail, access.row.entry.at)
+
+    def get_program(self, run: str | None) -> Program:
+        """Give what is known of the process behind a record."""
+        run = run or ""
+        if run not in self._programs:
+            told: dict[str, Any] = {}
+            has_changes: bool | None = None
+            for row in self._home.store.list_records_of_run(run, MOST_RECORDS):
+                if row.entry.command == "run":
+                    told = told or _read(row).told
+                elif row.entry.command == "code":
+                    has_changes = _read(row).told.get("hasChanges")
+            self._programs[run] = Program(run, told, has_changes)
+        return self._programs[run]
+
+    def find_run(self, beginning: str) -> str:
+        """Find a run by the beginning of its identity.
+
+        Raises:
+            UnknownDatasetError: None, or more than one, begins so.
+        """
+        runs = sorted({row.entry.subject for row in self._home.store.list_records("run", MOST_RECORDS)})
+        found = [each for each in runs if each.startswith(beginning)]
+        if len(found) != 1:
+            raise UnknownDatasetError(f"{len(found)} recorded runs begin with '{beginning}'")
+        return found[0]
+
+    def list_of_run(self, run: str) -> list[AuditRecord]:
+        """List what a run read and wrote, oldest first."""
+        rows = self._home.store.list_records_of_run(run, MOST_RECORDS)
+        return [_read(row) for row in rows if row.entry.command in {"read", "write"}]
+
+    def _iter_archived(self, subject: str) -> Iterator[AuditRow]:
+        for path in list_files(self._home.folder.audit):
+            yield from (
+                row for row in iter_archive(path) if row.entry.command == "read" and row.entry.subject == subject
+            )
+
+
+def _is_before(as_of: object, moment: Timestamp) -> bool:
+    return isinstance(as_of, str) and Timestamp.parse(as_of) < moment.truncated_to_ms()
+
+
+def _read(row: AuditRow) -> AuditRecord:
+    told = json.loads(row.record or "{}")
+    return AuditRecord(row, told if isinstance(told, dict) else {})
