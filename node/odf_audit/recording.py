@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -30,6 +30,7 @@ from odf_protocol.block import decode_block
 from odf_protocol.did import DidKey
 from odf_protocol.errors import OdfError
 from odf_protocol.events import ExecuteTransform
+from odf_protocol.head import Head
 from odf_protocol.timestamp import Timestamp
 
 FLUSH_EACH_S: Final = 1.0
@@ -122,13 +123,23 @@ class Recorder(AccessLog):
         self._is_closed = False
         self._is_run_written = self._is_code_written = self._has_written = False
 
-    def note_read(self, record: DatasetRecord, *, as_of: Timestamp | None = None, what: str = "rows") -> None:
+    def note_read(
+        self,
+        record: DatasetRecord,
+        *,
+        as_of: Timestamp | None = None,
+        version: int | None = None,
+        what: str = "rows",
+    ) -> None:
         """See ``AccessLog``."""
         if self._process.pid != os.getpid():
             self._begin()  # a fork: what the parent heard is the parent's to write
         caller, thread = get_requester(), threading.current_thread().name
         if not caller.name:
             caller = self._with_application(caller)
+        if version is not None and version < record.head.sequence_number:
+            stored = self._places.store.find_block_by_number(record.id, version)
+            record = record if stored is None else replace(record, head=Head(version, stored.hash))
         subject, head, moment = str(record.id), str(record.head.hash), None if as_of is None else str(as_of)
         key = _Occasion(caller, thread, subject, head, moment, what)
         with self._changed:

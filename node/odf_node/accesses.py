@@ -57,11 +57,18 @@ class FoundAccessLogs(AccessLog):
         self._lock = Lock()
         self._logs: dict[str, AccessLog] | None = None
 
-    def note_read(self, record: DatasetRecord, *, as_of: Timestamp | None = None, what: str = "rows") -> None:
+    def note_read(
+        self,
+        record: DatasetRecord,
+        *,
+        as_of: Timestamp | None = None,
+        version: int | None = None,
+        what: str = "rows",
+    ) -> None:
         """See ``AccessLog``."""
         for name, log in self._open().items():
             with contained(GROUP, name):
-                log.note_read(record, as_of=as_of, what=what)
+                log.note_read(record, as_of=as_of, version=version, what=what)
 
     def note_write(self, commit: Commit) -> WriteNote | None:
         """See ``AccessLog``; the first plug-in that has something to keep is the one whose rows are kept."""

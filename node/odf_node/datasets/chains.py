@@ -58,6 +58,11 @@ def iter_slices(
             yield event.new_data
 
 
+def with_newest_head(store: MetadataStore, record: DatasetRecord) -> DatasetRecord:
+    """Give a dataset as it is now: who reads up to this head reads one version, whatever is written meanwhile."""
+    return store.find_dataset(record.id) or record
+
+
 def get_block(store: MetadataStore, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock:
     """Return a block that must be in the chain.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from odf_engines.contract import Limits, QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.tables import table_in
-from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.chains import iter_slices, load_view, with_newest_head
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.datasets.quarantine_table import QuarantineTables
@@ -230,12 +230,14 @@ class QueryRunner:
         view = load_view(self.home.store, record.id)
         if view.schema is None:
             raise InvalidQueryError(f"{record.origin_url or name} has no rows yet")
-        slices = tuple(iter_slices(self.home.store, record.id, as_of=as_of, after=after_version, upto=version))
+        record = with_newest_head(self.home.store, record)
+        upto = record.head.sequence_number if version is None else version
+        slices = tuple(iter_slices(self.home.store, record.id, as_of=as_of, after=after_version, upto=upto))
         Presence(self.home.store, self.home.objects).require_checked(record, (item.physical_hash for item in slices))
         paths = EngineRows(self.home.store, self.home.objects, self.engines.rows).get_paths(
             record.id, slices, view.schema
         )
-        self.home.store.access.note_read(record, as_of=as_of)
+        self.home.store.access.note_read(record, as_of=as_of, version=version)
         return QueryTable(name=name, vocabulary=view.vocabulary, schema=view.schema, slices=paths)
 
     def _is_asked_in_vain(self, record: DatasetRecord, sql: str) -> bool:

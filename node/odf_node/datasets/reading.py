@@ -24,7 +24,7 @@ class DataReader:
         """List the slices, oldest first, that ``tail`` reads with the same arguments."""
         hashes: list[Multihash] = []
         rows = 0
-        for item in iter_slices(self.home.store, record.id, newest_first=True):
+        for item in iter_slices(self.home.store, record.id, newest_first=True, upto=record.head.sequence_number):
             if rows >= count + skip:
                 break
             hashes.insert(0, item.physical_hash)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, TypeVar,
 import pyarrow as pa
 
 from odf_node.composition import Node
-from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.chains import iter_slices, load_view, with_newest_head
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.datasets.row_files import read_events
@@ -190,15 +190,17 @@ class Table(WritableTable):
             RejectedError: Rows of a file are not what its block says.
         """
         inner = self.inner
+        record = with_newest_head(inner.store, self.record)
+        upto = record.head.sequence_number if self.version is None else self.version
         slices = [
             item
-            for item in iter_slices(inner.store, self.record.id, as_of=self.as_of, upto=self.version)
+            for item in iter_slices(inner.store, record.id, as_of=self.as_of, upto=upto)
             if item.offset_interval.end > self.after
         ]
         needed = {item.physical_hash for item in slices}
-        bring_files(inner, [(self.record, needed)])
-        Presence(inner.store, inner.objects).require_checked(self.record, needed)
-        inner.store.access.note_read(self.record, as_of=self.as_of)
+        bring_files(inner, [(record, needed)])
+        Presence(inner.store, inner.objects).require_checked(record, needed)
+        inner.store.access.note_read(record, as_of=self.as_of, version=self.version)
         rows = EngineRows(inner.store, inner.objects, inner.objects.rows)
         schema = load_view(inner.store, self.record.id, upto=self.version).schema
         return [*rows.get_paths(self.record.id, slices, schema)]

@@ -76,12 +76,20 @@ WriteNote = Callable[[DatasetRecord], Seal]
 class AccessLog:
     """Hears of reads and writes in one home; any method may be called from any thread. This one hears nothing."""
 
-    def note_read(self, record: DatasetRecord, *, as_of: Timestamp | None = None, what: str = "rows") -> None:
+    def note_read(
+        self,
+        record: DatasetRecord,
+        *,
+        as_of: Timestamp | None = None,
+        version: int | None = None,
+        what: str = "rows",
+    ) -> None:
         """Hear that a version of a dataset is read: its head as ``record`` has it. Never raises, never waits.
 
         Args:
             record: The dataset.
             as_of: Only rows that were known by then are read.
+            version: Only rows of blocks up to this one are read; None: up to the head.
             what: ``rows``, ``quarantine``, ``blocks`` or ``file``.
         """
 

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,29 @@ def test_process_that_forks_is_two_runs(audited: AuditedHome, tmp_path: Path) ->
     reads = audited.audit("who-read", "cities")
     assert [read["times"] for read in reads] == [1, 1]
     assert len({read["run"] for read in reads}) == 2
+
+
+LATER = """\
+import odf_node
+with odf_node.open() as node:
+    table = node.table("cities")
+    node.ingest("cities", b"city,people\\nRome,30\\n")
+    print(len(table.to_arrow()), len(node.table("cities", version=3).to_arrow()), len(node.sql("SELECT * FROM cities")))
+"""
+
+
+def test_recorded_version_is_the_one_that_was_read(audited: AuditedHome, tmp_path: Path) -> None:
+    """AUDIT-1: not the one that there was when the table was opened, and an earlier one where that was asked for."""
+    script = tmp_path / "later.py"
+    script.write_text(LATER)
+    assert audited.run_script(script).split() == ["3", "2", "3"]
+    heads = {row["version"]: row["head"] for row in audited.audit("who-wrote", "cities")}
+    reads = audited.audit("who-read", "cities")
+    assert {(read["version"], read["head"]) for read in reads} == {(each, heads[each]) for each in (3, 4)}
+    times = Counter[int]()
+    for read in reads:  # those of another second have a record of their own
+        times[read["version"]] += read["times"]
+    assert times == {3: 1, 4: 2}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
