@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from odf_audit.checking import check_log
 from odf_audit.lineage import write_lineage
-from odf_audit.lookups import AuditLookups, AuditRecord, Program, Version
+from odf_audit.lookups import AuditLookups, AuditRecord, FoundVersion, Program
 from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.cli.run import EXIT_CODES
@@ -159,7 +159,7 @@ def _show(
     context.console.result(rows, columns, as_json=as_json, shown=shown, empty=empty)
 
 
-def _show_inputs(context: CommandContext, lookups: AuditLookups, version: Version, *, as_json: bool) -> None:
+def _show_inputs(context: CommandContext, lookups: AuditLookups, version: FoundVersion, *, as_json: bool) -> None:
     names = {str(each.id): each.name for each in context.node.store.list_datasets()}
     rows = [
         {

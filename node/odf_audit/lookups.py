@@ -27,7 +27,7 @@ _LEAST_HASH_CHARACTERS: Final = 12  # the first five are alike
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class FoundVersion:
     """A version of a dataset: it with the rows up to a block.
 
     Attributes:
@@ -109,7 +109,7 @@ class AuditLookups:
         self._home = home
         self._programs: dict[str, Program] = {}
 
-    def find_version(self, name: str, version: str | None) -> Version:
+    def find_version(self, name: str, version: str | None) -> FoundVersion:
         """Find a version of a dataset.
 
         Args:
@@ -131,7 +131,7 @@ class AuditLookups:
         if stored is None:
             raise UnknownDatasetError(f"'{record.name}' has blocks 0 to {record.head.sequence_number}, not {number}")
         block = decode_block(stored.raw, expected_hash=stored.hash)
-        return Version(record, number, str(stored.hash), block.system_time)
+        return FoundVersion(record, number, str(stored.hash), block.system_time)
 
     def _find_number(self, record: DatasetRecord, text: str) -> int:
         if len(text) < _LEAST_HASH_CHARACTERS:
@@ -146,14 +146,14 @@ class AuditLookups:
         return found[0]
 
     def list_reads(
-        self, record: DatasetRecord, version: Version | None, *, with_archives: bool = False
+        self, record: DatasetRecord, version: FoundVersion | None, *, with_archives: bool = False
     ) -> list[AuditRecord]:
         """List who read a dataset, or exactly one version of it; oldest first."""
         rows = self._home.store.list_records_of_subject(str(record.id), "read", MOST_RECORDS)
         found = [*self._iter_archived(str(record.id)), *rows] if with_archives else rows
         return [_read(row) for row in found if version is None or row.entry.detail == version.head]
 
-    def list_writes(self, record: DatasetRecord, version: Version | None) -> list[AuditRecord]:
+    def list_writes(self, record: DatasetRecord, version: FoundVersion | None) -> list[AuditRecord]:
         """List who wrote a dataset, or the blocks of one version; oldest first."""
         rows = self._home.store.list_records_of_subject(str(record.id), "write", MOST_RECORDS)
         found = map(_read, rows)
@@ -161,7 +161,7 @@ class AuditLookups:
             return [*found]
         return [each for each in found if each.told.get("first", -1) <= version.number <= each.number]
 
-    def list_impact(self, version: Version) -> list[tuple[AuditRecord, int]]:
+    def list_impact(self, version: FoundVersion) -> list[tuple[AuditRecord, int]]:
         """List what follows from a version, or from a later one that still has its rows: reads, and writes.
 
         Returns:
@@ -189,7 +189,7 @@ class AuditLookups:
                     pending += [] if written is None else [(written, depth + 1)]
         return sorted(found.values(), key=lambda each: (each[0].row.entry.at, each[0].row.id))
 
-    def _follows(self, given: dict[str, Any], subject: str, version: Version) -> bool:
+    def _follows(self, given: dict[str, Any], subject: str, version: FoundVersion) -> bool:
         if given.get("id") != subject or _is_before(given.get("asOf"), version.at):
             return False
         number = given.get("number")
@@ -204,11 +204,11 @@ class AuditLookups:
             return None
         return None if stored is None else stored.sequence_number
 
-    def _find_written(self, access: AuditRecord) -> Version | None:
+    def _find_written(self, access: AuditRecord) -> FoundVersion | None:
         record = self._home.store.find_dataset(DatasetId.parse(access.row.entry.subject))
         if record is None:
             return None
-        return Version(record, access.number, access.row.entry.detail, access.row.entry.at)
+        return FoundVersion(record, access.number, access.row.entry.detail, access.row.entry.at)
 
     def get_program(self, run: str | None) -> Program:
         """Give what is known of the process behind a record."""
