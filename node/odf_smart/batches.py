@@ -7,7 +7,7 @@ from typing import Final
 from odf_node.records.datasets import StoredBlock
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
-from odf_protocol.exchange.block_outlines import BlockOutlines
+from odf_protocol.exchange.block_outlines import read_outline
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.batches import encode_batch
@@ -55,7 +55,6 @@ class _Sums:
         self.objects_count = self.records = self.block_bytes = self.object_bytes = 0
         self.objects: dict[Multihash, ObjectFile] = {}
         """Two blocks may name equal bytes."""
-        self._outlines = BlockOutlines()
         self._kept = 0
         self._last: _Block | None = None
         self._before: Head | None = None
@@ -70,7 +69,7 @@ class _Sums:
         """Pass the blocks on, adding each up once the next one is asked for."""
         for stored in blocks:
             self._add()
-            block = self._outlines.read(stored.raw, stored.hash)
+            block = read_outline(stored.raw)
             objects = tuple(object_file_of(item) for item in block.wanted)
             self._last = _Block(Head(stored.sequence_number, stored.hash), len(stored.raw), block.rows, objects)
             yield stored.hash, stored.raw

@@ -17,7 +17,7 @@ from odf_node.store import MetadataStore
 from odf_node.store.object_names import open_arrivals
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
-from odf_protocol.exchange.block_outlines import BlockOutlines, WantedObject
+from odf_protocol.exchange.block_outlines import WantedObject, read_outline
 from odf_protocol.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS
 from odf_protocol.exchange.packs import PackedBlock
 from odf_protocol.head import Head
@@ -75,9 +75,8 @@ class SmartUpload(UploadedPeer):
         is_first = True
         if batch.num_blocks > MAX_PUSH_BLOCKS:
             raise RejectedError("EX-11 push-size", expected=f"at most {MAX_PUSH_BLOCKS} blocks", found=batch.num_blocks)
-        outlines = BlockOutlines()
         for block_hash, raw in decode_batch(batch.payload_bytes(), num_blocks=batch.num_blocks):
-            block = outlines.read(raw, block_hash)
+            block = read_outline(raw)
             if is_first and may_replace and block.sequence_number == 0:
                 previous = None
             if is_first:

@@ -125,8 +125,8 @@ def test_size_is_bounded_however_many_lapses_there_are() -> None:
     assert len(encode_state(state)) < 4_000
 
 
-def test_fast_verification_tells_a_redefinition_too() -> None:
-    """CHAIN-50: the cursor, which reads ordinary blocks by position, must not pass over it."""
+def test_verification_of_many_blocks_tells_a_redefinition_too() -> None:
+    """CHAIN-50: as one by one."""
     from odf_protocol.chain.verify import ChainVerifier
 
     events = (*BEGINNING, made(1, step(INPUT_A, 0, 1)), transform(INPUT_A), made(2, step(INPUT_A, 1, 2)))

@@ -201,14 +201,9 @@ class ChainCheck:
         elif self._signed:
             number = self._number
             raise RejectedError("SIG-1 block-is-signed", sequence_number=number, expected="a signature", found="none")
-        block = found.block
         if item.step_record is not None:
-            block = block or decode_block(item.raw, expected_hash=None)
-            check_record(item.step_record, block, self._keys, self._fold.view)
-        if block is None:
-            self._fold.take(item.raw, found.traits)
-        else:
-            self._fold.take_block(block)
+            check_record(item.step_record, found.block, self._keys, self._fold.view)
+        self._fold.take_block(found.block)
         self._stage.append(StagedBlock(item, found.digest, found.traits))
         self.has_rows |= bool(found.traits & traits.ROWS)
         self._number += 1

@@ -14,7 +14,7 @@ from odf_node.ports.block_stage import ProposedBlock, StagedBlock
 from odf_node.ports.layouts import KEY_LOG_PATH, signature_path, signed_head_path, step_record_path
 from odf_node.ports.peer_errors import PeerLiedError
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.exchange.block_outlines import BlockOutlines
+from odf_protocol.exchange.block_outlines import read_outline
 from odf_protocol.exchange.limits import (
     MAX_JSON_BYTES,
     MAX_SIGNATURE_BYTES,
@@ -103,7 +103,6 @@ async def walk_back(
         )
     size_bytes = 0
     wanted: Multihash | None = upto.hash
-    outlines = BlockOutlines()
     with closing(FileStage(Path(tempfile.gettempdir()))) as found:
         for number in range(upto.sequence_number, first - 1, -1):
             if wanted is None:
@@ -112,7 +111,7 @@ async def walk_back(
             block_hash = Multihash.of_sha3_256(raw)
             if block_hash != wanted:
                 raise MalformedError("block", expected=f"hash {wanted}", found=block_hash)
-            block = outlines.read(raw, block_hash)
+            block = read_outline(raw)
             if block.sequence_number != number:
                 found_text = f"block {block.sequence_number}"
                 raise PeerLiedError(url, "EX-15 chain", expected=f"block {number}", found=found_text)

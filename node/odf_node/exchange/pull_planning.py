@@ -11,7 +11,6 @@ from odf_node.ports.peer_client import PeerDataset
 from odf_node.records.datasets import DatasetRecord, Origin, RemoteDirection
 from odf_node.store import MetadataStore
 from odf_protocol.block import decode_block
-from odf_protocol.block_shape import KnownShapes
 from odf_protocol.dataset_view import DatasetView, ViewFold
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, OdfError
@@ -178,15 +177,9 @@ async def outline(peer: PeerDataset) -> DatasetView:
         MalformedError, UnsupportedError: Bytes that are no block.
     """
     head = await peer.get_head()
-    fold, shapes = ViewFold(None), KnownShapes()
+    fold = ViewFold(None)
     async for packed in peer.iter_blocks(after=None, upto=head.head):
-        shape = next(shapes.iter_matching(packed.raw), None)
-        if shape is not None:
-            fold.take(packed.raw, shape.traits)
-            continue
-        block = decode_block(packed.raw, expected_hash=None)
-        shapes.remember(block)
-        fold.take_block(block)
+        fold.take_block(decode_block(packed.raw, expected_hash=None))
     view = fold.view
     if view is None:
         raise NotFoundError(f"{peer.description.url}: a dataset without blocks")

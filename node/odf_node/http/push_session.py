@@ -25,7 +25,7 @@ from odf_node.records.access import ReadGrants
 from odf_node.store import MetadataStore
 from odf_node.store.object_names import open_arrivals
 from odf_protocol.errors import MalformedError, RejectedError
-from odf_protocol.exchange.block_outlines import BlockOutlines, WantedObject
+from odf_protocol.exchange.block_outlines import WantedObject, read_outline
 from odf_protocol.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS, PAGE_MISSING_OBJECTS
 from odf_protocol.exchange.messages import HeadMessage, MissingObject, Problem, PushRequest, PushState, PushStatus
 from odf_protocol.exchange.packs import PackedBlock, decode_pack
@@ -107,9 +107,8 @@ class PushSession:
         packed = decode_pack(body)
         if self.block_count + len(packed) > MAX_PUSH_BLOCKS or self.spool.size_bytes + len(body) > MAX_PUSH_BLOCK_BYTES:
             raise RejectedError("EX-11 push-size", expected=f"at most {MAX_PUSH_BLOCKS} blocks", found="more")
-        outlines = BlockOutlines()
         for entry in packed:
-            block = outlines.read(entry.raw)
+            block = read_outline(entry.raw)
             expected = 0 if last is None else last.sequence_number + 1
             if block.sequence_number != expected or block.prev_block_hash != (None if last is None else last.hash):
                 raise RejectedError(

@@ -265,7 +265,7 @@ def _judge_chain(
         if role != (right := role_of_traits(found.traits)):
             raise ValueError(f"expected block {place} listed as {right.name.lower()}, found {role}")
         if found.traits & (traits.ROWS | traits.CHECKPOINT):
-            parts = _objects_of((found.block or decode_block(raw, expected_hash=None)).event)
+            parts = _objects_of(found.block.event)
             _require(parts <= listed, f"the objects of block {place}", "one that is not listed")
             strays -= parts
         count += 1

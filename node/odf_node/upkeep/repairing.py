@@ -21,7 +21,7 @@ from odf_protocol.block import Block, decode_block
 from odf_protocol.chain import Strictness
 from odf_protocol.chain.verify import ChainVerifier
 from odf_protocol.errors import OdfError
-from odf_protocol.exchange.block_outlines import BlockOutlines, WantedObject, iter_wanted
+from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted, read_outline
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 
@@ -193,9 +193,8 @@ class Repairing:
         """Yield the objects that each block names, by the block's number; blocks that are damaged name none."""
         record = report.record
         if not report.left:
-            outlines = BlockOutlines()
             for stored in self.home.store.iter_blocks(record.id):
-                yield stored.sequence_number, outlines.read(stored.raw, stored.hash).wanted
+                yield stored.sequence_number, read_outline(stored.raw).wanted
             return
         for number in range(record.head.sequence_number + 1):
             found = self._find_block(record, number)

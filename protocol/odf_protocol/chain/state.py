@@ -8,6 +8,7 @@ Source: ``spec/chain.md``.
 
 import hashlib
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from odf_protocol.block import Block
 from odf_protocol.coverage import Coverage, Lapse
@@ -19,6 +20,7 @@ from odf_protocol.events import (
     DatasetKind,
     DisablePollingSource,
     DisablePushSource,
+    Event,
     ExecuteTransform,
     ExecuteTransformInput,
     Seed,
@@ -140,73 +142,79 @@ def start(block: Block) -> ChainState:
 
 def advance(state: ChainState, block: Block) -> ChainState:
     """Make the state after one more block, which was judged to obey the rules."""
-    state = replace(
+    # One copy of a state for each block: a chain has many.
+    return replace(
         state,
         head=block.hash,
         sequence_number=block.sequence_number,
         system_time=block.system_time,
         definitions=state.definitions + isinstance(block.event, DEFINITIONS),
+        **_changes_by(block.event, block.sequence_number, state),
     )
-    match block.event:
-        case AddData() as event:
-            return replace(_with_data(state, event), source_state=event.new_source_state)
-        case ExecuteTransform() as event:
-            return _with_step(_with_data(state, event), event)
-        case SetTransform() as event:
-            return replace(
-                state,
-                transform_inputs=tuple(DatasetId.parse(item.dataset_ref) for item in event.inputs),
-                coverage=state.coverage.with_query(state.next_offset),
-            )
-        case SetDataSchema() as event:
-            return replace(state, schema=event.schema, has_legacy_schema=event.schema is None)
-        case SetVocab() as event:
-            return replace(state, vocabulary=Vocabulary.of(event))
+
+
+def _changes_by(event: Event, number: int, state: ChainState) -> dict[str, Any]:
+    """Return the values of attributes that an event changes."""
+    match event:
+        case AddData():
+            return {**_data_changes(state, event), "source_state": event.new_source_state}
+        case ExecuteTransform():
+            return {**_data_changes(state, event), **_step_changes(state, event, number)}
+        case SetTransform():
+            return {
+                "transform_inputs": tuple(DatasetId.parse(item.dataset_ref) for item in event.inputs),
+                "coverage": state.coverage.with_query(state.next_offset),
+            }
+        case SetDataSchema():
+            return {"schema": event.schema, "has_legacy_schema": event.schema is None}
+        case SetVocab():
+            return {"vocabulary": Vocabulary.of(event)}
         case SetPollingSource():
-            return replace(state, has_polling_source=True)
+            return {"has_polling_source": True}
         case DisablePollingSource():
-            return replace(state, has_polling_source=False)
-        case AddPushSource() as event:
-            return replace(state, push_sources=_with_push_source(state.push_sources, event))
+            return {"has_polling_source": False}
+        case AddPushSource():
+            return {"push_sources": _with_push_source(state.push_sources, event)}
         case DisablePushSource(source_name=name):
-            return replace(state, push_sources=tuple(source for source in state.push_sources if source.name != name))
-    return state
+            return {"push_sources": tuple(source for source in state.push_sources if source.name != name)}
+    return {}
 
 
-def _with_data(state: ChainState, event: AddData | ExecuteTransform) -> ChainState:
-    return replace(
-        state,
-        has_data_block=True,
-        last_offset=event.new_data.offset_interval.end if event.new_data else event.prev_offset,
-        checkpoint=event.new_checkpoint.physical_hash if event.new_checkpoint else None,
-        watermark=event.new_watermark,
-        highest_watermark=max(filter(None, (state.highest_watermark, event.new_watermark)), default=None),
-    )
+def _data_changes(state: ChainState, event: AddData | ExecuteTransform) -> dict[str, Any]:
+    highest = state.highest_watermark
+    if highest is None or (event.new_watermark is not None and event.new_watermark > highest):
+        highest = event.new_watermark
+    return {
+        "has_data_block": True,
+        "last_offset": event.new_data.offset_interval.end if event.new_data else event.prev_offset,
+        "checkpoint": event.new_checkpoint.physical_hash if event.new_checkpoint else None,
+        "watermark": event.new_watermark,
+        "highest_watermark": highest,
+    }
 
 
-def _with_step(state: ChainState, event: ExecuteTransform) -> ChainState:
+def _step_changes(state: ChainState, event: ExecuteTransform, number: int) -> dict[str, Any]:
     known = state.progress_by_input()
     taken = tuple(item.dataset_id for item in event.query_inputs)
     lapses = tuple(
         lapse
         for item in event.query_inputs
-        if (lapse := _find_lapse(known.get(item.dataset_id), item, state)) is not None
+        if (lapse := _find_lapse(known.get(item.dataset_id), item, number)) is not None
     )
-    return replace(
-        state,
-        inputs=tuple(_progress(item) for item in event.query_inputs),
-        earlier_inputs=tuple(item for item in known.values() if item.dataset_id not in taken),
-        transform_inputs=taken,
-        coverage=state.coverage.with_step(lapses),
-    )
+    return {
+        "inputs": tuple(_progress(item) for item in event.query_inputs),
+        "earlier_inputs": tuple(item for item in known.values() if item.dataset_id not in taken),
+        "transform_inputs": taken,
+        "coverage": state.coverage.with_step(lapses),
+    }
 
 
-def _find_lapse(last: InputProgress | None, item: ExecuteTransformInput, state: ChainState) -> Lapse | None:
+def _find_lapse(last: InputProgress | None, item: ExecuteTransformInput, number: int) -> Lapse | None:
     """Compare where a step takes an input up with where the last step over it ended (PLAN-9)."""
     expected = (None, None) if last is None else (last.block_hash, last.offset)
     if (item.prev_block_hash, item.prev_offset) == expected:
         return None
-    return Lapse(state.sequence_number, str(item.dataset_id), expected[1], item.prev_offset)
+    return Lapse(number, str(item.dataset_id), expected[1], item.prev_offset)
 
 
 def _progress(item: ExecuteTransformInput) -> InputProgress:

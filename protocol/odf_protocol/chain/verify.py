@@ -1,20 +1,13 @@
-"""Verification of blocks, one by one (``append``) or many: the same rules and outcomes, some twenty times as fast.
-
-Every block is hashed. Ordinary blocks of data, laid out like one that ``append`` has accepted, are read by position and
-judged by ``Cursor``; every other block, and every block that the cursor does not take, goes through ``append``: it is
-judged by every rule, then the state is moved over it.
+"""Verification of blocks, one by one (``append``) or many: every block is hashed, decoded, and judged by every rule.
 
 Source: ``spec/chain.md``, CHAIN-50 for many.
 """
 
 from collections.abc import Iterable
-from hashlib import sha3_256
 from typing import NamedTuple
 
 from odf_protocol.block import Block, decode_block
-from odf_protocol.block_shape import KnownShapes
 from odf_protocol.block_traits import traits_of
-from odf_protocol.chain.cursor import Cursor
 from odf_protocol.chain.rule import ChainWarning, Strictness
 from odf_protocol.chain.rules import FIRST_BLOCK_RULES, RULES
 from odf_protocol.chain.state import ChainState, advance, start
@@ -73,12 +66,12 @@ class VerifiedBlock(NamedTuple):
     Attributes:
         digest: SHA3-256 of it, 32 bytes.
         traits: What it is good for (``block_traits``).
-        block: The block decoded, None where that was not needed.
+        block: The block decoded.
     """
 
     digest: bytes
     traits: int
-    block: Block | None
+    block: Block
 
 
 class ChainVerifier:
@@ -99,13 +92,11 @@ class ChainVerifier:
         self.warning_count = 0
         self._state = state
         self._strictness = strictness
-        self._cursor = self._cursor_at(state)
-        self._shapes = KnownShapes()
 
     @property
     def state(self) -> ChainState | None:
         """The state after the last block accepted; None before the first."""
-        return self._cursor.to_state() if self._cursor else self._state
+        return self._state
 
     def verify(self, raws: Iterable[bytes]) -> list[bytes]:
         """Verify the next blocks.
@@ -125,23 +116,8 @@ class ChainVerifier:
 
     def take(self, raw: bytes) -> VerifiedBlock:
         """Verify the next block, as ``verify`` does, and say what is known of it."""
-        if self._cursor is not None:
-            for shape in self._shapes.iter_matching(raw):
-                digest = sha3_256(raw).digest()
-                if self._cursor.take(shape, raw, digest):
-                    return VerifiedBlock(digest, shape.traits, None)
-        return self._take_carefully(raw)
-
-    def _take_carefully(self, raw: bytes) -> VerifiedBlock:
         block = decode_block(raw, expected_hash=None)
-        state, warnings = append(self.state, block, strictness=self._strictness)
-        self._state, self._cursor = state, self._cursor_at(state)
+        self._state, warnings = append(self._state, block, strictness=self._strictness)
         self.warning_count += len(warnings)
         self.warnings.extend(warnings[: MAX_WARNINGS - len(self.warnings)])
-        if not warnings:
-            self._shapes.remember(block)
         return VerifiedBlock(block.hash.digest, traits_of(block.event), block)
-
-    @staticmethod
-    def _cursor_at(state: ChainState | None) -> Cursor | None:
-        return Cursor(state) if state is not None and Cursor.can_follow(state) else None

@@ -9,7 +9,7 @@ Source: FlatBuffers internals; clauses WIRE-4 to WIRE-13 of ``spec/odf-profile.m
 
 import struct
 from functools import cache
-from typing import Any, TypeVar, assert_never
+from typing import Any, NamedTuple, TypeVar, assert_never
 
 from odf_protocol.enums import Scalar
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -75,8 +75,8 @@ class Decoder:
             raise MalformedError("buffer", where=position, expected="no more tables than fit", found="one more")
         slots, size_bytes = self._slots(declaration.name, declaration.slot_count, position)
         values = {
-            field.name: self._field(f"{declaration.name}.{field.name}", field, slots, position, size_bytes, depth)
-            for field in declaration.fields
+            place.field.name: self._field(place, slots, position, size_bytes, depth)
+            for place in _places_of(declaration.type)
         }
         try:
             return declaration.type(**values)
@@ -102,7 +102,8 @@ class Decoder:
         absent = (0,) * (slot_count - count)
         return _slots_struct(count).unpack_from(self._data, vtable + _VTABLE_HEADER_BYTES) + absent, size_bytes
 
-    def _field(self, name: str, field: Field, slots: tuple[int, ...], table: int, table_bytes: int, depth: int) -> Any:
+    def _field(self, place: "_Place", slots: tuple[int, ...], table: int, table_bytes: int, depth: int) -> Any:
+        name, field, inline_bytes = place
         kind, slot = field.kind, slots[field.slot]
         if isinstance(kind, UnionKind):
             value_slot = slots[field.slot + 1]
@@ -113,7 +114,7 @@ class Decoder:
                 _check_inside(name, table, value_slot, _OFFSET_BYTES, table_bytes)
                 return self._union(kind, table + slot, table + value_slot, depth, name)
         elif slot:
-            _check_inside(name, table, slot, _inline_size_bytes(kind), table_bytes)
+            _check_inside(name, table, slot, inline_bytes, table_bytes)
             return self._value(kind, table + slot, depth, name)
         if field.is_optional:
             return None
@@ -136,25 +137,25 @@ class Decoder:
     def _value(self, kind: Kind, position: int, depth: int, name: str) -> Any:
         """Read a value whose inline part at ``position`` was found to lie inside of the buffer."""
         match kind:
+            case BytesKind():
+                return self._bytes(kind, self._follow(position, name), name)
             case ScalarKind(scalar, is_bool):
                 number = self._scalar(scalar, position, name)
                 return bool(number) if is_bool else number
+            case VectorKind(element):
+                return self._vector(element, self._follow(position, name), depth, name)
+            case TableKind(table):
+                return self._table(declaration_of(table), self._follow(position, name), depth + 1)
+            case TextKind():
+                return self._text(self._follow(position, name), name)
+            case TimestampKind():
+                return self._timestamp(position, name)
             case EnumKind(enum):
                 number = self._scalar(enum.scalar, position, name)
                 try:
                     return enum(number)
                 except ValueError:
                     raise UnsupportedError(f"member of {enum.__name__}", found=number) from None
-            case TimestampKind():
-                return self._timestamp(position, name)
-            case TextKind():
-                return self._text(self._follow(position, name), name)
-            case BytesKind():
-                return self._bytes(kind, self._follow(position, name), name)
-            case TableKind(table):
-                return self._table(declaration_of(table), self._follow(position, name), depth + 1)
-            case VectorKind(element):
-                return self._vector(element, self._follow(position, name), depth, name)
             case UnionKind():
                 raise TypeError("a union has two slots")
         assert_never(kind)
@@ -212,7 +213,8 @@ class Decoder:
     def _wrapped(self, union: UnionKind, position: int, depth: int, name: str) -> Any:
         """Read an element of a vector of unions: a table of tag and value."""
         slots, size_bytes = self._slots(f"{union.name}Wrapper", 2, position)
-        return self._field(name, Field("value", 0, union, False, None), slots, position, size_bytes, depth)
+        place = _Place(name, Field("value", 0, union, False, None), _OFFSET_BYTES)
+        return self._field(place, slots, position, size_bytes, depth)
 
     # Bytes
 
@@ -262,6 +264,26 @@ def _inline_size_bytes(kind: Kind) -> int:
         case TimestampKind():
             return _TIMESTAMP.size
     return _OFFSET_BYTES
+
+
+class _Place(NamedTuple):
+    """A field of a table: its name for errors, what it is, and how many bytes of the table it takes."""
+
+    name: str
+    field: Field
+    inline_bytes: int
+
+
+_places: dict[type[Any], tuple[_Place, ...]] = {}
+
+
+def _places_of(table: type[Any]) -> tuple[_Place, ...]:
+    known = _places.get(table)
+    if known is None:
+        named = declaration_of(table)
+        known = tuple(_Place(f"{named.name}.{each.name}", each, _inline_size_bytes(each.kind)) for each in named.fields)
+        _places[table] = known
+    return known
 
 
 @cache
