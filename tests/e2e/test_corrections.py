@@ -270,14 +270,10 @@ def test_source_is_not_read_again_because_of_a_correction(tmp_path: Path) -> Non
     assert operations(node) == [(0, "Oslo", 700), (2, "Oslo", 700), (3, "Oslo", 717)]
 
 
-def test_correction_is_not_made_where_somebody_wrote_since_it_was_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_correction_is_not_made_where_somebody_wrote_since_it_was_shown(tmp_path: Path) -> None:
     node = make_node(tmp_path)
     with closing(Node(HomeFolder(node.home), SystemClock())) as opened:
-        with lent_engine(node.home) as lent:
-            for name, value in lent.items():
-                monkeypatch.setenv(name, value)
+        with lent_engine():
             (record,) = (each for each in opened.store.list_datasets() if each.name == "cities")
             references = References(opened.store, opened.objects, opened.queries.engines.rows)
             correcting = Correcting(opened.home, opened.queries, references)

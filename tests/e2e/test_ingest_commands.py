@@ -11,7 +11,6 @@ from odf_protocol.events import ReadStepCsv, SqlQueryStep, TransformSql
 from support.command_line import list_kept, run_command
 from support.ingests import RootDataset
 from support.nodes import RealNode
-from support.warm_engine import lent_engine
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("light_engines")]
 
@@ -58,13 +57,10 @@ def test_relative_path_is_the_file_where_the_command_was_typed_not_where_the_eng
         folder.mkdir()
         (folder / "data.csv").write_text(f"event_time,n\n2024-01-01T00:00:00Z,{value}\n")
     add(node, "pushed", TYPED)
-    # The warm engine is kept by this process, whose folder has another file of that name.
+    # This process, whose folder has another file of that name, is not the one that reads.
     monkeypatch.chdir(engine_in)
     home = os.path.relpath(node.home, typed_in)
-    with lent_engine(node.home) as lent:
-        ran = run_command(
-            Path(home), "ingest", "pushed", "data.csv", around=("env", f"--chdir={typed_in}"), environment=lent
-        )
+    ran = run_command(Path(home), "ingest", "pushed", "data.csv", around=("env", f"--chdir={typed_in}"))
     assert ran.returncode == 0, ran.stderr
     assert [row["n"] for row in rows(node, "pushed")] == [1]
 
@@ -73,8 +69,7 @@ def test_pipe_that_only_the_command_can_read_is_taken_in(node: RealNode, tmp_pat
     add(node, "piped", TYPED)
     (tmp_path / "data.csv").write_text(GOOD)
     script = f'exec "$@" <(cat {tmp_path}/data.csv)'
-    with lent_engine(node.home) as lent:
-        ran = run_command(node.home, "ingest", "piped", around=("bash", "-c", script, "bash"), environment=lent)
+    ran = run_command(node.home, "ingest", "piped", around=("bash", "-c", script, "bash"))
     assert ran.returncode == 0, ran.stderr
     assert [row["n"] for row in rows(node, "piped")] == [1]
 

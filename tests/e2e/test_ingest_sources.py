@@ -11,7 +11,6 @@ import pytest
 
 from support.command_line import list_kept
 from support.nodes import RealNode
-from support.warm_engine import lent_engine
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("light_engines")]
 
@@ -130,12 +129,11 @@ def test_day_on_which_a_publisher_swapped_day_and_month_is_rejected_whole_fixed_
     root = Path(__file__).parents[2]
 
     def run_step(step: str) -> str:
-        with lent_engine(node.home) as lent:
-            ran = subprocess.run(
-                [root / "examples/dirty-day/run.sh", step],
-                env=os.environ | lent | {"ODF_NODE_HOME": str(node.home), "ODF_NODE_PROGRESS_S": "0"},
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600,
-            )  # fmt: skip
+        ran = subprocess.run(
+            [root / "examples/dirty-day/run.sh", step],
+            env=os.environ | {"ODF_NODE_HOME": str(node.home), "ODF_NODE_PROGRESS_S": "0"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600,
+        )  # fmt: skip
         assert ran.returncode == 0, ran.stdout
         return ran.stdout
 

@@ -24,7 +24,7 @@ from odf_node.store import MetadataStore
 from odf_protocol.head import Head
 from support.command_line import are_gone
 from support.nodes import SECOND_ROWS, Publisher, RealNode, make_publisher
-from support.warm_engine import lent_engine, lent_to_untrusted
+from support.warm_engine import lent_to_untrusted
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -171,8 +171,7 @@ def test_pull_of_root_and_derivative_that_is_killed_twice_is_repeated_to_the_sam
 
     kill_at(node, stage.pull, request_in_engine, stage.environment | COLD)
     assert heads(HomeFolder(node.home)) == stage.old
-    with lent_engine(node.home) as lent:
-        kill_at(node, stage.pull, heads_other_than(stage.old), stage.environment | lent)
+    kill_at(node, stage.pull, heads_other_than(stage.old), stage.environment | COLD)
 
     found = heads(HomeFolder(node.home))
     assert found["cities"] == stage.new["cities"]
@@ -189,8 +188,7 @@ def test_killed_ingest_is_repeated_to_the_same_head(stage: Stage, tmp_path: Path
     node = stage.copy(tmp_path / "home")
     before = sum(1 for _ in HomeFolder(node.home).objects.glob("*/*"))
 
-    with lent_engine(node.home) as lent:
-        kill_at(node, stage.ingest, objects_more_than(before), stage.environment | lent)
+    kill_at(node, stage.ingest, objects_more_than(before), stage.environment | COLD)
 
     assert heads(HomeFolder(node.home))["readings"] in (stage.old["readings"], stage.new["readings"])
     node.must(*stage.ingest, environment=stage.environment)

@@ -45,8 +45,8 @@ def run_command(
 
     With ``has_engine`` it finds a warm one.
     """
-    with lent_engine(home) if has_engine else nullcontext({}) as lent:
-        full = environment_of(home, **{**lent, **(environment or {})})
+    with lent_engine() if has_engine else nullcontext():
+        full = environment_of(home, **(environment or {}))
         if not around and can_run_here(full):
             code, out, err = run_here([str(word) for word in words], full, given)
         else:

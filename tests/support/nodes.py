@@ -84,12 +84,11 @@ class RealNode:
     def run(self, *words: str, environment: Mapping[str, str] | None = None, standard_input: str = "") -> RanCommand:
         """Run a command to its end, whatever it comes to."""
         with ExitStack() as stack:
-            lent: dict[str, str] = {}
             if self.has_engine:
-                lent = stack.enter_context(lent_engine(self.home))
+                stack.enter_context(lent_engine())
                 stack.enter_context(sharing_light_engines())
             # What a command says does not follow from how long it takes.
-            full = os.environ | {"ODF_NODE_PROGRESS_S": "0"} | lent | dict(environment or {})
+            full = os.environ | {"ODF_NODE_PROGRESS_S": "0"} | dict(environment or {})
             return self._run((*words, "--home", str(self.home)), full, standard_input)
 
     def _run(self, words: Sequence[str], environment: Mapping[str, str], standard_input: str) -> RanCommand:

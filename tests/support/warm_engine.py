@@ -1,10 +1,8 @@
 """One warm engine for a whole process of tests: asked directly, or by the commands that it runs on any home."""
 
 import atexit
-import math
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -28,18 +26,11 @@ from odf_engines.errors import EngineError
 from odf_engines.host.session import HostSession
 from odf_engines.registry import get_engine
 from odf_engines.spark.engine import SparkEngine
-from odf_node.adapters.keeper_place import KeeperPlace
-from odf_node.adapters.warm_engines import Keeper
-from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
-from odf_node.home_folder import HomeFolder
-from odf_node.program_files import build_of_program
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
 LENT = ("spark", "datafusion")
-LENT_IDLE_S = "60"  # long enough for a command to look for a warm engine at all
-APPEAR_S = 240.0
 
 
 @cache
@@ -88,30 +79,18 @@ def _open_warm(name: str) -> EngineSession:
 
 
 @contextmanager
-def lent_engine(home: Path) -> Iterator[dict[str, str]]:
-    """Let commands on ``home`` find the warm engine of this process, as they find one that an earlier command left.
+def lent_engine() -> Iterator[None]:
+    """Let commands and nodes of this process ask its warm engines where each would start its own for its operator."""
+    find_warm = EngineHost._find_warm
 
-    Meanwhile the home has links to a keeper that runs here; nothing in the commands differs.
+    def lent(host: EngineHost, name: str) -> EngineSession | None:
+        return host._watched(_LentSession(warm_session(name)), name) if name in LENT else find_warm(host, name)
 
-    Returns:
-        The environment in which commands look for a warm engine.
-    """
-    lenders = [_lender(name) for name in LENT]
-    links = {}
-    for name, keeper in zip(LENT, lenders, strict=True):
-        place, lender = KeeperPlace(HomeFolder(home).engines, name), keeper.place
-        for folder in (home, place.folder.parent, place.folder):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        links |= {place.socket: lender.socket, place.key: lender.key, place.lock: lender.lock}
-    for link, target in links.items():
-        link.symlink_to(target)
+    EngineHost._find_warm = lent  # type: ignore[method-assign]
     try:
-        # It is the one that they find; another one would be a process of each home.
-        yield {"ODF_NODE_ENGINE_IDLE_S": LENT_IDLE_S}
+        yield
     finally:
-        for link in links:
-            link.unlink(missing_ok=True)
-    assert all(keeper.lends for keeper in lenders), "commands were answered by an engine of the keeper's own"
+        EngineHost._find_warm = find_warm  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -131,52 +110,6 @@ def lent_to_untrusted() -> Iterator[None]:
         yield
     finally:
         EngineHost.foreign_session = found  # type: ignore[method-assign]
-
-
-@cache
-def _lender(name: str) -> "_Lender":
-    """Run a keeper of a warm engine in a thread."""
-    place = KeeperPlace(process_folder() / "keeper", name)
-    place.get_or_create_key()
-    keeper = _Lender(
-        place,
-        EngineWorkspace(place.folder),
-        build_of_program(),
-        math.inf,
-        ends_when_idle=False,
-        _session=_LentSession(warm_session(name)),
-    )
-    thread = threading.Thread(target=keeper.run, name=f"keeper of {name}", daemon=True)
-    thread.start()
-    atexit.register(thread.join)
-    atexit.register(keeper.end)
-    give_up_at = time.monotonic() + APPEAR_S
-    while not place.socket.exists():
-        assert thread.is_alive()
-        assert time.monotonic() < give_up_at
-        time.sleep(0.01)
-    return keeper
-
-
-class _Lender(Keeper):
-    """A keeper that keeps the warm engine also when a command goes away in the middle, and takes over none."""
-
-    @property
-    def lends(self) -> bool:
-        """Whether the engine that it has is the one that was lent."""
-        return isinstance(self._session, _LentSession)
-
-    def _wait_for_turn(self) -> None:
-        # There is none; what a keeper takes over would stand in the place of what is lent.
-        return None
-
-    def _forget_outputs(self) -> None:
-        super()._forget_outputs()
-        self._requests = 0  # what is lent is not replaced by another one after many requests
-
-    def _end_session(self) -> None:
-        if not self.lends:
-            super()._end_session()
 
 
 class _LentSession:
