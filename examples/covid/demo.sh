@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Organisations exchange real data: a health agency publishes, an auditor re-executes and accepts, a forger is refused.
+# Organisations exchange real data: a health agency publishes, an auditor re-executes and accepts, a forger is rejected.
 # Then there are five of them: a newsroom takes what two auditors vouch for, and a liar is found out (network.sh).
 #
 # Every step is an ordinary odf-node command, printed before it runs; read from top to bottom, this is the tutorial.
@@ -59,13 +59,13 @@ came_to() { # NAME: what they did, and how it ended
 checksum() { # of everything that a node keeps; its staging area aside, and rows that it can write again for its engines
     (cd "$1" && find . \( -path ./staging -o -path ./rows \) -prune -o -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
 }
-expect_refusal() { # COMMAND...: by the auditor; nothing of what it keeps may change
+expect_rejection() { # COMMAND...: by the auditor; nothing of what it keeps may change
     local before after
     before=$(checksum auditor)
     expect_failure 4 "$@"
     after=$(checksum auditor)
     say "checksum of the auditor's whole node: before $before, after $after"
-    [ "$before" = "$after" ] || { echo "the refusal changed something"; exit 1; }
+    [ "$before" = "$after" ] || { echo "the rejection changed something"; exit 1; }
 }
 serve() { # NODE PORT: in the background, ready when it says so
     printf '\n%s$ odf-node serve --home %s --http-port %s &%s\n' "$bold" "$1" "$2" "$plain"
@@ -139,11 +139,11 @@ run python "$here/forge.py" --home forger --country Italy --day 2020-10-31 --dea
 serve forger "$forger_port"
 forger_url=$(url_of forger)
 run odf-node pull "$agency_url/countries.daily" --home auditor
-expect_refusal odf-node pull "$forger_url/countries.severity" --home auditor
+expect_rejection odf-node pull "$forger_url/countries.severity" --home auditor
 say "Now the forger has stolen the agency's key: every signature is right."
 run python "$here/forge.py" --home forger --stolen-key agency
-expect_refusal odf-node pull "$forger_url/countries.severity" --home auditor
-say "The refused slice and the report are kept as evidence:"
+expect_rejection odf-node pull "$forger_url/countries.severity" --home auditor
+say "The rejected slice and the report are kept as evidence:"
 run odf-node inspect refusals --home auditor
 say "The honest version is accepted, re-executed as always:"
 run odf-node pull "$agency_url/countries.severity" --home auditor
@@ -161,7 +161,7 @@ cat <<END
   the agency nor the wire: every hash was checked, and every derived row was computed again in a sandbox
   without a network, before it was accepted.
 
-  A forged figure was refused twice: once because the key was wrong, and once, with the key stolen,
+  A forged figure was rejected twice: once because the key was wrong, and once, with the key stolen,
   because the declared query gives another number for that very cell.
 
   The newsroom computed nothing and fetched nothing by hand. It took the figures, minutes after they were

@@ -11,7 +11,7 @@ missing-input      what the step read is not what is held here, so nothing was c
 order              the same rows stand in another order
 float              only floating-point cells differ, each by no more than another order of adding up gives
 late-data          whole rows differ, all older than the watermark that stood before the step
-engine-version     none of these, and the step's step record names another engine
+engine-version     none of these, and the step record names another engine
 tampering          none of these, and the engine is the same, or nobody signed which it was
 =================  ===============================================================================================
 
@@ -49,6 +49,14 @@ MAX_LISTED_CELLS: Final = 100
 """How many differing cells and rows a report lists.  # guess: a screen or two; the counts beside them are exact"""
 
 
+_REPORTED: Final = {"reexecuted": "recomputed", "reexecuted_rows": "recomputed_rows"}
+_READ: Final = {name: field for field, name in _REPORTED.items()}
+
+
+def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in values.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class CellDifference:
     """One cell that differs. ``key`` names the row by its other leading columns, for people."""
@@ -79,13 +87,15 @@ class Divergence:
     cause: Cause | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Give the report as plain JSON values."""
-        return asdict(self)
+        """Give the report as plain JSON values; the names are those of evidence that homes hold already."""
+        values = _renamed(asdict(self), _REPORTED)
+        return {**values, "cells": tuple(_renamed(cell, _REPORTED) for cell in values["cells"])}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """Read ``to_json``'s values, from a process of ours."""
-        cells = tuple(CellDifference(**cell) for cell in values["cells"])
+        values = _renamed(values, _READ)
+        cells = tuple(CellDifference(**_renamed(cell, _READ)) for cell in values["cells"])
         cause = None if values["cause"] is None else Cause(values["cause"])
         return cls(**{**values, "columns": tuple(values["columns"]), "cells": cells, "cause": cause})
 

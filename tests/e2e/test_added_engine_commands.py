@@ -224,7 +224,7 @@ def test_damaged_engine_is_named_and_can_be_forgotten(node: RealNode, tmp_path: 
         assert node.run("status").code == 0
         assert node.run("add", write_derivative(tmp_path)).code in {1, 6}
     (found,) = [each for each in node.run("doctor", "-o", "json").json() if each["what"] == "engine other-one"]
-    assert (found["ok"], build in found["mend"]) == (False, True)
+    assert (found["ok"], build in found["fix"]) == (False, True)
     node.must("engine", "remove", build)
     assert names(node) >= {"another"}
     assert "other-one" not in names(node)

@@ -163,7 +163,7 @@ def test_addresses_are_known_where_the_operator_asks_and_nowhere_else() -> None:
     package = Path(odf_node.__file__).parent
     sources = {path.relative_to(package).as_posix(): path.read_text() for path in package.rglob("*.py")}
     users = {name for name, text in sources.items() if "odf_node.remote_tables import" in text}
-    assert users == {"cli/asking/question.py", "front/opening.py"}
+    assert users == {"cli/asking/asker.py", "front/opening.py"}
     served = [path for each in ("http", "daemon", "exchange") for path in (package / each).rglob("*.py")]
     served += [path for each in ("odf_flight", "odf_gossip") for path in (package.parent / each).rglob("*.py")]
     assert len({path.parent for path in served}) >= 5

@@ -213,7 +213,7 @@ class Verdicts:
 
     def add(self, what: str, verdict: str) -> None:
         self.counts[verdict.partition(" '")[0].partition(" (")[0]] += 1
-        if not verdict.startswith(("refused", "the honest rows", "other rows")):
+        if not verdict.startswith(("rejected", "the honest rows", "other rows")):
             self.failures.append(f"{what}: {verdict}")
 
 

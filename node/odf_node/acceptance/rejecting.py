@@ -60,7 +60,7 @@ class Rejecter:
             report["divergence"] = error.mismatch.divergence.to_json()
             files = {"published.parquet": error.mismatch.published} if error.mismatch.published else {}
             if error.mismatch.reexecuted:
-                files["reexecuted.parquet"] = error.mismatch.reexecuted
+                files["recomputed.parquet"] = error.mismatch.reexecuted
         if proof := find_equivocation(
             self.home.store,
             proposal.signed_head,

@@ -56,8 +56,8 @@ class EngineRow:
 
     def to_json(self) -> dict[str, Any]:
         """Give it as plain values."""
-        values = asdict(self)
-        return {"isDefault" if name == "is_default" else name: value for name, value in values.items()}
+        names = {"is_default": "isDefault", "capabilities": "offers"}
+        return {names.get(name, name): value for name, value in asdict(self).items()}
 
     def to_text(self) -> dict[str, str]:
         """Give it as a row of a table."""

@@ -80,7 +80,7 @@ def _list(context: CommandContext, arguments: argparse.Namespace) -> int:
     if arguments.output_format == "json":
         console.json([row.to_json() for row in rows] + [each.to_json() for each in waiting])
         return 0
-    headings = {"name": "ENGINE", "version": "VERSION", "offers": "OFFERS", "digest": "DIGEST"}
+    headings = {"name": "ENGINE", "version": "VERSION", "capabilities": "OFFERS", "digest": "DIGEST"}
     headings |= {"origin": "FROM", "is_default": "NEW STEPS", "datasets": ">DATASETS", "steps": ">STEPS"}
     console.table([row.to_text() for row in rows], headings, empty="no engine is installed")
     for row in rows:
