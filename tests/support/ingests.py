@@ -50,7 +50,7 @@ class WarmHost(EngineHost):
     def own_session(self, name: str) -> EngineSession:
         return warm_session(name)
 
-    def _ingest_session(self) -> IngestSession:
+    def _ingest_session(self, request: IngestRequest) -> IngestSession:
         return warm_session(self.get_ingest_engine().name)
 
 
