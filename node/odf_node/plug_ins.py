@@ -24,6 +24,8 @@ GROUPS: Final = (
     "odf_node.attachments",
     "odf_node.access",
     "odf_node.background",
+    "odf_node.commands",
+    "odf_node.observers",
     "odf_node.peers",
     "odf_node.routes",
     "odf_node.sources",
@@ -32,6 +34,9 @@ GROUPS: Final = (
     "odf_node.tables",
 )
 """The groups whose plug-ins run in the process of the node."""
+
+COMMAND_PARTS: Final = ("TOPIC", "HELP", "EXAMPLES", "configure", "run")
+"""What the module of a command has, which is the contract of the group ``odf_node.commands`` (CMD-1)."""
 
 Contract = TypeVar("Contract")
 
@@ -164,6 +169,8 @@ def _load(point: EntryPoint, contract: type[Contract]) -> Contract | None:
     """Import a plug-in; noted and None where it is of another package and cannot be used."""
     try:
         plug_in = point.load()
+        if point.group == "odf_node.commands" and (lacking := [n for n in COMMAND_PARTS if not hasattr(plug_in, n)]):
+            raise TypeError(f"{point.value} is no command: it has no {', '.join(lacking)}")  # noqa: TRY301 - as below
         if not isinstance(plug_in, contract):
             raise TypeError(f"{point.value} is a {type(plug_in).__name__}, expected a {contract.__name__}")  # noqa: TRY301 - noted as what the import raises is
     except (Exception, SystemExit) as error:

@@ -60,3 +60,25 @@ def test_broken_command_is_named_with_its_package_and_spoils_no_other(tmp_path: 
         assert "Traceback" not in done.stderr
     assert run(home, site, "list").returncode == 0
     assert "  list  " in run(home, site, "--help").stdout
+
+
+def test_doctor_and_status_name_a_broken_command_with_its_package(tmp_path: Path) -> None:
+    """PLUG-3."""
+    home, site = tmp_path / "home", tmp_path / "site"
+    write_package(site, "odf_broken", "import nowhere_to_be_found\n", GROUP, {"broken": "odf_broken"})
+    write_package(site, "odf_empty", "TOPIC = 'care for this node'\n", GROUP, {"empty": "odf_empty"})
+    write_package(site, "odf_count", COUNT, GROUP, {"count": "odf_count"})
+    stated = {
+        "plug-in 'broken' of package 'odf-broken' cannot be used": "ModuleNotFoundError",
+        "plug-in 'empty' of package 'odf-empty' cannot be used": "it has no HELP, EXAMPLES, configure, run",
+    }
+
+    found = [row["what"] for row in json.loads(run(home, site, "status", "-o", "json").stdout)]
+    assert len(found) == len(stated)
+    for what, why in stated.items():
+        assert [why in each for each in found if each.startswith(what)] == [True]
+
+    examined = run(home, site, "doctor", "-o", "json")
+    assert examined.returncode == 1
+    findings = [each for each in json.loads(examined.stdout) if "odf-broken" in str(each) or "odf-empty" in str(each)]
+    assert [each["ok"] for each in findings] == [False, False]

@@ -26,6 +26,7 @@ PACKAGES = {
     "odf_locate": REPOSITORY / "node" / "odf_locate",
     "odf_tables": REPOSITORY / "node" / "odf_tables",
     "odf_quality": REPOSITORY / "engines" / "odf_quality",
+    "odf_observe": REPOSITORY / "node" / "odf_observe",
     "odf_schedules": REPOSITORY / "node" / "odf_schedules",
     "odf_pages": REPOSITORY / "node" / "odf_pages",
     "odf_smart": REPOSITORY / "node" / "odf_smart",

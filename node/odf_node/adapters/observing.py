@@ -1,21 +1,23 @@
-"""Who hears of what runs, as settings and the environment have it; where they say nothing, nothing is loaded.
+"""Who hears of what runs: lines for people, and observers of plug-ins that settings or the environment ask for.
 
-Source: clauses OBSERVE-1, OBSERVE-3, OBSERVE-4, OBSERVE-7 and OBSERVE-10 in ``spec/observing.md``.
+Source: clauses OBSERVE-1, OBSERVE-3 and OBSERVE-10 in ``spec/observing.md``, PLUG-12 in ``spec/plug-ins.md``.
 """
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from odf_engines.stage_metrics import StageMetrics
-from odf_node.ports.observing import UNOBSERVED, Observer, Run, place_of
+from odf_node.plug_ins import contained, load_plug_ins
+from odf_node.ports.observing import UNOBSERVED, Observer, Run
 from odf_node.wording import count_of
 
 if TYPE_CHECKING:
-    from odf_node.configuration.declaration import Configuration, Lineage, Telemetry
+    from odf_node.configuration.declaration import Configuration
 
 RUNS: Final = logging.getLogger("odf_node.runs")
 
@@ -67,11 +69,28 @@ def _describe_stage(figures: StageMetrics) -> str:
     return f"{name}: {figures.seconds:.3f} s{f'; rows: {rows}' if rows else ''}"
 
 
-_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-_API_KEY: Final = "OPENLINEAGE_API_KEY"
+GROUP: Final = "odf_node.observers"
 _LOGGER: Final = logging.getLogger("odf_node.observing")
 _LOCK: Final = Lock()
 _KNOWN: Final[dict[object, Observer]] = {}  # nodes of one process share threads and connections
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverKind:
+    """What a plug-in of the group ``odf_node.observers`` is: an observer that settings or the environment ask for.
+
+    Attributes:
+        section: Of the settings, for messages.
+        find_target: Says where runs are reported to, and all else by which observers differ; None: nowhere. Given the
+            settings and the environment. Loads nothing.
+        open: Opens the observer; called where there is a target, with the same.
+        extra: That brings what ``open`` imports; None: none.
+    """
+
+    section: str
+    find_target: Callable[["Configuration", Mapping[str, str]], Hashable | None]
+    open: Callable[["Configuration", Mapping[str, str]], Observer]
+    extra: str | None = None
 
 
 class _Several:
@@ -110,57 +129,43 @@ def get_observer(settings: "Configuration", environment: Mapping[str, str]) -> O
 
     What cannot be told, as an extra is not installed or an address cannot be used, is said in a line and left alone.
     """
-    endpoint, lineage = _find_endpoint(settings.telemetry, environment), settings.lineage
-    has_lines = logging.getLogger("odf_node.runs").isEnabledFor(logging.INFO)
-    if endpoint is None and lineage.url is None and lineage.file is None and not has_lines:
+    has_lines = RUNS.isEnabledFor(logging.INFO)
+    kinds = load_plug_ins(GROUP, ObserverKind)
+    targets: dict[str, Hashable] = {}
+    for name, kind in kinds.items():
+        with contained(GROUP, name):
+            if (target := kind.find_target(settings, environment)) is not None:
+                targets[name] = target
+    unserved = tuple(each for each in _list_asked_for(settings) if each not in {kind.section for kind in kinds.values()})
+    if not targets and not unserved and not has_lines:
         return UNOBSERVED
     with _LOCK:
-        key = settings.telemetry, endpoint, lineage, has_lines
+        key = tuple(targets.items()), unserved, has_lines
         if key not in _KNOWN:
-            made: list[Observer | None] = [RunLines()] if has_lines else []
-            if endpoint is not None:
-                made.append(_guarded(lambda: _open_traces(settings.telemetry, endpoint), "telemetry"))
-            if lineage.url is not None:
-                made.append(_guarded(lambda: _open_server(lineage, environment), "lineage"))
-            if lineage.file is not None:
-                made.append(_guarded(lambda: _open_file(lineage), "lineage"))
-            _KNOWN[key] = _Several([each for each in made if each is not None])
+            for section in unserved:
+                _LOGGER.warning("[%s]: nothing is sent, as this installation has no plug-in for it", section)
+            opened = [_open(name, kinds[name], settings, environment) for name in targets]
+            lines: list[Observer] = [RunLines()] if has_lines else []
+            _KNOWN[key] = _Several([*lines, *(each for each in opened if each is not None)])
         return _KNOWN[key]
 
 
-def _find_endpoint(settings: "Telemetry", environment: Mapping[str, str]) -> str | None:
-    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        return None
-    return settings.endpoint or next((text for name in _ENDPOINTS if (text := environment.get(name))), None)
+def _list_asked_for(settings: "Configuration") -> Iterator[str]:
+    """Name the sections that ask for an observer."""
+    if settings.telemetry.endpoint is not None:
+        yield "telemetry"
+    if settings.lineage.url is not None or settings.lineage.file is not None:
+        yield "lineage"
 
 
-def _open_traces(settings: "Telemetry", endpoint: str) -> Observer:
-    from odf_node.adapters.traces import Traces  # here: it needs the extra "telemetry"
-
-    return Traces(settings.endpoint, place_of(endpoint))
-
-
-def _open_server(settings: "Lineage", environment: Mapping[str, str]) -> Observer:
-    from odf_node.adapters.lineage_events import PAUSES_S, LineageEvents, to_server  # here: the extra "lineage"
-
-    assert settings.url is not None
-    transport = to_server(settings.url, environment.get(_API_KEY))
-    return LineageEvents(transport, place_of(settings.url), settings.namespace, pauses_s=PAUSES_S)
-
-
-def _open_file(settings: "Lineage") -> Observer:
-    from odf_node.adapters.lineage_events import LineageEvents, to_file  # here: it needs the extra "lineage"
-
-    assert settings.file is not None
-    return LineageEvents(to_file(settings.file), str(settings.file), settings.namespace)
-
-
-def _guarded(open_observer: Callable[[], Observer], extra: str) -> Observer | None:
+def _open(name: str, kind: ObserverKind, settings: "Configuration", environment: Mapping[str, str]) -> Observer | None:
     """Open an observer; what is wrong with it must not stop work (OBSERVE-3)."""
     try:
-        return open_observer()
-    except ImportError:
-        _LOGGER.warning("[%s]: nothing is sent, it needs another package: pip install 'odf-node[%s]'", extra, extra)
-    except Exception as error:  # noqa: BLE001 - of a library, about settings of the environment
-        _LOGGER.warning("[%s]: nothing is sent, as its settings cannot be used (%s)", extra, type(error).__name__)
+        return kind.open(settings, environment)
+    except ImportError as error:
+        package = f"it needs another package: pip install 'odf-node[{kind.extra}]'" if kind.extra else str(error)
+        _LOGGER.warning("[%s]: nothing is sent, %s", kind.section, package)
+    except Exception as error:  # noqa: BLE001 - of a library or another package, about settings of the environment
+        reason = f"its settings cannot be used ({type(error).__name__})"
+        _LOGGER.warning("[%s]: '%s' sends nothing, as %s", kind.section, name, reason)
     return None

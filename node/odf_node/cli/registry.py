@@ -19,9 +19,11 @@ import shlex
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any, Final
+
+from odf_engines.plug_in_names import PlugInNames
 
 GROUP: Final = "odf_node.commands"
 """Entry points of commands: name and module."""
@@ -123,7 +125,8 @@ def _list_own() -> tuple[str, ...]:
 
 @cache
 def _find_points() -> Mapping[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP) if point.name not in _list_own()}
+    names = PlugInNames(GROUP, {})  # of two packages with one name, that of this wheel counts (PLUG-1)
+    return {name: names.get_point(name) for name in names.installed() if name not in _list_own()}
 
 
 def _load_point(point: EntryPoint) -> Command:

@@ -1,6 +1,6 @@
 """Collectors and catalogues, or whoever speaks for them on the line, that lead elsewhere or answer without end.
 
-Source: clause OBSERVE-11 in ``spec/observing.md``.
+Source: clause OBSERVE-11 in ``spec/plug-ins/observe.md``.
 """
 
 import asyncio

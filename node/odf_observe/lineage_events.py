@@ -3,7 +3,7 @@
 The library makes events and sends them. Its client is left out: that one looks for files and variables of its own, and
 adds what it finds to events. Here settings alone say where they go, and a run what is in them.
 
-Source: clauses OBSERVE-7 to OBSERVE-9 in ``spec/observing.md``; OpenLineage 2-0-2, ``OpenLineage.json``.
+Source: clauses OBSERVE-7 to OBSERVE-9 in ``spec/plug-ins/observe.md``; OpenLineage 2-0-2, ``OpenLineage.json``.
 """
 
 import time
@@ -30,9 +30,9 @@ from openlineage.client.transport.file import FileConfig, FileTransport
 from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport, TokenProvider
 
 from odf_node import __version__
-from odf_node.adapters.outbox import Outbox
-from odf_node.adapters.unread_answers import UnreadAnswers
 from odf_node.ports.observing import DatasetVersion, Run, RunKind
+from odf_observe.outbox import Outbox
+from odf_observe.unread_answers import UnreadAnswers
 
 __all__ = ["PAUSES_S", "LineageEvents", "to_file", "to_server"]
 

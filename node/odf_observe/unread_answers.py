@@ -2,7 +2,7 @@
 
 Left alone, one of them follows redirects, also into this network, and both read answers without an end.
 
-Source: clause OBSERVE-11 in ``spec/observing.md``.
+Source: clause OBSERVE-11 in ``spec/plug-ins/observe.md``.
 """
 
 from http import HTTPStatus

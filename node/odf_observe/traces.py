@@ -4,7 +4,7 @@ A run is a span, with a child for each stage, which has one for each plug-in. At
 semantic conventions where there are some, and begin with ``odf.`` elsewhere. None holds a value of a row, an error's
 text, or an address with more than scheme, host and port.
 
-Source: clauses OBSERVE-4 to OBSERVE-6 in ``spec/observing.md``.
+Source: clauses OBSERVE-4 to OBSERVE-6 in ``spec/plug-ins/observe.md``.
 """
 
 import logging
@@ -25,9 +25,9 @@ from opentelemetry.semconv.attributes.service_attributes import SERVICE_NAME, SE
 
 from odf_engines.stage_metrics import StageMetrics
 from odf_node import __version__
-from odf_node.adapters.outbox import Outbox
-from odf_node.adapters.unread_answers import UnreadAnswers
 from odf_node.ports.observing import Run, RunKind
+from odf_observe.outbox import Outbox
+from odf_observe.unread_answers import UnreadAnswers
 
 _PATH: Final = "v1/traces"  # Source: OTLP specification 1.5, "OTLP/HTTP Request"
 _CLIENTS: Final = frozenset({RunKind.PULL, RunKind.PUSH})

@@ -20,15 +20,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from odf_engines.stage_metrics import IngestStage, StageClock
-from odf_node import adapters
 from odf_node.adapters.observing import get_observer
-from odf_node.adapters.outbox import Outbox
 from odf_node.composition import open_node
 from odf_node.configuration import Configuration
 from odf_node.configuration.declaration import Lineage, Telemetry
 from odf_node.daemon.reloading import take_over
 from odf_node.ports.observing import UNOBSERVED, DatasetVersion, Observer, Run, RunKind, place_of
 from odf_node.threads import finish_in_thread
+from odf_observe.outbox import Outbox
 from support.absent_observers import observe_at_nobody
 from support.http_server import serving
 
@@ -185,7 +184,7 @@ def test_outbox_whose_receiver_hangs_drops_what_finds_no_room(
 ) -> None:
     import threading
 
-    monkeypatch.setattr("odf_node.adapters.outbox.END_WAIT_S", 0.01)
+    monkeypatch.setattr("odf_observe.outbox.END_WAIT_S", 0.01)
 
     let_go = threading.Event()
     taken: list[int] = []
@@ -206,7 +205,7 @@ def test_outbox_whose_receiver_hangs_drops_what_finds_no_room(
     assert outbox.counts == {"sent": 0, "failed": 0, "dropped": 20}
     assert "20 things were not delivered to somewhere" in caplog.text
     let_go.set()
-    monkeypatch.setattr("odf_node.adapters.outbox.END_WAIT_S", 60.0)
+    monkeypatch.setattr("odf_observe.outbox.END_WAIT_S", 60.0)
     outbox.flush()
     assert taken == list(range(11))
     assert outbox.counts["sent"] == 11
@@ -240,8 +239,7 @@ def test_daemon_with_settings_of_its_own_lets_their_observer_hear(tmp_path: Path
 def test_missing_extra_is_told_and_work_goes_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.delitem(sys.modules, "odf_node.adapters.traces", raising=False)
-    monkeypatch.delattr(adapters, "traces", raising=False)
+    monkeypatch.delitem(sys.modules, "odf_observe.traces", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with observer_at("http://127.0.0.1:10").observing(Run(kind=RunKind.STEP, dataset=DATASET)) as run:
         run.rows = 1
