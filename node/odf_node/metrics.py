@@ -1,65 +1,39 @@
-"""Figures about a running node, in Prometheus' text form.
+"""Figures about a running node, kept and written by a plug-in of the group ``odf_node.metrics``.
 
 Three kinds of figures: counters that only grow, histograms of seconds, and gauges that are read when somebody asks.
 Labels come from small fixed sets (routes, statuses, reasons) and from names that the operator gave, never from what a
 stranger sends: the number of series is bounded.
 
-Source: "Exposition formats", text version 0.0.4, of the Prometheus documentation.
+Source: clauses DAEMON-9 in ``spec/daemon.md`` and PLUG-13 in ``spec/plug-ins.md``.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from odf_node.plug_ins import load_plug_ins
+from odf_node.ports.metrics import UNCOUNTED, Counter, Labels, MetricsFormat
 
-MEDIA_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+GROUP: Final = "odf_node.metrics"
 SECONDS: Final = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
 """Upper bounds of buckets.  # guess: from an answer out of memory to the transfer of a large slice"""
 
-Labels = tuple[tuple[str, str], ...]
-
-# A second series for each counter would tell the time of its first addition.
-disable_created_metrics()  # type: ignore[no-untyped-call]
-
-
-@dataclass(frozen=True, slots=True)
-class GaugeFamily(Collector):
-    """One figure for each of a few things, read when somebody asks."""
-
-    name: str
-    meaning: str
-    read: Callable[[], Mapping[Labels, float]]
-    kind: str
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the figures; nothing where there are none."""
-        values = self.read()
-        if not values:
-            return
-        family: Metric = (CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily)(self.name, self.meaning)
-        for labels, value in values.items():
-            family.add_sample(self.name, dict(labels), value)
-        yield family
-
 
 class Metrics:
-    """All figures of one node; names begin with ``odf_node_``."""
+    """All figures of one node; names begin with ``odf_node_``. Without a plug-in for them nothing is kept."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
+        found = load_plug_ins(GROUP, MetricsFormat)
+        chosen = next(iter(found.values()), UNCOUNTED)  # of several, the first by name
+        self.media_type = chosen.media_type
+        self._registry = chosen.make_registry()
         self.requests = self.add_counter(
             "http_requests_total", "Requests answered, by route and status.", "route", "method", "status"
         )
-        self.request_seconds = Histogram(
+        self.note_request_seconds = self._registry.add_histogram(
             "odf_node_http_request_seconds",
             "From the request to the last byte of its answer.",
-            ("route",),
-            registry=self._registry,
-            buckets=SECONDS,
+            "route",
+            SECONDS,
         )
         self.sent_bytes = self.add_counter("http_sent_bytes_total", "Bytes of bodies that were sent.")
         self.turned_away = self.add_counter(
@@ -83,12 +57,12 @@ class Metrics:
         self, name: str, meaning: str, read: Callable[[], Mapping[Labels, float]], *, kind: str = "gauge"
     ) -> None:
         """Add a figure for each of a few things, read like a gauge; of the kind ``counter`` where it only grows."""
-        self._registry.register(GaugeFamily(f"odf_node_{name}", meaning, read, kind))
-
-    def render(self) -> str:
-        """Write everything; reads the gauges, so it may block."""
-        return generate_latest(self._registry).decode()
+        self._registry.add_family(f"odf_node_{name}", meaning, read, kind)
 
     def add_counter(self, name: str, meaning: str, *labels: str) -> Counter:
         """Add a figure that only grows, one for each combination of values of the labels."""
-        return Counter(f"odf_node_{name}", meaning, labels, registry=self._registry)
+        return self._registry.add_counter(f"odf_node_{name}", meaning, labels)
+
+    def render(self) -> str:
+        """Write everything; reads the gauges, so it may block."""
+        return self._registry.render()

@@ -25,6 +25,7 @@ GROUPS: Final = (
     "odf_node.access",
     "odf_node.background",
     "odf_node.commands",
+    "odf_node.metrics",
     "odf_node.observers",
     "odf_node.peers",
     "odf_node.routes",

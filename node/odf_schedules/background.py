@@ -17,7 +17,7 @@ from odf_node.composition import Node
 from odf_node.daemon.background_work import BackgroundService, RunningDaemon, Start
 from odf_node.http.access_log import write_line
 from odf_node.http.served_node import Live
-from odf_node.metrics import Labels
+from odf_node.ports.metrics import Labels
 from odf_protocol.did import DatasetId
 from odf_schedules.candidates import CandidateReader
 from odf_schedules.notes import NotedPlace, ScheduleNotes, read_notes, write_notes

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from odf_node.composition import Node
 from odf_node.daemon.supervisor import open_descriptors, process_memory_bytes
 from odf_node.derive.step_log import StepLog, StoredStep
-from odf_node.metrics import Labels, Metrics
+from odf_node.metrics import Metrics
+from odf_node.ports.metrics import Labels
 from odf_node.records.datasets import Origin
 from odf_node.records.ingests import StageTotal
 from odf_node.row_counts import CHANGES

@@ -30,6 +30,7 @@ from odf_node.http.server import ListeningAddress
 from odf_node.http.server import serve as serve_http
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
+from odf_node.metrics import GROUP as METRICS
 from odf_node.plug_ins import PlugInFailure, reporting_failures, require_plug_in
 from odf_node.ports.keys import PrivateKey
 from odf_node.records.access import Pages
@@ -145,6 +146,8 @@ def _require_plug_ins(settings: Configuration) -> None:
     """
     if settings.listen.flight_port is not None:
         require_plug_in("odf_node.background", "flight", "listen.flight_port")
+    if settings.observe.port is not None:
+        require_plug_in(METRICS, "prometheus", "observe.port")
     if settings.schedule:
         require_plug_in("odf_node.background", "schedules", "[[schedule]]")
 

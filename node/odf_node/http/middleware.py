@@ -70,7 +70,7 @@ async def count_requests(request: web.Request, handler: Handler) -> web.StreamRe
         return answer
     finally:
         metrics.requests.labels(route=route, method=request.method if resource else "any", status=status).inc()
-        metrics.request_seconds.labels(route=route).observe(time.monotonic() - began_s)
+        metrics.note_request_seconds(route, time.monotonic() - began_s)
 
 
 @web.middleware

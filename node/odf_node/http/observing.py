@@ -10,7 +10,6 @@ from odf_node.http.middleware import DRAINING, answer_errors
 from odf_node.http.origins import require_own_name
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import LIVE, NODE, Live
-from odf_node.metrics import MEDIA_TYPE
 from odf_protocol.exchange.routes import PREFIX
 
 
@@ -55,5 +54,6 @@ async def _get_damage(request: web.Request) -> web.Response:
 
 
 async def _get_metrics(request: web.Request) -> web.Response:
-    body = await asyncio.to_thread(request.app[LIVE].metrics.render)
-    return web.Response(body=body.encode(), headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})
+    metrics = request.app[LIVE].metrics
+    body = await asyncio.to_thread(metrics.render)
+    return web.Response(body=body.encode(), headers={"Content-Type": metrics.media_type, "Cache-Control": "no-store"})

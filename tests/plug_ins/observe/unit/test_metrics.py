@@ -18,7 +18,7 @@ def test_counter_has_a_line_for_each_set_of_labels() -> None:
 def test_histogram_counts_up_to_each_bound() -> None:
     metrics = Metrics()
     for seconds in (0.001, 0.005, 0.3, 1000):
-        metrics.request_seconds.labels(route="/a").observe(seconds)
+        metrics.note_request_seconds("/a", seconds)
     name, lines = "odf_node_http_request_seconds", metrics.render().splitlines()
     assert f'{name}_bucket{{le="0.005",route="/a"}} 2.0' in lines
     assert f'{name}_bucket{{le="0.5",route="/a"}} 3.0' in lines
