@@ -79,5 +79,23 @@ def _bucket_of(remote: str | None) -> str:
         return _UNKNOWN
 
 
-ROUTES: Final = RouteTable((Route("POST", f"/{gossip_path()}", _take_message),), prepare)
+ROUTES: Final = RouteTable(
+    (
+        Route(
+            "POST",
+            f"/{gossip_path()}",
+            _take_message,
+            operation="""\
+summary: A message of gossip and its reply (GOSSIP-23, GOSSIP-49 in ../plug-ins/gossip.md).
+requestBody: {required: true, content: {application/json: {schema: {$ref: '#/components/schemas/GossipRequest'}}}}
+responses:
+  200: {description: The reply., content: {application/json: {schema: {$ref: '#/components/schemas/GossipReply'}}}}
+  400: Problem
+  404: Problem
+  429: Problem
+""",
+        ),
+    ),
+    prepare,
+)
 """Found by its entry point in the group ``odf_node.routes``."""

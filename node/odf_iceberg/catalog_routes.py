@@ -179,9 +179,72 @@ async def _find_table(request: web.Request) -> tuple[DatasetRecord, Shown]:
 _TABLES: Final = f"/{PREFIX}/v1/namespaces/{{namespace}}/tables"
 
 CATALOG_ROUTES: Final = (
-    Route("GET", f"/{PREFIX}/v1/config", _get_config),
-    Route("GET", f"/{PREFIX}/v1/namespaces", _list_namespaces),
-    Route("GET", f"/{PREFIX}/v1/namespaces/{{namespace}}", _get_namespace),
-    Route("GET", _TABLES, _list_tables),
-    Route("GET", f"{_TABLES}/{{table}}", _load_table),
+    Route(
+        "GET",
+        f"/{PREFIX}/v1/config",
+        _get_config,
+        operation="""\
+summary: What Iceberg's readers may ask for here (ICEBERG-1 in ../plug-ins/iceberg.md, as below).
+responses:
+  200: Iceberg
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/v1/namespaces",
+        _list_namespaces,
+        operation="""\
+summary: The namespaces of the Iceberg catalogue, of which there is one (ICEBERG-2).
+parameters:
+  - {name: parent, in: query, schema: {type: string}}
+responses:
+  200: Iceberg
+  404: Iceberg
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/v1/namespaces/{{namespace}}",
+        _get_namespace,
+        operation="""\
+summary: That a namespace is there (ICEBERG-2).
+parameters: [namespace]
+responses:
+  200: Iceberg
+  404: Iceberg
+""",
+    ),
+    Route(
+        "GET",
+        _TABLES,
+        _list_tables,
+        operation="""\
+summary: The tables that the caller may read, two for each dataset (ICEBERG-2).
+parameters:
+  - namespace
+  - {name: pageToken, in: query, schema: {type: string}}
+  - {name: pageSize, in: query, schema: {type: integer, minimum: 1}}
+responses:
+  200: Iceberg
+  400: Iceberg
+  404: Iceberg
+""",
+    ),
+    Route(
+        "GET",
+        f"{_TABLES}/{{table}}",
+        _load_table,
+        operation="""\
+summary: The metadata of a table, with credentials for its files (ICEBERG-3 to ICEBERG-12).
+parameters:
+  - namespace
+  - {name: table, in: path, required: true, schema: {type: string}}
+responses:
+  200: Iceberg
+  404: Iceberg
+  409: Iceberg
+  422: Iceberg
+  503: Iceberg
+""",
+    ),
 )

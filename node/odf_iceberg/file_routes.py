@@ -168,4 +168,24 @@ async def _answer_made(request: web.Request, made: bytes) -> web.Response:
     return web.Response(body=body, status=status.value, headers=headers, content_type="application/octet-stream")
 
 
-FILE_ROUTES: Final = (Route("GET", f"/{BUCKET}/{{table}}/{{path:.+}}", _get_file),)
+FILE_ROUTES: Final = (
+    Route(
+        "GET",
+        f"/{BUCKET}/{{table}}/{{path:.+}}",
+        _get_file,
+        operation="""\
+summary: A file of an Iceberg table, as S3 gives objects (ICEBERG-14 to ICEBERG-17).
+parameters:
+  - {name: table, in: path, required: true, description: 'The dataset''s identity without did:odf:.',
+      schema: {type: string}}
+  - {name: path, in: path, required: true, description: May have slashes., schema: {type: string}}
+responses:
+  200: Bytes
+  206: Bytes
+  403: S3Error
+  404: S3Error
+  416: S3Error
+  503: S3Error
+""",
+    ),
+)

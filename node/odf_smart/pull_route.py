@@ -136,4 +136,22 @@ def _locate(
     return ObjectsLocated(found)
 
 
-ROUTES: Final = (Route("GET", "/{dataset}/pull", _pull),)
+ROUTES: Final = (
+    Route(
+        "GET",
+        "/{dataset}/pull",
+        _pull,
+        operation="""\
+summary: A WebSocket to pull by ODF's Smart Transfer Protocol (spec/plug-ins/smart-transfer.md).
+parameters:
+  - dataset
+  - {name: x-odf-smtp-version, in: header, required: true, schema: {const: '1'}}
+responses:
+  101: {description: The conversation begins.}
+  400: Problem
+  404: Problem
+  426: Problem
+  503: Problem
+""",
+    ),
+)

@@ -244,6 +244,44 @@ def _touch(push: _Push) -> None:
 
 
 ROUTES: Final = (
-    Route("GET", "/{dataset}/push", _push),
-    Route("PUT", f"/{_UPLOADS_PATH}/{{upload}}/{{hash}}", _put_object),
+    Route(
+        "GET",
+        "/{dataset}/push",
+        _push,
+        operation="""\
+summary: A WebSocket to push by ODF's Smart Transfer Protocol (spec/plug-ins/smart-transfer.md).
+parameters:
+  - dataset
+  - {name: x-odf-smtp-version, in: header, required: true, schema: {const: '1'}}
+security: [{token: []}]
+responses:
+  101: {description: The conversation begins.}
+  400: Problem
+  401: Problem
+  403: Problem
+  404: Problem
+  426: Problem
+  503: Problem
+""",
+    ),
+    Route(
+        "PUT",
+        f"/{_UPLOADS_PATH}/{{upload}}/{{hash}}",
+        _put_object,
+        operation="""\
+summary: An object of a push by the Smart Transfer Protocol, at the address that its conversation named (SMART-10).
+parameters:
+  - {name: upload, in: path, required: true, schema: {type: string}}
+  - hash
+security: [{token: []}]
+requestBody: {required: true, content: {application/octet-stream: {}}}
+responses:
+  200: {description: It came in this push already, or the dataset has it.: null}
+  201: {description: It is here now.}
+  400: Problem
+  401: Problem
+  404: Problem
+  422: Problem
+""",
+    ),
 )

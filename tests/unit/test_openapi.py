@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from aiohttp import web
 from aiohttp.hdrs import METH_HEAD
 
-from odf_node.http.route_tables import add_plug_in_routes
+from odf_node.http.description import describe_routes, list_described
+from odf_node.http.route_tables import Route, add_plug_in_routes
 from odf_node.http.server import create_app
 from odf_protocol.exchange import limits, messages
 from odf_protocol.exchange.packs import PACK_MEDIA_TYPE
@@ -18,6 +20,9 @@ from odf_protocol.exchange.routes import PROTOCOL_VERSION, ObjectKind
 from support.exchange_nodes import TestNode
 
 ROOT = Path(__file__).parent.parent.parent
+SCHEMAS_FOLDER = ROOT / "spec/schemas"
+COMPONENTS = yaml.safe_load((SCHEMAS_FOLDER / "openapi.components.yaml").read_text())
+GREETING = "summary: A greeting.\nresponses: {404: Problem}"
 DESCRIPTION = yaml.safe_load((ROOT / "spec/schemas/openapi.yaml").read_text())
 CLAUSES = (ROOT / "spec/extensions/exchange.md").read_text()
 SCHEMAS = DESCRIPTION["components"]["schemas"]
@@ -29,12 +34,7 @@ MESSAGES = [
 
 
 def described_routes() -> set[tuple[str, str]]:
-    return {
-        (method.upper(), path)
-        for path, item in DESCRIPTION["paths"].items()
-        for method in item
-        if method != "parameters"
-    }
+    return {(method.upper(), path) for path, item in DESCRIPTION["paths"].items() for method in item}
 
 
 def is_page(path: str) -> bool:
@@ -59,6 +59,35 @@ def test_routes_are_those_of_the_description(tmp_path: Path) -> None:
     assert routes == described_routes()
 
 
+def test_description_is_made_of_the_tables_of_routes() -> None:
+    """EX-88: a route is declared in one place; ``python -m odf_node.http.description`` writes the file."""
+    assert describe_routes(COMPONENTS, list_described()) == (SCHEMAS_FOLDER / "openapi.yaml").read_text()
+
+
+def test_route_that_is_for_people_is_not_described() -> None:
+    routes = (Route("GET", "/page", _answer), Route("GET", "/{name:.+}", _answer, operation=GREETING))
+    described = yaml.safe_load(describe_routes(COMPONENTS, routes))
+    problem = {"$ref": "#/components/responses/Problem"}
+    assert described["paths"] == {"/{name}": {"get": {"summary": "A greeting.", "responses": {"404": problem}}}}
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        ("- A list.", "expected a map"),
+        ("summary: A greeting.\nparameters: [nothing]\nresponses: {}", "'nothing' among parameters"),
+        ("summary: A greeting.\nresponses: {404: Nothing}", "'Nothing' among responses"),
+    ],
+)
+def test_operation_that_cannot_be_used_is_named_with_its_route(operation: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^GET /greeting: .*{message}"):
+        describe_routes(COMPONENTS, [Route("GET", "/greeting", _answer, operation=operation)])
+
+
+async def _answer(_request: web.Request) -> web.Response:
+    return web.Response()
+
+
 @pytest.mark.parametrize("name", MESSAGES)
 def test_message_has_the_described_fields(name: str) -> None:
     fields = {field.encode_name: field.required for field in msgspec.structs.fields(getattr(messages, name))}
@@ -79,22 +108,23 @@ def test_references_lead_to_something() -> None:
 
 def test_path_parameters_are_described() -> None:
     for path, item in DESCRIPTION["paths"].items():
-        named = set()
-        for parameter in item.get("parameters", []):
-            found = parameter
-            if "$ref" in parameter:
-                found = DESCRIPTION["components"]["parameters"][parameter["$ref"].rsplit("/", 1)[1]]
-            named.add(found["name"])
-        assert named == set(re.findall(r"\{(\w+)\}", path)), path
+        for operation in item.values():
+            named = set()
+            for parameter in operation.get("parameters", []):
+                found = parameter
+                if "$ref" in parameter:
+                    found = DESCRIPTION["components"]["parameters"][parameter["$ref"].rsplit("/", 1)[1]]
+                if found["in"] == "path":
+                    named.add(found["name"])
+            assert named == set(re.findall(r"\{(\w+)\}", path)), path
 
 
 def test_only_pushes_ask_for_a_token() -> None:
     for path, item in DESCRIPTION["paths"].items():
         asks = bool(re.search("/push|/ingest|/uploads|/token", path))
         for method, operation in item.items():
-            if method != "parameters":
-                assert ("security" in operation) == asks, (method, path)
-                assert not ("/pushes" in path and "401" not in operation["responses"])
+            assert ("security" in operation) == asks, (method, path)
+            assert not ("/pushes" in path and "401" not in operation["responses"])
 
 
 def test_values_in_the_description_are_those_of_the_code() -> None:

@@ -136,7 +136,8 @@ def get_observer(settings: "Configuration", environment: Mapping[str, str]) -> O
         with contained(GROUP, name):
             if (target := kind.find_target(settings, environment)) is not None:
                 targets[name] = target
-    unserved = tuple(each for each in _list_asked_for(settings) if each not in {kind.section for kind in kinds.values()})
+    served = {kind.section for kind in kinds.values()}
+    unserved = tuple(each for each in _list_asked_for(settings) if each not in served)
     if not targets and not unserved and not has_lines:
         return UNOBSERVED
     with _LOCK:

@@ -14,6 +14,7 @@ from odf_node.adapters.packing import iter_packed
 from odf_node.http.addressed import get_followed, get_number, get_readable
 from odf_node.http.answers import CHANGING, answer_bytes, answer_message
 from odf_node.http.callers import get_caller
+from odf_node.http.route_tables import Route
 from odf_node.http.sending import wait_to_send
 from odf_node.http.served_node import NODE
 from odf_node.readable_inputs import may_see_records
@@ -51,19 +52,10 @@ _DESCRIPTION: Final = Path(__file__).with_name("openapi.yaml")
 """Here a link to ``spec/schemas/openapi.yaml``, in a wheel the file itself."""
 
 
-def add_routes(app: web.Application) -> None:
-    """Register the routes."""
-    app.router.add_get("/openapi.yaml", _get_description)
+def prepare_app(app: web.Application) -> None:
+    """Make what the routes work with."""
     app[_PACKERS] = asyncio.Semaphore(MAX_CONCURRENT_PACKS)
     app[_SEARCHES] = FairSemaphore(lambda: TurnLimits(1, MAX_WAITING_SEARCHES))
-    app.router.add_get(f"/{PREFIX}/node", _get_node)
-    app.router.add_get(f"/{PREFIX}/datasets", _list_datasets)
-    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/head", _get_head)
-    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/blocks", _get_blocks)
-    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/hash", _get_hash)
-    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/attestations", _get_attestations)
-    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/disputes", _get_disputes)
-    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/keys", _get_keys)
 
 
 async def _get_node(request: web.Request) -> web.Response:
@@ -203,3 +195,128 @@ def _kind(record: DatasetRecord) -> Kind:
 async def _get_description(_request: web.Request) -> web.FileResponse:
     """Give the specification's description of routes and messages, for programs (EX-88)."""
     return web.FileResponse(_DESCRIPTION, headers={"Content-Type": "application/yaml"})  # Source: RFC 9512
+
+
+ROUTES: Final = (
+    Route(
+        "GET",
+        "/openapi.yaml",
+        _get_description,
+        operation="""\
+summary: This description (EX-88).
+responses:
+  200: {description: This file., content: {application/yaml: {}}}
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/node",
+        _get_node,
+        operation="""\
+summary: Who answers and what it speaks (EX-1).
+responses:
+  200: {description: The node., content: {application/json: {schema: {$ref: '#/components/schemas/NodeInfo'}}}}
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/datasets",
+        _list_datasets,
+        operation="""\
+summary: Published datasets by name, in pages (EX-14), or those in which words occur (EX-89).
+parameters:
+  - {name: after, in: query, description: next_after of the page before., schema: {type: string}}
+  - {name: word, in: query, description: All have to occur in a dataset's texts., schema: {type: array,
+        maxItems: 8, items: {type: string, minLength: 1, maxLength: 100}}}
+responses:
+  200: {description: A page., content: {application/json: {schema: {$ref: '#/components/schemas/DatasetPage'}}}}
+  400: Problem
+  503: Problem
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/datasets/{{dataset}}/head",
+        _get_head,
+        operation="""\
+summary: The newest block and the document that vouches for it (EX-14).
+parameters: [dataset]
+responses:
+  200: {description: The head., content: {application/json: {schema: {$ref: '#/components/schemas/HeadAnswer'}}}}
+  404: Problem
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/datasets/{{dataset}}/blocks",
+        _get_blocks,
+        operation="""\
+summary: A pack of blocks (EX-7, EX-8).
+parameters:
+  - dataset
+  - {name: after, in: query, schema: {type: integer, minimum: -1, default: -1}}
+  - {name: upto, in: query, schema: {type: integer, minimum: 0}}
+responses:
+  200: {description: A pack., content: {application/vnd.odf-node.pack+zstd: {}}}
+  304: {description: The client has it.}
+  400: Problem
+  404: Problem
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/datasets/{{dataset}}/hash",
+        _get_hash,
+        operation="""\
+summary: The hash of one block, by its number; to find where histories part (EX-60).
+parameters:
+  - dataset
+  - {name: number, in: query, required: true, description: of the block, schema: {type: integer,
+        minimum: 0}}
+responses:
+  200: {description: 'The hash, null where the chain has no such block.', content: {application/json: {
+          schema: {$ref: '#/components/schemas/HashAnswer'}}}}
+  404: Problem
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/datasets/{{dataset}}/attestations",
+        _get_attestations,
+        operation="""\
+summary: Signed statements about the dataset, in pages (EX-14).
+parameters:
+  - dataset
+  - {name: skip, in: query, schema: {type: integer, minimum: 0, default: 0}}
+responses:
+  200: {description: A page., content: {application/json: {schema: {$ref: '#/components/schemas/AttestationPage'}}}}
+  404: Problem
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/datasets/{{dataset}}/disputes",
+        _get_disputes,
+        operation="""\
+summary: Proofs that the dataset's key signed two histories, and its owner's settlements (EQUIV-10).
+parameters: [dataset]
+responses:
+  200: {description: All that is known here and fits into one answer., content: {application/json: {
+          schema: {$ref: '#/components/schemas/DisputeList'}}}}
+  404: Problem
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/datasets/{{dataset}}/keys",
+        _get_keys,
+        operation="""\
+summary: The log of the dataset's keys in force (KEY-21).
+parameters: [dataset]
+responses:
+  200: {description: The whole log; empty where the dataset never changed its key., content: {application/json: {
+          schema: {$ref: '#/components/schemas/KeyLogMessage'}}}}
+  404: Problem
+""",
+    ),
+)

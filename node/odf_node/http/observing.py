@@ -2,6 +2,7 @@
 
 import asyncio
 from http import HTTPStatus
+from typing import Final
 
 from aiohttp import web
 
@@ -9,14 +10,9 @@ from odf_node.http.listening import CONNECTIONS, Connections, note_requests
 from odf_node.http.middleware import DRAINING, answer_errors
 from odf_node.http.origins import require_own_name
 from odf_node.http.problems import ProblemError
+from odf_node.http.route_tables import Route
 from odf_node.http.served_node import LIVE, NODE, Live
 from odf_protocol.exchange.routes import PREFIX
-
-
-def add_routes(app: web.Application) -> None:
-    """Register the routes."""
-    app.router.add_get(f"/{PREFIX}/health", _get_health)
-    app.router.add_get(f"/{PREFIX}/ready", _get_ready)
 
 
 async def _get_health(_request: web.Request) -> web.Response:
@@ -57,3 +53,29 @@ async def _get_metrics(request: web.Request) -> web.Response:
     metrics = request.app[LIVE].metrics
     body = await asyncio.to_thread(metrics.render)
     return web.Response(body=body.encode(), headers={"Content-Type": metrics.media_type, "Cache-Control": "no-store"})
+
+
+ROUTES: Final = (
+    Route(
+        "GET",
+        f"/{PREFIX}/health",
+        _get_health,
+        operation="""\
+summary: Whether the process lives (EX-16).
+responses:
+  200: Status
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/ready",
+        _get_ready,
+        operation="""\
+summary: Whether the node can serve (EX-16).
+responses:
+  200: Status
+  500: Problem
+  503: Problem
+""",
+    ),
+)

@@ -17,6 +17,7 @@ from odf_node.http.callers import get_caller, get_token, require_scope
 from odf_node.http.problems import RETRY_AFTER_S, ProblemError
 from odf_node.http.push_registry import get_registry
 from odf_node.http.push_session import PushSession
+from odf_node.http.route_tables import Route
 from odf_node.http.served_node import LIVE, NODE
 from odf_node.http.uploads import UPLOADS, Expected
 from odf_node.ports.objects import StagedObject
@@ -44,18 +45,7 @@ RECEIVE_RATE: Final = web.AppKey("receive_rate", ByteRate)
 """The rate that all objects of pushes share; follows the configuration."""
 
 _PUSHES_PATH: Final = f"/{PREFIX}/pushes"
-
-
-def add_routes(app: web.Application) -> None:
-    """Register the routes."""
-    one = f"{_PUSHES_PATH}/{{push}}"
-    app.router.add_post(_PUSHES_PATH, _begin)
-    app.router.add_get(one, _get_state)
-    app.router.add_delete(one, _abandon)
-    app.router.add_post(f"{one}/blocks", _add_blocks)
-    app.router.add_get(f"{one}/objects/{{hash}}", _get_progress)
-    app.router.add_put(f"{one}/objects/{{hash}}", _put_object)
-    app.router.add_post(f"{one}/commit", _commit)
+_ONE_PATH: Final = f"{_PUSHES_PATH}/{{push}}"
 
 
 async def _begin(request: web.Request) -> web.Response:
@@ -275,3 +265,130 @@ async def _read_signed(request: web.Request, limit_bytes: int) -> bytes:
 async def _answer_state(session: PushSession, *, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
     state: PushState = await asyncio.to_thread(session.describe)
     return answer_message(state, status=status)
+
+
+ROUTES: Final = (
+    Route(
+        "POST",
+        _PUSHES_PATH,
+        _begin,
+        operation="""\
+summary: Begin a push (EX-18).
+security: [{token: []}]
+requestBody: {required: true, content: {application/json: {schema: {$ref: '#/components/schemas/PushRequest'}}}}
+responses:
+  201: PushState
+  400: Problem
+  401: Problem
+  403: Problem
+  422: Problem
+  503: Problem
+""",
+    ),
+    Route(
+        "GET",
+        _ONE_PATH,
+        _get_state,
+        operation="""\
+summary: How far the push is (EX-21).
+parameters:
+  - push
+  - {name: wait_s, in: query, description: Wait so long for a verdict., schema: {type: integer,
+        minimum: 0, maximum: 20}}
+security: [{token: []}]
+responses:
+  200: PushState
+  401: Problem
+  404: Problem
+""",
+    ),
+    Route(
+        "DELETE",
+        _ONE_PATH,
+        _abandon,
+        operation="""\
+summary: Give up the push (EX-22).
+parameters: [push]
+security: [{token: []}]
+responses:
+  204: {description: It is forgotten.}
+  401: Problem
+  404: Problem
+  409: Problem
+""",
+    ),
+    Route(
+        "POST",
+        f"{_ONE_PATH}/blocks",
+        _add_blocks,
+        operation="""\
+summary: Bring a pack of blocks (EX-19).
+parameters:
+  - push
+  - {name: after, in: query, schema: {type: integer, minimum: -1, default: -1}}
+security: [{token: []}]
+requestBody: {required: true, content: {application/vnd.odf-node.pack+zstd: {}}}
+responses:
+  200: PushState
+  400: Problem
+  401: Problem
+  404: Problem
+  409: Problem
+  413: Problem
+  422: Problem
+""",
+    ),
+    Route(
+        "GET",
+        f"{_ONE_PATH}/objects/{{hash}}",
+        _get_progress,
+        operation="""\
+summary: How many bytes of the object are here (EX-20).
+parameters: [push, hash]
+security: [{token: []}]
+responses:
+  200: UploadProgress
+  401: Problem
+  404: Problem
+  409: Problem
+""",
+    ),
+    Route(
+        "PUT",
+        f"{_ONE_PATH}/objects/{{hash}}",
+        _put_object,
+        operation="""\
+summary: Bring bytes of an object from a position on (EX-20).
+parameters:
+  - push
+  - hash
+  - {name: position, in: query, schema: {type: integer, minimum: 0, default: 0}}
+security: [{token: []}]
+requestBody: {required: true, content: {application/octet-stream: {}}}
+responses:
+  200: UploadProgress
+  201: UploadProgress
+  401: Problem
+  404: Problem
+  409: Problem
+  413: Problem
+  422: Problem
+""",
+    ),
+    Route(
+        "POST",
+        f"{_ONE_PATH}/commit",
+        _commit,
+        operation="""\
+summary: Have the push verified (EX-21).
+parameters: [push]
+security: [{token: []}]
+responses:
+  202: PushState
+  401: Problem
+  404: Problem
+  409: Problem
+  422: Problem
+""",
+    ),
+)

@@ -5,7 +5,7 @@ Routes of the core are registered first: no plug-in takes the place of one.
 Source: clauses PLUG-1 to PLUG-5 in ``spec/plug-ins.md``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -38,12 +38,15 @@ class Route:
         path: As aiohttp writes it, such as ``/{dataset}/pull``.
         handler: Answers requests on the event loop of the daemon.
         access: Who is answered.
+        operation: What the route is for programs: an operation object of OpenAPI as YAML, in which a word stands for a
+            parameter or response of ``spec/schemas/openapi.components.yaml``. Empty: the route is for people.
     """
 
     method: str
     path: str
     handler: Handler
     access: Access = Access.BY_GRANTS
+    operation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,12 @@ def add_plug_in_routes(app: web.Application, node: Node) -> None:
 
 def add_table(app: web.Application, table: RouteTable) -> None:
     """Register the routes of a table."""
-    for route in table.routes:
+    register_routes(app, table.routes)
+
+
+def register_routes(app: web.Application, routes: Iterable[Route]) -> None:
+    """Register routes in their order."""
+    for route in routes:
         handler = _with_token(route.handler) if route.access is Access.TOKEN else route.handler
         if route.method == "GET":
             app.router.add_get(route.path, handler)

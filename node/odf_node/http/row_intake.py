@@ -21,6 +21,7 @@ from odf_node.http.bodies import too_large
 from odf_node.http.callers import get_token
 from odf_node.http.problems import RETRY_AFTER_S, ProblemError
 from odf_node.http.push import receive_body
+from odf_node.http.route_tables import Route
 from odf_node.http.served_node import LIVE, NODE
 from odf_node.http.uploads import UPLOADS, Expected
 from odf_node.ports.objects import StagedObject
@@ -84,10 +85,9 @@ class IntakeQueue:
 ROW_INTAKE: Final = web.AppKey("row_desk", IntakeQueue)
 
 
-def add_routes(app: web.Application) -> None:
-    """Register the route; its path, parameters and headers are those of the reference implementation."""
+def prepare_app(app: web.Application) -> None:
+    """Make what the routes work with."""
     app[ROW_INTAKE] = IntakeQueue()
-    app.router.add_post("/{dataset}/ingest", _take_rows)
 
 
 async def _take_rows(request: web.Request) -> web.Response:
@@ -218,3 +218,52 @@ def _answer(record: DatasetRecord, taken: TakenRows) -> web.Response:
 
 def _reasons_to_json(reasons: Sequence[QuarantineReason]) -> list[dict[str, Any]]:
     return [asdict(each) for each in reasons]
+
+
+ROUTES: Final = (
+    Route(
+        "POST",
+        "/{dataset}/ingest",
+        _take_rows,
+        operation="""\
+summary: Send rows into a root of this node (FEED-4).
+parameters:
+  - dataset
+  - {name: sourceName, in: query, description: 'Of several push sources, which.', schema: {type: string}}
+  - {name: Idempotency-Key, in: header, description: The same again under this key is taken once
+        (FEED-5)., schema: {type: string, minLength: 1, maxLength: 255}}
+  - {name: odf-event-time, in: header, description: Of rows that have none., schema: {type: string,
+        format: date-time}}
+security: [{token: []}]
+requestBody:
+  required: true
+  content:
+    text/csv: {}
+    application/json: {}
+    application/x-ndjson: {}
+    application/geo+json: {}
+    application/x-ndgeojson: {}
+    application/vnd.apache.parquet: {}
+    application/octet-stream: {}
+responses:
+  200: {description: What was made of them., content: {application/json: {schema: {type: object,
+            required: [dataset, id, head, newBlocks, newRows, upToDate, quarantinedRows, leftOutRows,
+              reasons, warnings, repeated], properties: {dataset: {$ref: '#/components/schemas/Name'},
+              id: {$ref: '#/components/schemas/DatasetId'}, head: {$ref: '#/components/schemas/Hash'},
+              newBlocks: {type: integer}, newRows: {type: integer}, upToDate: {type: boolean},
+              quarantinedRows: {type: integer}, leftOutRows: {type: integer}, reasons: {type: array,
+                items: {type: object}}, warnings: {type: array, items: {type: object}}, repeated: {
+                type: boolean}}}}}}
+  400: Problem
+  401: Problem
+  403: Problem
+  404: Problem
+  409: Problem
+  413: Problem
+  415: Problem
+  422: Problem
+  503: Problem
+  507: Problem
+""",
+    ),
+)

@@ -16,20 +16,20 @@ from odf_node.byte_rate import ByteRate
 from odf_node.http import (
     exchange,
     observing,
-    push,
     row_intake,
-    simple_protocol,
     trees,
 )
 from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_line
 from odf_node.http.bodies import reject_encoded_bodies
 from odf_node.http.callers import NONCES, Nonces, identify_caller
+from odf_node.http.core_routes import CORE_ROUTES
 from odf_node.http.listening import CONNECTIONS, Connections, HttpListener, listen, note_requests
 from odf_node.http.middleware import DRAINING, RequestGate, answer_errors, count_requests
 from odf_node.http.origins import reject_cross_origin_pages, require_own_name
 from odf_node.http.push import RECEIVE_RATE
 from odf_node.http.push_registry import PUSHES, PushRegistry
 from odf_node.http.quotas import PeerQuotas
+from odf_node.http.route_tables import register_routes
 from odf_node.http.sending import SEND_RATE
 from odf_node.http.served_node import LIVE, NODE, Live, ServedNode
 from odf_node.http.uploads import UPLOADS, Uploads
@@ -97,12 +97,9 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     app[UPLOADS] = Uploads()
     app[DRAINING] = []
     # Fixed paths first: /datasets/... is no dataset's.
-    observing.add_routes(app)
-    exchange.add_routes(app)
-    trees.add_routes(app)
-    push.add_routes(app)
-    row_intake.add_routes(app)
-    simple_protocol.add_routes(app)
+    for prepare in (exchange.prepare_app, trees.prepare_app, row_intake.prepare_app):
+        prepare(app)
+    register_routes(app, CORE_ROUTES)
 
     async def come_up(_: web.Application) -> AsyncIterator[None]:
         app[NONCES] = Nonces(node.clock.now().seconds)

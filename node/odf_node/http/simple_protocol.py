@@ -5,7 +5,7 @@ Source: ODF "Simple Transfer Protocol".
 
 import asyncio
 from http import HTTPStatus
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from aiohttp import web
 
@@ -13,20 +13,10 @@ from odf_node.http.addressed import explained_absence, get_followed, get_hash, g
 from odf_node.http.answers import CHANGING, IMMUTABLE, answer_bytes, answer_object
 from odf_node.http.callers import get_token
 from odf_node.http.problems import ProblemError
+from odf_node.http.route_tables import Route
 from odf_node.http.served_node import NODE
 from odf_node.records.errors import BlockNotFoundError
 from odf_protocol.exchange.routes import ObjectKind
-
-
-def add_routes(app: web.Application) -> None:
-    """Register the routes."""
-    app.router.add_get("/info", _get_info)
-    app.router.add_get("/platform/token/validate", _validate_token)
-    app.router.add_get("/datasets/{dataset}", _get_dataset)
-    app.router.add_get("/{dataset}/refs/{ref}", _get_ref)
-    app.router.add_get("/{dataset}/blocks/{hash}", _get_block)
-    for kind in ObjectKind:
-        app.router.add_get(f"/{{dataset}}/{kind.value}/{{hash}}", _get_object)
 
 
 async def _get_info(_request: web.Request) -> web.Response:
@@ -75,3 +65,91 @@ async def _get_object(request: web.Request) -> web.StreamResponse:
     size_bytes, file = await asyncio.to_thread(find)
     node.store.access.note_read(record, what="file")
     return await answer_object(request, file, size_bytes=size_bytes, etag=str(object_hash))
+
+
+_OBJECT: Final = """\
+summary: An object that the dataset's chain names, or a part of it (EX-6).
+parameters:
+  - dataset
+  - hash
+  - {name: Range, in: header, schema: {type: string}}
+  - {name: If-Range, in: header, schema: {type: string}}
+  - {name: If-None-Match, in: header, schema: {type: string}}
+responses:
+  200: Bytes
+  206: Bytes
+  304: {description: The client has it.}
+  400: Problem
+  404: Problem
+  416: Problem
+  503: Problem
+"""
+
+ROUTES: Final = (
+    Route(
+        "GET",
+        "/info",
+        _get_info,
+        operation="""\
+summary: Whether paths begin with an account. Here they never do.
+responses:
+  200: MultiTenant
+""",
+    ),
+    Route(
+        "GET",
+        "/platform/token/validate",
+        _validate_token,
+        operation="""\
+summary: Whether a token of this node is good (SMART-12).
+security: [{token: []}]
+responses:
+  200: {description: It is.}
+  401: Problem
+""",
+    ),
+    Route(
+        "GET",
+        "/datasets/{dataset}",
+        _get_dataset,
+        operation="""\
+summary: The name of a dataset, by its identity.
+parameters: [dataset]
+responses:
+  200: {description: A published dataset., content: {application/json: {schema: {type: object, required: [
+              id, datasetName, owner], properties: {id: {$ref: '#/components/schemas/DatasetId'},
+              datasetName: {$ref: '#/components/schemas/Name'}, owner: {type: 'null'}}}}}}
+  404: Problem
+""",
+    ),
+    Route(
+        "GET",
+        "/{dataset}/refs/{ref}",
+        _get_ref,
+        operation="""\
+summary: The hash of the newest block, 69 bytes without a newline (EX-5).
+parameters:
+  - dataset
+  - {name: ref, in: path, required: true, schema: {const: head}}
+responses:
+  200: {description: The hash., content: {text/plain: {schema: {$ref: '#/components/schemas/Hash'}}}}
+  304: {description: The client has it.}
+  404: Problem
+""",
+    ),
+    Route(
+        "GET",
+        "/{dataset}/blocks/{hash}",
+        _get_block,
+        operation="""\
+summary: A block as the bytes it was made in (EX-4).
+parameters: [dataset, hash]
+responses:
+  200: Bytes
+  304: {description: The client has it.}
+  400: Problem
+  404: Problem
+""",
+    ),
+    *(Route("GET", f"/{{dataset}}/{kind.value}/{{hash}}", _get_object, operation=_OBJECT) for kind in ObjectKind),
+)

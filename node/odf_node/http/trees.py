@@ -14,6 +14,7 @@ from aiohttp import web
 from odf_node.http.addressed import get_hash, get_readable, get_size_bytes
 from odf_node.http.answers import IMMUTABLE, answer_bytes, answer_message
 from odf_node.http.callers import get_caller
+from odf_node.http.route_tables import Route
 from odf_node.http.served_node import NODE
 from odf_node.ports.objects import StoredObjects
 from odf_node.records.errors import ObjectNotFoundError
@@ -34,12 +35,9 @@ _QUERY_TEXT: Final = re.compile(r"(c|\d{1,6})\.(\d{1,2})\.(\d{1,12})", re.ASCII)
 """Column (``c`` for the tree over the columns), level, index."""
 
 
-def add_routes(app: web.Application) -> None:
-    """Register the routes."""
+def prepare_app(app: web.Application) -> None:
+    """Make what the routes work with."""
     app[LEAVES] = KeptLeaves()
-    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/leaves/{{hash}}", _get_leaves)
-    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/trees/{{hash}}", _get_header)
-    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/trees/{{hash}}/nodes", _get_nodes)
 
 
 async def _get_header(request: web.Request) -> web.Response:
@@ -131,3 +129,57 @@ async def _get_leaves(request: web.Request) -> web.Response:
     raw = await request.app[LEAVES].get(node.objects, object_hash, size_bytes, get_caller(request).peer)
     etag = f"{object_hash}-{LEAF_BYTES}"
     return answer_bytes(request, raw, etag=etag, cache=IMMUTABLE, content_type=TREE_MEDIA_TYPE)
+
+
+ROUTES: Final = (
+    Route(
+        "GET",
+        f"/{PREFIX}/datasets/{{dataset}}/leaves/{{hash}}",
+        _get_leaves,
+        operation="""\
+summary: The leaves of the hash tree over an object (EX-40).
+parameters: [dataset, hash]
+responses:
+  200: {description: 32 bytes for each MiB., content: {application/vnd.odf-node.hash-tree: {}}}
+  304: {description: The client has it.}
+  400: Problem
+  404: Problem
+  503: Problem
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/datasets/{{dataset}}/trees/{{hash}}",
+        _get_header,
+        operation="""\
+summary: What the root of a slice's v1 hash binds together (EX-30).
+parameters: [dataset, hash]
+responses:
+  200: {description: The header., content: {application/json: {schema: {$ref: '#/components/schemas/TreeHeader'}}}}
+  400: Problem
+  404: Problem
+  422: Problem
+  503: Problem
+""",
+    ),
+    Route(
+        "GET",
+        f"/{PREFIX}/datasets/{{dataset}}/trees/{{hash}}/nodes",
+        _get_nodes,
+        operation="""\
+summary: Children of nodes of that tree (EX-31).
+parameters:
+  - dataset
+  - hash
+  - {name: ask, in: query, required: true, description: 'column.level.index, separated by commas;
+        c for the tree over the columns', schema: {type: string}}
+responses:
+  200: {description: 'The children, in the order of the questions.', content: {application/json: {
+          schema: {$ref: '#/components/schemas/TreeNodes'}}}}
+  400: Problem
+  404: Problem
+  422: Problem
+  503: Problem
+""",
+    ),
+)
