@@ -182,10 +182,11 @@ class IcebergTables:
             return self._make_shown(Shown(found[1]), int(found[2]), found[3])
         if found := _GROUP_PATH.fullmatch(path):
             first, end, place = int(found[2]), int(found[3]), int(found[4])
-            is_group = first % GROUP_FILES == 0 and first < end <= min(first + GROUP_FILES, place)
+            is_group = first % GROUP_FILES == 0 and first < end == min(first + GROUP_FILES, place)
             if not is_group or place >= len(self.history.versions):
                 return None
-            return self._group_manifest(Shown(found[1]), first, end, place).raw
+            made = self._group_manifest(Shown(found[1]), first, end, place)
+            return None if made is None else made.raw
         if found := _DELETES_PATH.fullmatch(path):
             place, count = int(found[1]), int(found[2])
             if place >= len(self.removals) or not 0 < count <= len(self.removals[place].rows):
@@ -212,16 +213,26 @@ class IcebergTables:
         """Make the manifests of a version: of earlier files in groups, of its own file, of deletes."""
         found = []
         for first in range(0, place, GROUP_FILES):
-            end = min(first + GROUP_FILES, place)
-            found.append(self._group_manifest(shown, first, end, end if end - first == GROUP_FILES else place))
+            made = self._group_manifest(shown, first, min(first + GROUP_FILES, place), place)
+            if made is not None:
+                found.append(made)
         found.append(self._own_manifest(shown, place))
         if shown is Shown.CURRENT and (deletes := self._delete_manifest(place)) is not None:
             found.append(deletes)
         return found
 
-    def _group_manifest(self, shown: Shown, first: int, end: int, place: int) -> TableManifest:
-        """Make the manifest that version ``place`` wrote of the files of versions before it."""
-        files = tuple(self._entry(each, Status.EXISTING) for each in self.history.versions[first:end])
+    def _group_manifest(self, shown: Shown, first: int, end: int, place: int) -> TableManifest | None:
+        """Make the manifest that version ``place`` wrote of files of versions before it; None: no row of them is left.
+
+        Readers of current rows need not open a file of which every row has ended.
+        """
+        files = tuple(
+            self._entry(each, Status.EXISTING)
+            for each in self.history.versions[first:end]
+            if shown is Shown.CHANGES or not self._has_ended(each, place)
+        )
+        if not files:
+            return None
         return self._manifest(shown, f"{first}-{end}-{place}.avro", Content.DATA, place, files)
 
     def _own_manifest(self, shown: Shown, place: int) -> TableManifest:
@@ -233,7 +244,7 @@ class IcebergTables:
         for each in self.history.versions[: place + 1]:
             removed = self.removals[each.place]
             count = removed.count_at(place)
-            if count:
+            if count and (each.place == place or not self._has_ended(each, place)):
                 since = self.history.versions[int(removed.since[count - 1])]
                 files.append(
                     FileEntry(
@@ -248,6 +259,10 @@ class IcebergTables:
         if not files:
             return None
         return self._manifest(Shown.CURRENT, f"{place}.deletes.avro", Content.DELETES, place, tuple(files))
+
+    def _has_ended(self, version: Version, place: int) -> bool:
+        """Say whether no row of a version's slice is a current row at version ``place``."""
+        return self.removals[version.place].count_at(place) == _rows_of(version)
 
     def _manifest(
         self, shown: Shown, name: str, content: Content, place: int, files: tuple[FileEntry, ...]

@@ -17,7 +17,18 @@ from odf_protocol import events as odf
 from odf_protocol.events import SetDataSchema
 from odf_protocol.schema_arrow import arrow_schema_of
 from support.event_loop import in_loop
-from support.iceberg_node import APPEND, KEY, corrected_chain, create_node, in_thread, keep, open_table, read_table
+from support.iceberg_node import (
+    APPEND,
+    CORRECT_FROM,
+    CORRECT_TO,
+    KEY,
+    corrected_chain,
+    create_node,
+    in_thread,
+    keep,
+    open_table,
+    read_table,
+)
 from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, root_chain, slice_table
 from support.secretive_node import FRIEND_TOKEN, SecretiveNode
 
@@ -107,6 +118,32 @@ async def test_versions_of_many_blocks_are_in_groups_iceberg_6(
             return [len(each.manifests(table.io)) for each in table.snapshots()]
 
         assert await in_thread(count_manifests) == [1, 2, 2, 3, 3, 4]
+
+
+@in_loop
+async def test_files_of_which_every_row_has_ended_are_not_opened_iceberg_6(
+    made: SecretiveNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "GROUP_FILES", 2)
+    chain = root_chain(made.hidden.folder, slices=0, key=KEY, name="updated")
+    chain.add_rows([("Oslo", 0), ("Bern", 0)], event_time=[NOON.unix_ms] * 2)
+    for number in range(1, 7):
+        chain.add_rows(
+            [("Oslo", number - 1), ("Oslo", number)], op=[CORRECT_FROM, CORRECT_TO], event_time=[NOON.unix_ms] * 2
+        )
+    keep(made, chain)
+    ids = [snapshot_id_of(block.hash) for block in chain.blocks[2:]]
+    async with made.served() as stranger:
+        for number, snapshot in enumerate(ids):
+            found = await read_table(stranger.url, "updated", snapshot)
+            assert (cities_of(found), len(found)) == ({("Bern", 0), ("Oslo", number)}, 2)
+            assert len(await read_table(stranger.url, "updated__changes", snapshot)) == 2 + 2 * number
+
+        def count_files() -> list[int]:
+            table = open_table(stranger.url, "updated")
+            return [len(list(table.scan(snapshot_id=each).plan_files())) for each in ids]
+
+        assert await in_thread(count_files) == [1, 2, 2, 2, 2, 2, 2]
 
 
 @in_loop
