@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from odf_protocol.manifest.errors import At
 
 __all__ = [
+    "CallerConfinedEngine",
     "Capability",
     "ClusterEngine",
     "Engine",
@@ -248,6 +249,18 @@ class ClusterEngine(Engine, Protocol):
         Raises:
             ClusterUnavailableError: It cannot be reached, or this machine is not ready for it.
             SandboxUnavailableError: Isolation does not work here.
+        """
+        ...
+
+
+@runtime_checkable
+class CallerConfinedEngine(Engine, Protocol):
+    """An engine that can do without a sandbox of its own where its caller is confined as a whole (GRPC-11)."""
+
+    def confined_by_caller(self) -> Engine:
+        """Return the engine whose sessions make no sandbox: the container of the whole program is the sandbox.
+
+        Never for untrusted queries on a machine that holds anything of value.
         """
         ...
 

@@ -12,11 +12,16 @@ import re
 from functools import cache
 from importlib import metadata
 from importlib.metadata import EntryPoint, entry_points
+from typing import Final
 
+from odf_engines import plug_in_names
 from odf_engines.engine import Capability, Engine, IngestEngine
 from odf_engines.errors import EngineMissingError
 
 ENTRY_POINT_GROUP = "odf_engines"
+
+_EXTRAS_OF_PLUG_INS: Final = {"spark": "spark"}
+"""Extra by engine: plug-ins of this wheel, for a copy of the program that was made without the plug-in's folder."""
 
 
 def installed_engines() -> tuple[str, ...]:
@@ -60,17 +65,23 @@ def get_ingest_engine(name: str) -> IngestEngine:
 
 
 def find_remedy(name: str) -> str:
-    """Return the command that installs an engine which is declared here and lacks packages; empty for any other."""
+    """Return the command that installs an engine which lacks packages, or is a plug-in of ours; empty for any other."""
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name.lower() == name.lower() and point.dist is not None and (lacking := list_lacking_extras(point)):
             return describe_extra(point.dist.name, lacking[0])
-    return ""
+    extra = _EXTRAS_OF_PLUG_INS.get(name.lower())
+    return "" if extra is None else describe_extra(plug_in_names.DISTRIBUTION, extra)
 
 
-def is_of_this_package(name: str) -> bool:
+def is_of_this_distribution(name: str) -> bool:
     """Say whether an engine is one of ours, whose slices are written by code of ours; loads none."""
     point = _find_entry_point(name)
-    return point is not None and point.module.partition(".")[0] == __name__.partition(".")[0]
+    return point is not None and plug_in_names.is_of_this_distribution(point)
+
+
+def list_packages() -> tuple[str, ...]:
+    """List the import names of the packages that bring the installed engines, sorted; loads none."""
+    return tuple(sorted({point.module.partition(".")[0] for point in _points()}))
 
 
 def _find_entry_point(name: str) -> EntryPoint | None:

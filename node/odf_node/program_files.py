@@ -7,7 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-_PACKAGES: Final = ("odf_engines", "odf_node", "odf_protocol")
+from odf_engines.registry import list_packages
+
+_CORE: Final = ("odf_engines", "odf_node", "odf_protocol")
 
 
 def build_of_program() -> str:
@@ -20,7 +22,7 @@ def build_of_program() -> str:
 
 
 def _folders() -> Iterator[str]:
-    for package in _PACKAGES:
+    for package in sorted({*_CORE, *list_packages()}):
         found = find_spec(package)
         assert found is not None
         assert found.origin is not None

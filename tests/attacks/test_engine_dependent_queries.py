@@ -8,8 +8,8 @@ import pytest
 
 from odf_engines.contract import GradeLevel, QueryTable
 from odf_engines.errors import InvalidQueryError
-from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
 from odf_protocol.vocabulary import Vocabulary
+from odf_spark.gate.functions import FUNCTIONS, FunctionUse
 from support.transforms import ORDERS, transform_request, transform_sql
 
 pytestmark = pytest.mark.spark

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import pyarrow.parquet as pq
 
 from odf_engines.contract import Limits, QueryRequest, QueryTable
-from odf_engines.spark.engine import SparkEngine, SparkHostSession
 from odf_protocol.vocabulary import Vocabulary
+from odf_spark.engine import SparkEngine, SparkHostSession
 from support.transforms import ORDERS, write_orders
 
 ROWS = 2_000_000

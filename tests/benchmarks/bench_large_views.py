@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from odf_engines.contract import Limits, TransformInput, TransformRequest
-from odf_engines.spark.engine import SparkEngine
 from odf_protocol.events import OffsetInterval
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.vocabulary import Vocabulary
+from odf_spark.engine import SparkEngine
 from support.transforms import SYSTEM_TIME, transform_sql
 from support.view_histories import SCHEMAS
 

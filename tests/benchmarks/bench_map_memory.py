@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from odf_engines.contract import Limits, TransformResponse
 from odf_engines.errors import LimitExceededError
 from odf_engines.sandbox.resources import usage_of
-from odf_engines.spark.engine import SparkEngine
 from odf_protocol.schema_arrow import arrow_schema_of
+from odf_spark.engine import SparkEngine
 from support.transforms import ORDERS, orders_input, transform_request
 
 MIB = 1024 * 1024

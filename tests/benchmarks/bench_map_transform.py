@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from odf_engines.contract import Limits
-from odf_engines.spark.engine import SparkEngine
 from odf_node.rows.file_hashes import physical_hash_of
 from odf_protocol.schema_arrow import arrow_schema_of
+from odf_spark.engine import SparkEngine
 from support.transforms import ORDERS, orders_input, transform_request
 
 GOAL = 1.3

@@ -15,9 +15,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from odf_engines.contract import Limits
-from odf_engines.spark.engine import SparkEngine
 from odf_node.composition import Node, open_node
 from odf_node.ports.progress import Silence
+from odf_spark.engine import SparkEngine
 from support.city_datasets import COLUMNS, derivative_manifest, root_manifest
 from support.stores import find_named
 from support.transforms import orders_input, transform_request, write_orders

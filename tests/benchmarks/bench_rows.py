@@ -20,11 +20,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import numpy as np
 import pyarrow as pa
 
-from odf_engines.spark.engine import SparkEngine
 from odf_node.datasets.queries import QueryRunner
 from odf_protocol.events import DatasetKind, Seed
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
+from odf_spark.engine import SparkEngine
 from support.homes import make_home
 from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, PublisherHome, parquet_bytes, root_chain, select
 from support.signing import NEW_KEY

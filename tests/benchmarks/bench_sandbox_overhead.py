@@ -30,9 +30,9 @@ from odf_engines.host.session import HostSession
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.profile import Profile, build_command
 from odf_engines.sandbox.resources import usage_of
-from odf_engines.spark.class_data import find_class_data
-from odf_engines.spark.engine import SparkEngine
-from odf_engines.spark.runtime import find_runtime, spark_guest
+from odf_spark.class_data import find_class_data
+from odf_spark.engine import SparkEngine
+from odf_spark.runtime import find_runtime, spark_guest
 from support.transforms import orders_input, transform_request
 
 GOAL = 1.05

@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from odf_engines.contract import Limits
-from odf_engines.spark.engine import SparkEngine
+from odf_spark.engine import SparkEngine
 from support.transforms import orders_input, transform_request, write_orders
 
 GOAL = 0.4

@@ -14,8 +14,8 @@ from random import Random
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from odf_engines.contract import Limits
-from odf_engines.spark.engine import SparkEngine
 from odf_protocol.events import SqlQueryStep, TransformSql
+from odf_spark.engine import SparkEngine
 from property.test_slicing import QUERIES
 from support.processor_time import spent_s
 from support.view_histories import SCHEMAS, View, random_changelog

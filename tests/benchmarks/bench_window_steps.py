@@ -17,10 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from odf_engines.spark.engine import SparkEngine
 from odf_node.composition import Node, open_node
 from odf_node.derive.step_log import StepLog
 from odf_protocol.timestamp import Timestamp
+from odf_spark.engine import SparkEngine
 from support.nodes import RealNode
 from support.processor_time import spent_s
 from support.stores import find_named

@@ -29,10 +29,6 @@ from odf_engines.reading.slices import logical_hash_of
 from odf_engines.records.source_records import ROW_GROUP_ROWS
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import usage_of
-from odf_engines.spark.class_data import find_class_data
-from odf_engines.spark.handover import _SMALL_BYTES
-from odf_engines.spark.launch import SHORT_LIVED
-from odf_engines.spark.runtime import find_runtime, iter_engine_files, spark_guest
 from odf_protocol.events import (
     DatasetKind,
     MergeStrategyAppend,
@@ -45,6 +41,10 @@ from odf_protocol.events import (
 from odf_protocol.schema_ddl import parse_ddl
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+from odf_spark.class_data import find_class_data
+from odf_spark.handover import _SMALL_BYTES
+from odf_spark.launch import SHORT_LIVED
+from odf_spark.runtime import find_runtime, iter_engine_files, spark_guest
 from support.offers import NOON, Judge, PublisherHome, root_chain, select
 from support.offers import PeerChain as Chain
 from support.shifted_clock import write_shifted_clock

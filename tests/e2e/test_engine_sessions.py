@@ -9,7 +9,7 @@ from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExcee
 from odf_engines.host.session import is_worn
 from odf_engines.host.step_parts import PARTS
 from odf_engines.sandbox.resources import Usage, usage_of
-from odf_engines.spark import engine as spark_sessions
+from odf_spark import engine as spark_sessions
 from support.transforms import orders_input, output_rows, transform_request, write_orders
 
 pytestmark = pytest.mark.spark

@@ -6,8 +6,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from odf_engines.spark.handover import _SMALL_BYTES
 from odf_protocol.events import DataTypeInt64, DataTypeString, MergeStrategyAppend, MergeStrategySnapshot, ReadStepCsv
+from odf_spark.handover import _SMALL_BYTES
 from support.ingests import RootDataset, engine_session, quarantined, schema
 
 pytestmark = pytest.mark.spark

@@ -11,9 +11,9 @@ import pytest
 
 from odf_engines.contract import GradeLevel, Limits, QueryTable
 from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError, NotReproducibleError
-from odf_engines.spark.chunks import CHUNK_BYTES, MAX_GROUP_BYTES, fit_in_memory
 from odf_protocol.events import DataField, DataSchema, DataTypeInt32, DataTypeInt64, DataTypeList, OffsetInterval
 from odf_protocol.vocabulary import Vocabulary
+from odf_spark.chunks import CHUNK_BYTES, MAX_GROUP_BYTES, fit_in_memory
 from support.transforms import (
     ORDERS,
     SYSTEM_TIME,

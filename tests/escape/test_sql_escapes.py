@@ -21,7 +21,7 @@ from odf_engines.host.runtime import python_command
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.profile import build_command
 from odf_engines.sandbox.system_calls import open_filter
-from odf_engines.spark.gate.functions import FUNCTIONS
+from odf_spark.gate.functions import FUNCTIONS
 from support import sql_program
 from support.engine_switches import LISTS, as_lines, as_reported, missing_on_page, stated_values
 from support.escapes import SECRET
@@ -88,7 +88,7 @@ def spark_without_gate(spark_engine, host_folder):
             }
             if more:
                 asked["analysed"] = {name: query.format(**facts) for name, query, _ in ANALYSED}
-            *python, _ = python_command("odf_engines.spark.worker")
+            *python, _ = python_command("odf_spark.worker")
             program = [*python, "/exchange/in/program.py", json.dumps(asked)]
             descriptor = open_filter()
             try:

@@ -27,6 +27,17 @@ content:
       read: {kind: Csv, header: true, ddlSchema: ["city STRING", "people BIGINT"]}
       merge: {kind: Append}
 """
+DERIVATIVE = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: large.{engine}
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{{datasetRef: cities, alias: c}}]
+      transform: {{kind: Sql, engine: {engine}, query: 'SELECT event_time, city FROM c WHERE people > 15'}}
+"""
 ROWS = "city,people\nLima,10\nOslo,20\n"
 COMMAND_S = 120
 
@@ -49,6 +60,11 @@ class Program:
         done = self._end(words)
         assert done.returncode == code, done.stderr
         return done.stderr
+
+    def reject(self, *words: str | Path) -> str:
+        """Run what cannot be done here; give the one line that reports it."""
+        (line,) = self.fail(8, *words).splitlines()
+        return line
 
     def _end(self, words: Sequence[str | Path]) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -95,12 +111,25 @@ def test_core_works_without(without: list[str], tmp_path: Path) -> None:
     query = 'SELECT city, people FROM "cities" ORDER BY city'
     rows = [{"city": "Lima", "people": 10}, {"city": "Oslo", "people": 20}]
     assert json.loads(publisher.run("sql", "-c", query, "-o", "json")) == rows
-    publisher.run("publish", "cities")
+    (tmp_path / "large.yaml").write_text(DERIVATIVE.format(engine="datafusion"))
+    publisher.run("add", tmp_path / "large.yaml")
+    publisher.run("pull", "large.datafusion")
+    publisher.run("publish", "cities", "large.datafusion")
     with publisher.serving() as url:
         reader.run("pull", f"{url}/cities")
+        reader.run("pull", f"{url}/large.datafusion")
     reader.run("verify", "cities")
+    assert "1 step re-executed with an equal result" in reader.run("verify", "large.datafusion")
     assert json.loads(reader.run("sql", "-c", query, "-o", "json")) == rows
     assert "cities" in reader.run("list")
+
+    if "odf_spark" in without:
+        (tmp_path / "spark.yaml").write_text(DERIVATIVE.format(engine="spark"))
+        missing = (
+            "engine 'spark' is not installed (installed: arrow, datafusion); pip install 'odf-node[spark]' brings it"
+        )
+        assert reader.reject("add", tmp_path / "spark.yaml") == f"odf-node add: {missing}"
+        assert reader.reject("sql", "--engine", "spark", "-c", "SELECT 1") == f"odf-node sql: {missing}"
 
 
 def test_manifest_that_names_a_converter_says_which_plug_in_brings_it(tmp_path: Path) -> None:

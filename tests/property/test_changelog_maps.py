@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT, fix_operations, fix_tables
+from odf_spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT, fix_operations, fix_tables
 
 GIVES = {APPEND, CORRECT_TO}
 

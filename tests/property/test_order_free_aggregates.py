@@ -12,8 +12,8 @@ import pytest
 
 from odf_engines.contract import GradeLevel, QueryTable
 from odf_engines.errors import InvalidQueryError, NotReproducibleError
-from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
 from odf_protocol.vocabulary import Vocabulary
+from odf_spark.gate.functions import FUNCTIONS, FunctionUse
 from support.large_histories import Size, random_orders
 from support.transforms import transform_sql
 from support.view_histories import APPEND, WITH_FLOATS, Change, View, fold

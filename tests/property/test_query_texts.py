@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from odf_engines.contract import Grade, QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError, NotReproducibleError
-from odf_engines.spark.gate.functions import FUNCTIONS
 from odf_protocol.vocabulary import Vocabulary
+from odf_spark.gate.functions import FUNCTIONS
 from support.transforms import ORDERS, transform_request, transform_sql
 
 pytestmark = pytest.mark.spark

@@ -20,7 +20,7 @@ from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.profile import build_command
 from odf_engines.sandbox.resources import kernel_limits
 from odf_engines.sandbox.system_calls import open_filter
-from odf_engines.spark.runtime import find_runtime, spark_guest
+from odf_spark.runtime import find_runtime, spark_guest
 
 PROGRAM = Path(__file__).with_name("escape_program.py")
 BY_THE_FILTER = 133  # EHWPOISON, which no system call here answers by itself

@@ -14,7 +14,7 @@ from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.profile import Mount, Profile, build_command, write_accounts
 from odf_engines.sandbox.resources import usage_of
 from odf_engines.sandbox.system_calls import open_filter
-from odf_engines.spark.runtime import find_runtime
+from odf_spark.runtime import find_runtime
 
 PYTHON = ("/runtime/python/bin/python3", "-I", "-S", "-B", "-c")
 MIB = 1024 * 1024

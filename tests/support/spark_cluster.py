@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from odf_engines.spark.runtime import find_runtime
+from odf_spark.runtime import find_runtime
 
 ADDRESS = "127.0.0.1"
 _APPEAR_S = 120.0  # guess: a JVM on a machine that is busy

@@ -15,7 +15,7 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    from odf_engines.spark import connection, launch
+    from odf_spark import connection, launch
 
     launch.SETTINGS.update(asked["settings"])
     options = [*asked["options"], "-XX:TieredStopAtLevel=1"]
@@ -33,7 +33,7 @@ def main() -> None:
 
 def _list_settings(root):
     """Every setting that Spark declares: what it stands at here, and its default."""
-    from odf_engines.spark.java_side import scala_object
+    from odf_spark.java_side import scala_object
 
     entries = {row["key"]: row["value"] for row in root.sql("SET -v").collect()}
     known = scala_object("org.apache.spark.internal.config.ConfigEntry$").knownConfigs()
@@ -46,7 +46,7 @@ def _list_settings(root):
 def _analyse(spark, query):
     """Say what the gate says of an analysed plan, whatever it said before."""
     from odf_engines.errors import InvalidQueryError
-    from odf_engines.spark.gate.statement import check_analysed
+    from odf_spark.gate.statement import check_analysed
 
     for name in ("declared", "undeclared"):
         spark.range(3).createOrReplaceTempView(name)

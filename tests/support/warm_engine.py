@@ -25,10 +25,10 @@ from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineError
 from odf_engines.host.session import HostSession
 from odf_engines.registry import get_engine
-from odf_engines.spark.engine import SparkEngine
 from odf_node.engines.sessions import EngineHost
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
+from odf_spark.engine import SparkEngine
 
 LENT = ("spark", "datafusion")
 

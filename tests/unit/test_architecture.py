@@ -19,6 +19,7 @@ PACKAGES = {
     "odf_engines": REPOSITORY / "engines" / "odf_engines",
     "odf_node": REPOSITORY / "node" / "odf_node",
     "odf_audit": REPOSITORY / "node" / "odf_audit",
+    "odf_spark": REPOSITORY / "engines" / "odf_spark",
     "odf_flight": REPOSITORY / "node" / "odf_flight",
     "odf_gossip": REPOSITORY / "node" / "odf_gossip",
     "odf_drafts": REPOSITORY / "node" / "odf_drafts",

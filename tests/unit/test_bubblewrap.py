@@ -75,7 +75,7 @@ def test_no_filter_means_no_sandbox(monkeypatch, tmp_path):
 
 def test_engine_opens_no_session_without_a_sandbox(proposal, tmp_path):
     from odf_engines.contract import Limits
-    from odf_engines.spark.engine import SparkEngine
+    from odf_spark.engine import SparkEngine
 
     proposal()
     with pytest.raises(SandboxUnavailableError):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_engines.spark.class_data import CacheFolder
+from odf_spark.class_data import CacheFolder
 
 MAX = 8
 

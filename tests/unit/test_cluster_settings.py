@@ -15,12 +15,12 @@ from odf_engines.confined.caller import CallerConfinedProcess
 from odf_engines.confined.process import SandboxedProcess
 from odf_engines.contract import Limits
 from odf_engines.errors import ClusterUnavailableError
-from odf_engines.spark.cluster import check_facts
-from odf_engines.spark.engine import ClusterSession, open_on_cluster
-from odf_engines.spark.launch import SECRET, SETTINGS
-from odf_engines.spark.runtime import find_runtime, spark_guest
 from odf_node.configuration import parse_configuration
 from odf_node.configuration.reading import ConfigurationError
+from odf_spark.cluster import check_facts
+from odf_spark.engine import ClusterSession, open_on_cluster
+from odf_spark.launch import SECRET, SETTINGS
+from odf_spark.runtime import find_runtime, spark_guest
 from support.sandboxes import PYTHON, receive_line, small_profile
 
 SECRET_TEXT = "5ecre7" * 10

@@ -133,7 +133,7 @@ def test_engine_counts_where_all_that_its_extra_brings_is_installed(monkeypatch,
 
 @pytest.mark.usefixtures("fresh_registry")
 def test_engine_of_another_package_is_found(monkeypatch):
-    point = EntryPoint("Other", "odf_engines.spark.engine:SparkEngine", odf_engines.registry.ENTRY_POINT_GROUP)
+    point = EntryPoint("Other", "odf_spark.engine:SparkEngine", odf_engines.registry.ENTRY_POINT_GROUP)
     monkeypatch.setattr(odf_engines.registry, "entry_points", lambda group: [point])
     assert get_engine("other") is not None
 

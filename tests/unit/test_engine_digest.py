@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from odf_engines.spark import launch
-from odf_engines.spark.class_data import find_class_data
-from odf_engines.spark.runtime import SparkRuntime, class_data_key, engine_digest, find_runtime, iter_engine_files
+from odf_spark import launch
+from odf_spark.class_data import find_class_data
+from odf_spark.runtime import SparkRuntime, class_data_key, engine_digest, find_runtime, iter_engine_files
 
 FILES = {
     "java/lib/modules": b"java",
@@ -17,15 +17,15 @@ FILES = {
     "site/pyspark/sql/session.py": b"pass",
     "site/numpy/core.so": b"numpy",
     "library/json/decoder.py": b"json",
-    "ours/odf_engines/spark/worker.py": b"OPERATIONS = ['odf_engines.spark.query']\ndef f(): import odf_protocol.did",
-    "ours/odf_engines/spark/query.py": b"import odf_engines.spark.plan\ndef f(): import odf_engines.spark.gate.rules",
-    "ours/odf_engines/spark/plan.py": b"pass",
-    "ours/odf_engines/spark/gate/rules.py": b"pass",
+    "ours/odf_spark/worker.py": b"OPERATIONS = ['odf_spark.query']\ndef f(): import odf_protocol.did",
+    "ours/odf_spark/query.py": b"import odf_spark.plan\ndef f(): import odf_spark.gate.rules",
+    "ours/odf_spark/plan.py": b"pass",
+    "ours/odf_spark/gate/rules.py": b"pass",
     "ours/odf_protocol/__init__.py": b"",
     "ours/odf_protocol/did.py": b"from odf_protocol import errors",
     "ours/odf_protocol/errors.py": b"if TYPE_CHECKING:\n    import odf_protocol.block",
 }
-HOST_SIDE = ("ours/odf_engines/spark/runtime.py", "ours/odf_engines/confined/process.py", "ours/odf_protocol/block.py")
+HOST_SIDE = ("ours/odf_spark/runtime.py", "ours/odf_engines/confined/process.py", "ours/odf_protocol/block.py")
 
 
 def install(folder: Path) -> SparkRuntime:
@@ -37,7 +37,7 @@ def install(folder: Path) -> SparkRuntime:
         python=folder / "python",
         python_library=folder / "library",
         packages=(("numpy", folder / "site/numpy"), ("pyspark", folder / "site/pyspark")),
-        ours=(("odf_engines", folder / "ours/odf_engines"), ("odf_protocol", folder / "ours/odf_protocol")),
+        ours=tuple((name, folder / "ours" / name) for name in ("odf_engines", "odf_protocol", "odf_spark")),
     )
 
 
@@ -121,8 +121,8 @@ def test_installed_engine_has_its_parts_in_the_digest():
         "library/json/decoder.py",
         "java/lib/modules",
         "java/lib/tzdb.dat",
-        "odf/odf_engines/spark/changelog.py",
-        "odf/odf_engines/spark/launch.py",
+        "odf/odf_spark/changelog.py",
+        "odf/odf_spark/launch.py",
         "python/pyarrow/parquet/core.py",
         "spark/spark-sql_2.13-4.3.0.jar",
     ):
@@ -156,14 +156,14 @@ def test_same_files_under_another_path_are_the_same_engine(tmp_path):
     )
     here = contents(runtime, tmp_path / "cache")
     assert contents(there, tmp_path / "other cache") == here
-    worker = root / "ours" / "odf_engines" / "spark" / "changelog.py"
+    worker = root / "ours" / "odf_spark" / "changelog.py"
     worker.write_bytes(worker.read_bytes() + b"# changed\n")
     assert contents(there, tmp_path / "other cache") != here
 
 
 def test_archive_key_follows_java_and_spark_only(runtime, tmp_path):
     before = class_data_key(runtime, tmp_path / "cache")
-    (tmp_path / "here/ours/odf_engines/spark/query.py").write_bytes(b"changed")
+    (tmp_path / "here/ours/odf_spark/query.py").write_bytes(b"changed")
     assert class_data_key(runtime, tmp_path / "cache") == before
     (tmp_path / "here/site/pyspark/jars/a.jar").write_bytes(b"changed")
     assert class_data_key(runtime, tmp_path / "cache") != before

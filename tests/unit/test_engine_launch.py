@@ -4,9 +4,9 @@ import zipfile
 
 import pytest
 
-from odf_engines.spark import launch
-from odf_engines.spark.launch import class_archives, java_command
-from odf_engines.spark.runtime import find_runtime
+from odf_spark import launch
+from odf_spark.launch import class_archives, java_command
+from odf_spark.runtime import find_runtime
 
 # Of the two that share classes of programs, and not only a description of their module, the one that is found first.
 FIRST_OF_TWO = ("parquet-column-", "parquet-hadoop-1"), ("orc-core-", "orc-mapreduce-")

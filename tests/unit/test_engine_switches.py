@@ -5,7 +5,7 @@ import re
 from datafusion import SessionConfig, SessionContext
 
 from odf_engines.datafusion import settings
-from odf_engines.spark.launch import ANY_ORDER, ONE_ORDER, SETTINGS
+from odf_spark.launch import ANY_ORDER, ONE_ORDER, SETTINGS
 from support.engine_switches import (
     LISTS,
     PAGE,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_engines.spark import chunks
-from odf_engines.spark.chunks import cut_even, fit_in_memory
+from odf_spark import chunks
+from odf_spark.chunks import cut_even, fit_in_memory
 
 
 @given(st.lists(st.integers(0, 40)), st.integers(1, 17))

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from odf_engines.spark.gate.map_class import is_no_map
-from odf_engines.spark.gate.trees import class_name, expressions_of, iter_plan, operands_of
+from odf_spark.gate.map_class import is_no_map
+from odf_spark.gate.trees import class_name, expressions_of, iter_plan, operands_of
 
 ASKED: Counter[str] = Counter()
 

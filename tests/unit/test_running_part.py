@@ -5,8 +5,8 @@ import pytest
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.step_parts import PARTS, name_part, reported_part
-from odf_engines.spark.running_part import find_part
 from odf_engines.validation.running_name import RunningName
+from odf_spark.running_part import find_part
 from support.transforms import transform_request, transform_sql
 
 _ITERATOR = "org.apache.spark.sql.catalyst.expressions.GeneratedClass$GeneratedIteratorForCodegenStage"

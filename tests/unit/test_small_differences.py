@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
-from odf_engines.spark.small_differences import find_changes
+from odf_spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odf_spark.small_differences import find_changes
 
 Row = tuple[int | None, str | None]
 SCHEMA = pa.schema([("v0", pa.int64()), ("v1", pa.string())])

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odf_engines.spark import small_inputs
-from odf_engines.spark.small_inputs import RowsRead, Work, write_folded
 from odf_protocol.events import DataField, DataSchema, DataTypeInt64, DataTypeOption, DataTypeString
 from odf_protocol.vocabulary import Vocabulary
+from odf_spark import small_inputs
+from odf_spark.small_inputs import RowsRead, Work, write_folded
 
 DATA = DataSchema(
     fields=(

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from odf_engines.spark.sorted_runs import sort_rows
+from odf_spark.sorted_runs import sort_rows
 
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "boolean": (pa.bool_(), [False, True]),

@@ -11,10 +11,6 @@ import pytest
 from pyspark.sql.types import StructType
 
 from odf_engines.contract import TransformInput, TransformRequest
-from odf_engines.spark.gate.view_class import GroupColumns, ViewQuery
-from odf_engines.spark.known_transforms import KnownView
-from odf_engines.spark.small_inputs import RowsRead, Work
-from odf_engines.spark.touched_rows import keep_touched
 from odf_protocol.events import (
     DataField,
     DataSchema,
@@ -26,6 +22,10 @@ from odf_protocol.events import (
 )
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.vocabulary import Vocabulary, system_fields
+from odf_spark.gate.view_class import GroupColumns, ViewQuery
+from odf_spark.known_transforms import KnownView
+from odf_spark.small_inputs import RowsRead, Work
+from odf_spark.touched_rows import keep_touched
 from support.transforms import SYSTEM_TIME, transform_sql
 
 APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)

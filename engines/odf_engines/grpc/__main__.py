@@ -15,12 +15,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from odf_engines.contract import EngineError, EngineMissingError, Limits
-from odf_engines.engine import Engine
+from odf_engines.engine import CallerConfinedEngine, Engine
 from odf_engines.grpc.folders import SharedFolders
 from odf_engines.grpc.pool import SessionPool
 from odf_engines.grpc.service import EngineService, make_server
-from odf_engines.registry import get_engine
-from odf_engines.spark.engine import SparkEngine
+from odf_engines.registry import get_engine, installed_engines
 
 _PORT = 2884  # of the reference implementation; the text of the specification says 5544
 _INPUTS = Path("/opt/engine/in")  # where the reference implementation mounts them
@@ -78,9 +77,11 @@ def _parser() -> argparse.ArgumentParser:
 def _engine_of(arguments: argparse.Namespace) -> Engine:
     if arguments.isolation == "sandbox":
         return get_engine(arguments.engine)
-    if arguments.engine.lower() != SparkEngine.name:
-        raise EngineMissingError(f"{arguments.engine} without a sandbox", [SparkEngine.name])
-    return SparkEngine(is_confined_by_caller=True)
+    engine = get_engine(arguments.engine)
+    if not isinstance(engine, CallerConfinedEngine):
+        able = [name for name in installed_engines() if isinstance(get_engine(name), CallerConfinedEngine)]
+        raise EngineMissingError(f"{arguments.engine} without a sandbox", able)
+    return engine.confined_by_caller()
 
 
 def _serve(engine: Engine, arguments: argparse.Namespace) -> int:

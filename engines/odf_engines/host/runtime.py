@@ -79,8 +79,9 @@ def _find_python_library() -> Path:
     return Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix})).resolve()
 
 
-def _find_own_packages() -> tuple[tuple[str, Path], ...]:
-    return tuple((name, package_folder(name)) for name in _OURS)
+def find_own_packages(*plug_ins: str) -> tuple[tuple[str, Path], ...]:
+    """Return name and folder of the node's own packages that guests run, and of these plug-ins, sorted."""
+    return tuple((name, package_folder(name)) for name in sorted({*_OURS, *plug_ins}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +98,7 @@ class Runtime:
     packages: tuple[tuple[str, Path], ...]
     python: Path = field(default_factory=_find_python)
     python_library: Path = field(default_factory=_find_python_library)
-    ours: tuple[tuple[str, Path], ...] = field(default_factory=_find_own_packages)
+    ours: tuple[tuple[str, Path], ...] = field(default_factory=find_own_packages)
 
     def parts(self) -> tuple[Mount, ...]:
         """Return how the sandbox shows what this guest alone has."""

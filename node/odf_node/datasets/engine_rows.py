@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from odf_engines.contract import TransformRequest
 from odf_engines.reading.event_times import find_newest
-from odf_engines.registry import is_of_this_package
+from odf_engines.registry import is_of_this_distribution
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.changelogs import data_of
 from odf_node.datasets.presence import explained_damage
@@ -235,7 +235,7 @@ class EngineRows:
 
     def adopt(self, object_hash: Multihash, *engines: str) -> None:
         """Take an object that one of these engines has just written for what engines read; no copy is made."""
-        if all(map(is_of_this_package, engines)):  # what others write is written anew
+        if all(map(is_of_this_distribution, engines)):  # what others write is written anew
             self.cache.adopt(object_hash, self.objects.get_path(object_hash))
 
     def adopt_result(self, object_hash: Multihash, published: Path, made: Path, engine: str) -> None:
@@ -247,7 +247,7 @@ class EngineRows:
             made: What the engine wrote.
             engine: Its name.
         """
-        if is_of_this_package(engine):
+        if is_of_this_distribution(engine):
             self.cache.adopt(object_hash, published if filecmp.cmp(published, made, shallow=False) else made)
 
     def get_merge_state(self, object_hash: Multihash) -> Path:

@@ -14,8 +14,8 @@ from odf_engines.sandbox.bubblewrap import Bubblewrap, find_bubblewrap
 from odf_engines.sandbox.layers import WITHOUT_VARIABLE, Layer, accepted_layers, examine_layers, missing_layers
 from odf_engines.sandbox.profile import Profile, build_command
 from odf_engines.sandbox.system_calls import open_filter
-from odf_engines.spark.engine import SparkEngine
 from odf_node.machine import examine_machine
+from odf_spark.engine import SparkEngine
 
 CACHES = (find_bubblewrap, layers.try_filter, system_calls.filter_program)
 
@@ -94,7 +94,7 @@ def test_host_without_user_namespaces_lacks_the_layer_and_starts_no_engine(tmp_p
     code = f"""
 from pathlib import Path
 from odf_engines.contract import Limits
-from odf_engines.spark.engine import SparkEngine
+from odf_spark.engine import SparkEngine
 SparkEngine().open(Path({str(tmp_path)!r}), Limits())
 """
     ended = in_nested_sandbox(code)
