@@ -7,17 +7,19 @@ Source: clauses TABLE-10 and TABLE-11 in ``spec/plug-ins/tables.md``; names of c
 feed; QUERY-3 in ``spec/query.md``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from odf_engines.contract import QueryTable
+from odf_engines.reading.files import opened_rows
+from odf_node.datasets.chains import iter_decoded
 from odf_node.datasets.row_windows import find_keys
 from odf_node.errors import UsageError
 from odf_node.front.table_operations import ChangedRows, TableDifference
+from odf_protocol.events import AddData, ExecuteTransform
 from odf_tables.frames import list_fields
 from odf_tables.queries import EVENTS, Relations, quote
 from odf_tables.versions import iter_row_versions
@@ -31,6 +33,7 @@ _BY_OPERATION: Final = (INSERT, DELETE, BEFORE, AFTER)
 """By the number of the operation. Source: ODF OperationType."""
 _INVERSE: Final = {INSERT: DELETE, DELETE: INSERT, BEFORE: AFTER, AFTER: BEFORE}
 _INSTANT: Final = pa.timestamp("ms", "UTC")
+_MAX_VERSIONS: Final = 10_000  # guess: a second of reading blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,39 +52,57 @@ class VersionChanges:
         Raises:
             UsageError: There is no such version.
         """
-        since, until = self._interval(since, until)
+        since, until = self.check_interval(since, until)
         view = self.relations.view()
         if view.schema is None:
             return pa.table({})
-        columns = [each.name for each in list_fields(view)]
-        self._require_free(columns)
-        known = view.vocabulary
-        schema = pa.schema(
-            [
-                pa.field(CHANGE_TYPE, pa.string(), nullable=False),
-                pa.field(COMMIT_VERSION, pa.int64(), nullable=False),
-                pa.field(COMMIT_TIMESTAMP, _INSTANT, nullable=False),
-                *list_fields(view),
-            ]
-        )
-        ends = [*iter_row_versions(self.relations.node, self.relations.record, since=since, until=until)]
-        if not ends:
-            return schema.empty_table()
-        names = ", ".join(map(quote, (known.offset, known.op, known.system_time, *columns)))
-        sql = f"SELECT {names} FROM {EVENTS} ORDER BY {quote(known.offset)}"  # noqa: S608 - quoted
-        found = self.relations.ask(sql, [self.relations.between(since, until)])
-        places = np.searchsorted([end for end, _ in ends], found.column(known.offset).to_numpy())
-        numbers = np.array([number for _, number in ends], np.int64)[places]
-        kinds = pa.DictionaryArray.from_arrays(found.column(known.op).combine_chunks().cast(pa.int32()), _BY_OPERATION)
-        return pa.table(
-            [
-                kinds.dictionary_decode(),
-                pa.array(numbers),
-                found.column(known.system_time),
-                *map(found.column, columns),
-            ],
-            names=schema.names,
-        ).cast(schema)
+        return pa.Table.from_batches(self.iter_batches(since, until), self.get_schema())
+
+    def get_schema(self) -> pa.Schema:
+        """Give the columns of changes.
+
+        Raises:
+            UsageError: A column of the table is called as one of theirs.
+        """
+        fields = list_fields(self.relations.view())
+        self._require_free([each.name for each in fields])
+        own = [
+            pa.field(CHANGE_TYPE, pa.string(), nullable=False),
+            pa.field(COMMIT_VERSION, pa.int64(), nullable=False),
+            pa.field(COMMIT_TIMESTAMP, _INSTANT, nullable=False),
+        ]
+        return pa.schema([*own, *fields])
+
+    def iter_batches(self, since: int, until: int) -> Iterator[pa.RecordBatch]:
+        """Yield the changes between two versions, slice by slice, each read in the sandbox."""
+        schema, known = self.get_schema(), self.relations.view().vocabulary
+        for version, path in self.relations.list_files(since, until):
+            with opened_rows(path) as (_, batches):
+                for batch in batches:
+                    kinds = pa.DictionaryArray.from_arrays(batch.column(known.op).cast(pa.int32()), _BY_OPERATION)
+                    given = {
+                        CHANGE_TYPE: kinds.dictionary_decode(),
+                        COMMIT_VERSION: pa.repeat(pa.scalar(version, pa.int64()), batch.num_rows),
+                        COMMIT_TIMESTAMP: batch.column(known.system_time),
+                    }
+                    columns = [given[f.name] if f.name in given else batch.column(f.name) for f in schema]
+                    fitted = [_cast(column, field.type) for column, field in zip(columns, schema, strict=True)]
+                    yield pa.RecordBatch.from_arrays(fitted, schema=schema)
+
+    def choose_end(self, since: int, max_rows: int) -> int:
+        """Choose the version up to which an answer goes that has at most so many rows, or one version."""
+        rows, until = 0, since
+        ends = iter_decoded(self.relations.node.store, self.relations.record.id, after=since)
+        for block in ends:
+            event = block.event
+            data = event.new_data if isinstance(event, AddData | ExecuteTransform) else None
+            rows += 0 if data is None else data.offset_interval.row_count
+            if rows > max_rows and until > since:
+                break
+            until = block.sequence_number
+            if rows > max_rows or until - since >= _MAX_VERSIONS:
+                break
+        return until
 
     def compare(self, since: int, until: int | None = None, *, max_rows: int | None = None) -> TableDifference:
         """Compare the current rows of two versions, in either direction.
@@ -143,7 +164,12 @@ class VersionChanges:
         )
         return f"SELECT {kind} AS {quote(CHANGE_TYPE)}, {columns} FROM ({both})"  # noqa: S608
 
-    def _interval(self, since: int, until: int | None) -> tuple[int, int]:
+    def check_interval(self, since: int, until: int | None) -> tuple[int, int]:
+        """Check two versions between which changes are read forwards; ``until`` None: the newest.
+
+        Raises:
+            UsageError: There is no such version, or the second is before the first.
+        """
         until = self.relations.get_newest() if until is None else self.relations.require_version(until)
         if since != -1:
             self.relations.require_version(since)
@@ -156,3 +182,7 @@ class VersionChanges:
         taken = {CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP} & {*columns}
         if taken:
             raise UsageError(f"a column is called {min(taken)}, as changes call theirs; ask by SQL instead")
+
+
+def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    return column if column.type == wanted else column.cast(wanted)

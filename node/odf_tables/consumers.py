@@ -10,7 +10,7 @@ Source: clauses TABLE-12 and TABLE-13 in ``spec/plug-ins/tables.md``.
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -57,15 +57,22 @@ class Consumer:
             raise UsageError("the name of a consumer has 1 to 100 letters, digits, dots, hyphens and underscores")
         return cls(folder, record, name)
 
-    def read(self, changes: VersionChanges) -> IncrementalRows:
-        """Read what comes behind its position; what it was handed and did not commit comes again."""
-        newest = changes.relations.get_newest()
+    def begin(self, choose_end: Callable[[int], int]) -> tuple[int, int]:
+        """Choose the versions behind and up to which changes are handed out: those that were not committed, again.
+
+        Args:
+            choose_end: Gives the version to end with, by that to begin behind.
+        """
         with self._locked():
             position = self._load()
-            since = min(position.version, newest)
-            until = newest if position.pending is None else position.pending
-            if until > since:
-                self._store(Position(since, until))
+            until = choose_end(position.version) if position.pending is None else position.pending
+            if until > position.version and position.pending is None:
+                self._store(Position(position.version, until))
+        return position.version, max(until, position.version)
+
+    def read(self, changes: VersionChanges) -> IncrementalRows:
+        """Read what comes behind its position; what it was handed and did not commit comes again."""
+        since, until = self.begin(lambda _since: changes.relations.get_newest())
         rows = changes.read(since, max(until, 0))
         key = f"{self.name}:{str(self.record.id)[-24:]}:{since}-{until}"
         return IncrementalRows(self.name, since, until, rows, key, partial(self.commit, since, until))
@@ -85,9 +92,16 @@ class Consumer:
                 raise UsageError(f"consumer '{self.name}' is at {place}: another process consumes under its name")
             self._store(Position(until))
 
-    def find_position(self) -> int:
-        """Give the version that it has committed; -1: none."""
-        return self._load().version
+    def require_room(self, prefix: str, max_consumers: int) -> None:
+        """Check that a new consumer may be made.
+
+        Raises:
+            UsageError: There are as many already whose names begin so.
+        """
+        if self._path.exists():
+            return
+        if sum(1 for _ in self._path.parent.glob(f"{prefix}*.json")) >= max_consumers:
+            raise UsageError(f"a token has {max_consumers} consumers of a dataset at most")
 
     @property
     def _path(self) -> Path:

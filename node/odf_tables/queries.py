@@ -17,9 +17,13 @@ import pyarrow.parquet as pq
 from odf_engines.contract import QueryTable
 from odf_node.composition import Node
 from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.changelogs import data_of
+from odf_node.datasets.engine_rows import EngineRows
+from odf_node.datasets.presence import Presence
 from odf_node.errors import UsageError
 from odf_node.front.tables import bring_files
 from odf_node.records.datasets import DatasetRecord
+from odf_protocol.block import decode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.vocabulary import Vocabulary
@@ -35,10 +39,11 @@ def quote(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """Of one dataset."""
+    """Of one dataset; with ``brings``, files that are not here by choice are brought first (PART-9)."""
 
     node: Node
     record: DatasetRecord
+    brings: bool = True
 
     def current(self, name: str, *, version: int | None = None) -> QueryTable:
         """Give the changelog up to a version as a table; ``NAME__state`` has its current rows."""
@@ -49,6 +54,24 @@ class Relations:
         """Give the operations behind one version, up to another one."""
         self._bring(until)
         return self.node.queries.make_table(self.record, None, EVENTS, version=until, after_version=since)
+
+    def list_files(self, since: int, until: int) -> list[tuple[int, Path]]:
+        """List the files with the operations behind one version, up to another one, by their versions.
+
+        Raises:
+            ObjectsAbsentError: Files are not here, or their rows were not checked.
+        """
+        self._bring(until)
+        store, objects, view = self.node.store, self.node.objects, self.view()
+        found = [
+            (stored.sequence_number, data_of(decode_block(stored.raw, expected_hash=stored.hash)))
+            for stored in store.iter_blocks_with_rows(self.record.id)
+            if since < stored.sequence_number <= until
+        ]
+        slices = [data for _, data in found]
+        Presence(store, objects).require_checked(self.record, [each.physical_hash for each in slices])
+        paths = EngineRows(store, objects, objects.rows).get_paths(self.record.id, slices, view.schema)
+        return [(version, path) for (version, _), path in zip(found, paths, strict=True)]
 
     def ask(self, sql: str, tables: Sequence[QueryTable], *, max_rows: int | None = None) -> pa.Table:
         """Answer a query over these tables alone."""
@@ -81,7 +104,7 @@ class Relations:
 
     def _bring(self, version: int | None) -> None:
         absent = self.node.store.list_absent_objects(self.record.id)
-        if absent:
+        if absent and self.brings:
             slices = iter_slices(self.node.store, self.record.id, upto=version)
             needed = absent & {each.physical_hash for each in slices}
             bring_files(self.node, [(self.record, needed)] if needed else [])

@@ -121,7 +121,7 @@ def test_path_parameters_are_described() -> None:
 
 def test_only_pushes_ask_for_a_token() -> None:
     for path, item in DESCRIPTION["paths"].items():
-        asks = bool(re.search("/push|/ingest|/uploads|/token", path))
+        asks = bool(re.search("/push|/ingest|/uploads|/token|/changes/commit", path))
         for method, operation in item.items():
             assert ("security" in operation) == asks, (method, path)
             assert not ("/pushes" in path and "401" not in operation["responses"])
