@@ -1,13 +1,15 @@
 """The projected state: what a merge must know of history, so that it need not read it.
 
-For snapshots and upserts it holds, per primary key, the last row that is not retracted (all columns but offset,
-operation and system time); for ledgers, every key that ever occurred. It is one Parquet file, sorted by key, in carrier
-types, and says in its metadata what it belongs to. Losing it costs time only: `rebuild_state` makes it from the slices.
+For snapshots and upserts it holds, per primary key, the current row (all columns but offset, operation and system
+time), of several the one that was given last; for ledgers, every key that ever occurred. It is one Parquet file, sorted
+by key, in carrier types, and says in its metadata what it belongs to. Losing it costs time only: `rebuild_state` makes
+it from the slices.
 
-Source: ODF "project" of a changelog; spec/ingest.md ING-12.
+Source: ODF "project" of a changelog; spec/ingest.md ING-12; QUERY-3 in ``spec/query.md``.
 """
 
 import json
+import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.errors import EngineFailureError
-from odf_engines.ingest.columns import RETRACT, Columns
+from odf_engines.ingest.columns import APPEND, CORRECT_TO, Columns
 from odf_engines.ingest.slice_writer import fill_event_time, iter_groups, plain_column
 from odf_engines.records.carriers import (
     carrier_of,
@@ -31,11 +33,15 @@ from odf_engines.records.source_records import ROW_GROUP_ROWS, value_name
 from odf_engines.strategies.contract import Keeps
 from odf_engines.strategies.registry import strategy_of
 from odf_protocol.events import MergeStrategy
+from odf_protocol.row_fingerprints import FINGERPRINT, RowFingerprints
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
 _MARKS = b"odf.state"
 _VERSION = 1
+_KEY_BYTES = 32
+_HIGH, _LOW, _COUNT, _GIVEN, _PLACE = "\0high", "\0low", "\0count", "\0given", "\0place"
+"""Columns beside those of the dataset, none of which is called so."""
 
 
 def fits_state(path: Path, merge: MergeStrategy, next_offset: int, columns: Sequence[pa.Field]) -> bool:
@@ -121,7 +127,7 @@ def write_state(
 
 
 def rebuild_state(slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
-    """Make the state from all slices of a dataset; needs memory for the state and one slice, and no Spark.
+    """Make the state from all slices of a dataset; needs memory for the current rows and one slice, and no Spark.
 
     Args:
         slices: All data slices, oldest first.
@@ -138,24 +144,22 @@ def rebuild_state(slices: Sequence[Path], merge: MergeStrategy, vocabulary: Voca
     holds_keys = _holds_keys(merge)
     system = (vocabulary.offset, vocabulary.op, vocabulary.system_time)
     found = pq.read_schema(slices[0])
-    fields = [slice_field_of(found.field(name)) for name in found.names if name not in system]
-    if holds_keys:
-        fields = [slice_field_of(found.field(name)) for name in keys]
-    names = [field.name for field in fields]
-    state = pa.schema([*fields, pa.field(vocabulary.op, pa.int32())]).empty_table()
+    names = keys if holds_keys else [name for name in found.names if name not in system]
+    fields = [slice_field_of(found.field(name)) for name in names]
+    hashes = RowFingerprints(secrets.token_bytes(_KEY_BYTES))
+    state: pa.Table | None = None
     next_offset = 0
     for path in slices:
         rows = pq.read_table(path, columns=[*names, vocabulary.op, vocabulary.offset])
         next_offset = pc.max(rows.column(vocabulary.offset)).as_py() + 1
-        plain = [from_carrier(one_array(rows.column(f.name)), f.type) for f in fields]
-        ops = one_array(rows.column(vocabulary.op)).cast(pa.int32())
-        state = pa.concat_tables([state, pa.table([*plain, ops], schema=state.schema)])
-        state = _last_of_each(state, keys)
-        if holds_keys:
-            # A null never equals a key, so it need not be remembered.
-            state = state.filter(pc.is_valid(state.column(keys[0]))) if len(keys) == 1 else state.drop_null()
-        else:
-            state = state.filter(pc.not_equal(state.column(vocabulary.op), RETRACT))
+        plain = pa.table(
+            [from_carrier(one_array(rows.column(f.name)), f.type) for f in fields], schema=pa.schema(fields)
+        )
+        marked = _mark(plain, rows.column(vocabulary.op), rows.column(vocabulary.offset), hashes)
+        state = _fold(marked if state is None else pa.concat_tables([state, marked]), counts=not holds_keys)
+    assert state is not None
+    # A null never equals a key of a ledger, so it need not be remembered.
+    state = state.select(range(len(fields))).drop_null() if holds_keys else _last_given(state, hashes, keys)
     state = state.sort_by([(key, "ascending") for key in keys])
     schema = _state_schema(fields, merge, next_offset)
     with _open(target, schema) as writer:
@@ -163,11 +167,48 @@ def rebuild_state(slices: Sequence[Path], merge: MergeStrategy, vocabulary: Voca
         writer.write_table(pa.table(arrays, schema=schema), row_group_size=ROW_GROUP_ROWS)
 
 
-def _last_of_each(rows: pa.Table, keys: list[str]) -> pa.Table:
-    place = "\0place"
-    numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows), pa.int64()))
-    last = numbered.group_by(keys).aggregate([(place, "max")]).column(f"{place}_max")
-    return rows.take(last.combine_chunks().sort())
+def _mark(rows: pa.Table, operations: pa.ChunkedArray, offsets: pa.ChunkedArray, hashes: RowFingerprints) -> pa.Table:
+    """Say of each row which rows equal it, how often it is there by its operation, and when it was given."""
+    gives = pc.is_in(operations.cast(pa.int64()), pa.array((APPEND, CORRECT_TO), pa.int64()))
+    table = _with_fingerprints(rows, hashes, rows.column_names)
+    table = table.append_column(_COUNT, pc.if_else(gives, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64())))
+    return table.append_column(_GIVEN, pc.if_else(gives, offsets.cast(pa.int64()), pa.scalar(-1, pa.int64())))
+
+
+def _fold(rows: pa.Table, *, counts: bool) -> pa.Table:
+    """Let equal rows be one, the one that was given last, there as often as all together.
+
+    With ``counts`` rows that are not there are left out; those that were taken more often than given are kept, as a
+    later block may give them.
+    """
+    at = rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows), pa.int64()))
+    groups = at.group_by([_HIGH, _LOW]).aggregate([(_COUNT, "sum"), (_GIVEN, "max"), (_PLACE, "max")])
+    if counts:
+        groups = groups.filter(pc.not_equal(groups.column(f"{_COUNT}_sum"), 0))
+    last = groups.sort_by(f"{_PLACE}_max")
+    folded = rows.take(last.column(f"{_PLACE}_max"))
+    for name, found in ((_COUNT, "sum"), (_GIVEN, "max")):
+        place = folded.schema.get_field_index(name)
+        folded = folded.set_column(place, name, last.column(f"{name}_{found}"))
+    return folded
+
+
+def _last_given(folded: pa.Table, hashes: RowFingerprints, keys: list[str]) -> pa.Table:
+    """Take of the rows that are there, per key, the one that was given last."""
+    own = [_HIGH, _LOW, _COUNT, _GIVEN]
+    there = folded.filter(pc.greater(folded.column(_COUNT), 0)).sort_by(_GIVEN)
+    marked = _with_fingerprints(there.drop_columns(own), hashes, keys)
+    marked = marked.append_column(_PLACE, pa.array(np.arange(there.num_rows), pa.int64()))
+    last = marked.group_by([_HIGH, _LOW]).aggregate([(_PLACE, "max")]).column(f"{_PLACE}_max")
+    return there.drop_columns(own).take(last)
+
+
+def _with_fingerprints(rows: pa.Table, hashes: RowFingerprints, names: list[str]) -> pa.Table:
+    """Add columns by which rows are equal as SQL groups them, in some of their columns."""
+    batches = rows.select(names).to_batches()
+    found = np.concatenate([np.empty(0, FINGERPRINT), *(hashes.of(batch, ()) for batch in batches)])
+    high, low = (pa.array(np.ascontiguousarray(found[each]), pa.uint64()) for each in ("high", "low"))
+    return rows.append_column(_HIGH, high).append_column(_LOW, low)
 
 
 def _state_schema(fields: Sequence[pa.Field], merge: MergeStrategy, next_offset: int) -> pa.Schema:
