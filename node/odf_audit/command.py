@@ -28,7 +28,7 @@ audit export lineage.ndjson
 """
 
 _SHORT: Final = 10
-_HEAD: Final = slice(5, 5 + _SHORT)  # the first five characters of all hashes are alike
+_HEAD: Final = slice(-8, None)  # as ``log`` shows hashes
 _ACTIONS: Final = {
     "who-read": "list who read a dataset, or one version of it",
     "who-wrote": "list who wrote a dataset, or one version of it",

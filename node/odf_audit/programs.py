@@ -113,13 +113,23 @@ def read_commit(repository: Path) -> str | None:
 def find_changes(script: Path | None) -> bool | None:
     """Ask git whether the repository of a program has changes that no commit has; None: it cannot be told.
 
-    Nothing that the repository configures to be run is run by this, but for filters of its attributes.
+    A program that is not in the repository is such a change. Nothing that the repository configures to be run is run by
+    this, but for filters of its attributes.
     """
     repository = find_repository(script)
-    if repository is None:
+    if repository is None or script is None:
         return None
-    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
-    command += ["status", "--porcelain", "--untracked-files=no"]
+    changed = _ask_git(repository, "status", "--porcelain", "--untracked-files=no")
+    if changed is None or changed:
+        return None if changed is None else True
+    # Literal: a name such as ``job[1].py`` is no pattern.
+    listed = _ask_git(repository, "--literal-pathspecs", "ls-files", "--", str(script.resolve()))
+    return None if listed is None else not listed
+
+
+def _ask_git(repository: Path, *words: str) -> bytes | None:
+    """Give what git prints; None: it failed, or took too long."""
+    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *words]
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(
             command,
@@ -129,7 +139,7 @@ def find_changes(script: Path | None) -> bool | None:
             timeout=_GIT_WAIT_S,
             stdin=subprocess.DEVNULL,
         )
-        return None if done.returncode else bool(done.stdout.strip())
+        return None if done.returncode else done.stdout.strip()
     return None
 
 

@@ -7,6 +7,7 @@ Source: clauses TABLE-10 and TABLE-11 in ``spec/plug-ins/tables.md``; names of c
 feed; QUERY-3 in ``spec/query.md``.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -123,11 +124,10 @@ class VersionChanges:
         key = find_keys(view)
         fields = [] if view.schema is None else list_fields(view)
         self._require_free([each.name for each in fields])
-        schema = pa.schema([pa.field(CHANGE_TYPE, pa.string(), nullable=False), *fields])
-        has_rows = any(
-            True for _ in iter_row_versions(self.relations.node, self.relations.record, since=first, until=last)
-        )
-        if not has_rows:
+        own = [pa.field(CHANGE_TYPE, pa.string(), nullable=False), pa.field(COMMIT_VERSION, pa.int64(), nullable=False)]
+        schema = pa.schema([*own, *fields])
+        ends = [*iter_row_versions(self.relations.node, self.relations.record, since=first, until=last)]
+        if not ends:
             return TableDifference(since, until, key, ChangedRows(0, 0, 0), schema.empty_table())
         tables = [self.relations.between(first, last)]
         sql = self._difference(fields, key, is_inverse=since > until)
@@ -136,7 +136,7 @@ class VersionChanges:
         by_key = ", ".join([*map(quote, key), f"{quote(CHANGE_TYPE)} DESC" if key else quote(CHANGE_TYPE), order])
         rows = self.relations.ask(f"SELECT * FROM ({sql}) ORDER BY {by_key}", tables, max_rows=max_rows)  # noqa: S608
         changed = ChangedRows(counts.get(INSERT, 0), counts.get(AFTER, 0), counts.get(DELETE, 0))
-        return TableDifference(since, until, key, changed, rows.cast(schema))
+        return TableDifference(since, until, key, changed, _with_versions(rows, ends).cast(schema))
 
     def _count(self, sql: str, tables: Sequence[QueryTable]) -> dict[str, int]:
         kind = quote(CHANGE_TYPE)
@@ -147,22 +147,25 @@ class VersionChanges:
     def _difference(self, fields: Sequence[pa.Field], key: Sequence[str], *, is_inverse: bool) -> str:
         """Write the query for the rows that are left, each with what became of it."""
         columns = ", ".join(quote(each.name) for each in fields)
-        op = quote(self.relations.view().vocabulary.op)
+        known = self.relations.view().vocabulary
+        op, offset = quote(known.op), quote(known.offset)
         given = f"sum(CASE WHEN {op} IN (0, 3) THEN 1 ELSE -1 END)"
-        net = f"SELECT {columns}, {given} AS odf_n FROM {EVENTS} GROUP BY {columns} HAVING {given} <> 0"  # noqa: S608
+        last = f"max({offset}) AS odf_last"
+        net = f"SELECT {columns}, {given} AS odf_n, {last} FROM {EVENTS} GROUP BY {columns} HAVING {given} <> 0"  # noqa: S608
         each = f"SELECT *, unnest(array_repeat(0, abs(odf_n))) AS odf_one FROM ({net})"  # noqa: S608
         kinds = {name: _INVERSE[name] if is_inverse else name for name in _BY_OPERATION}
         came, went = f"'{kinds[INSERT]}'", f"'{kinds[DELETE]}'"
+        shown = f"odf_last AS {quote(COMMIT_VERSION)}, {columns}"  # an offset until ``_with_versions``
         if not key:
             kind = f"CASE WHEN odf_n > 0 THEN {came} ELSE {went} END"
-            return f"SELECT {kind} AS {quote(CHANGE_TYPE)}, {columns} FROM ({each})"  # noqa: S608
+            return f"SELECT {kind} AS {quote(CHANGE_TYPE)}, {shown} FROM ({each})"  # noqa: S608
         of_key = f"OVER (PARTITION BY {', '.join(map(quote, key))})"
         both = f"SELECT *, min(odf_n) {of_key} < 0 AND max(odf_n) {of_key} > 0 AS odf_both FROM ({each})"  # noqa: S608
         kind = (
             f"CASE WHEN odf_n > 0 THEN (CASE WHEN odf_both THEN '{kinds[AFTER]}' ELSE {came} END)"
             f" ELSE (CASE WHEN odf_both THEN '{kinds[BEFORE]}' ELSE {went} END) END"
         )
-        return f"SELECT {kind} AS {quote(CHANGE_TYPE)}, {columns} FROM ({both})"  # noqa: S608
+        return f"SELECT {kind} AS {quote(CHANGE_TYPE)}, {shown} FROM ({both})"  # noqa: S608
 
     def check_interval(self, since: int, until: int | None) -> tuple[int, int]:
         """Check two versions between which changes are read forwards; ``until`` None: the newest.
@@ -182,6 +185,14 @@ class VersionChanges:
         taken = {CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP} & {*columns}
         if taken:
             raise UsageError(f"a column is called {min(taken)}, as changes call theirs; ask by SQL instead")
+
+
+def _with_versions(rows: pa.Table, ends: Sequence[tuple[int, int]]) -> pa.Table:
+    """Put the version of its block in the place of each offset, given the last offset of each block."""
+    place = rows.schema.get_field_index(COMMIT_VERSION)
+    last_offsets = [offset for offset, _ in ends]
+    found = [ends[bisect_left(last_offsets, offset)][1] for offset in rows.column(place).to_pylist()]
+    return rows.set_column(place, COMMIT_VERSION, pa.array(found, pa.int64()))
 
 
 def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:

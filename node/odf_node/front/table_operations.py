@@ -82,8 +82,8 @@ class TableDifference:
         since, until: The versions.
         key: The columns by which rows are told apart; empty: whole rows are.
         changed: How many rows came, changed and went.
-        rows: ``_change_type`` (``insert``, ``delete``, ``update_preimage``, ``update_postimage``), then the table's
-            columns.
+        rows: ``_change_type`` (``insert``, ``delete``, ``update_preimage``, ``update_postimage``), ``_commit_version``
+            (the last version between the two that added the row or took it away), then the table's columns.
     """
 
     since: int

@@ -48,13 +48,16 @@ def test_program_that_calls_nothing_is_recorded_with_its_code_and_the_versions_t
     script = folder / "job.py"
     script.write_text(JOB)
     git(folder, "init", "-q")
+    git(folder, "commit", "-qm", "none", "--allow-empty")
+    audited.run_script(script)
     git(folder, "add", "job.py")
     git(folder, "commit", "-qm", "a job")
     audited.run_script(script, "--token", "hunter2")
     script.write_text(f"{JOB}# changed\n")
     audited.run_script(script)
 
-    clean, changed = audited.audit("who-read", "cities")
+    untracked, clean, changed = audited.audit("who-read", "cities")
+    assert (untracked["gitCommit"], untracked["hasChanges"]) == (git(folder, "rev-parse", "HEAD~"), True)
     (head,) = {row["head"] for row in audited.audit("who-wrote", "cities", "3")}
     for read in (clean, changed):
         assert (read["dataset"], read["version"], read["head"], read["door"]) == ("cities", 3, head, "python")
@@ -64,9 +67,9 @@ def test_program_that_calls_nothing_is_recorded_with_its_code_and_the_versions_t
     assert (clean["hasChanges"], changed["hasChanges"]) == (False, True)
     assert changed["scriptHash"] == hashlib.sha3_256(script.read_bytes()).hexdigest() != clean["scriptHash"]
 
-    _, first, second = audited.audit("who-wrote", "totals")
+    _, _, first, second = audited.audit("who-wrote", "totals")
     assert (first["run"], second["run"]) == (clean["run"], changed["run"])
-    (given,) = audited.audit("inputs-of", "totals", "3")
+    (given,) = audited.audit("inputs-of", "totals", str(first["version"]))
     assert (given["dataset"], given["version"], given["head"], given["run"]) == ("cities", 3, head, clean["run"])
     shown = audited.audit("run", clean["run"][:8])
     assert shown["program"]["words"][-2:] == ["--token", "***"]  # AUDIT-11
@@ -84,6 +87,8 @@ def test_commands_are_recorded_by_their_names(kept: AuditedHome) -> None:
     (write,) = kept.audit("who-wrote", "cities", "2")
     assert (write["work"], write["version"]) == ("ingest", 3)
     assert "tail" in kept.run("audit", "who-read", "cities")
+    number, short, *_ = kept.run("log", "cities", "-n", "1").split()
+    assert f"{number} {short}" in kept.run("audit", "who-wrote", "cities", number)
 
 
 def test_impact_goes_on_through_what_was_made_of_a_version(audited: AuditedHome, tmp_path: Path) -> None:

@@ -60,20 +60,20 @@ def test_difference_is_what_is_left_of_the_operations(prices: Table) -> None:
     found = prices.diff(3, 5)
 
     assert (found.changed, found.key) == (ChangedRows(1, 1, 1), ("id",))
-    assert plain(found.rows, "_change_type", "id", "price") == [
-        ("delete", 1, 1.0),
-        ("update_preimage", 2, 2.0),
-        ("update_postimage", 2, 2.5),
-        ("insert", 3, 3.0),
+    assert plain(found.rows, "_change_type", "_commit_version", "id", "price") == [
+        ("delete", 5, 1, 1.0),
+        ("update_preimage", 4, 2, 2.0),
+        ("update_postimage", 4, 2, 2.5),
+        ("insert", 4, 3, 3.0),
     ]
 
 
 def test_difference_backwards_is_what_leads_back(prices: Table) -> None:
-    assert plain(prices.diff(5, 3).rows, "_change_type", "id", "price") == [
-        ("insert", 1, 1.0),
-        ("update_preimage", 2, 2.5),
-        ("update_postimage", 2, 2.0),
-        ("delete", 3, 3.0),
+    assert plain(prices.diff(5, 3).rows, "_change_type", "_commit_version", "id", "price") == [
+        ("insert", 5, 1, 1.0),
+        ("update_preimage", 4, 2, 2.5),
+        ("update_postimage", 4, 2, 2.0),
+        ("delete", 4, 3, 3.0),
     ]
 
 
@@ -100,7 +100,7 @@ def test_rows_without_a_key_are_counted(node: OpenNode) -> None:
     found = table.diff(first)
 
     assert found.changed == ChangedRows(1, 0, 0)
-    assert plain(found.rows, "_change_type", "a") == [("insert", 1)]
+    assert plain(found.rows, "_change_type", "_commit_version", "a") == [("insert", first + 1, 1)]
 
 
 @pytest.mark.parametrize(("since", "until"), [(99, None), (3, 99), (-2, None), (5, 3), (True, None), ("3", None)])
