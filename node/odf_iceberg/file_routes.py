@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from functools import wraps
 from http import HTTPStatus
 from typing import BinaryIO, Final
@@ -25,6 +26,7 @@ from odf_node.http.problems import ProblemError, problem_of
 from odf_node.http.route_tables import Route
 from odf_node.http.sending import wait_to_send
 from odf_node.http.served_node import LIVE, NODE
+from odf_node.ports.access import calling, get_requester
 from odf_node.records.access import ReadGrants, TokenState, read_grants
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import ObjectNotFoundError
@@ -73,25 +75,34 @@ def _problem(status: HTTPStatus, code: str, text: str, headers: dict[str, str] |
 
 @_answering
 async def _get_file(request: web.Request) -> web.StreamResponse:
-    record = await _get_dataset(request)
+    signer = await _find_signer(request)
+    record = await _get_dataset(request, signer.reads)
     path = request.match_info["path"]
-    if path.startswith(_SLICES) and path.endswith(_PARQUET):
-        return await _answer_slice(request, record, path.removeprefix(_SLICES).removesuffix(_PARQUET))
-    service = request.app[SERVICE]
-    made = await service.run(get_caller(request).peer, lambda: service.get_file(record, path))
+    with calling(replace(get_requester(), name=signer.name)):
+        if path.startswith(_SLICES) and path.endswith(_PARQUET):
+            return await _answer_slice(request, record, path.removeprefix(_SLICES).removesuffix(_PARQUET))
+        made = await request.app[SERVICE].run(get_caller(request).peer, lambda: _make_file(request, record, path))
     if made is None:
         raise _NoSuchKeyError
     return await _answer_made(request, made)
 
 
-async def _get_dataset(request: web.Request) -> DatasetRecord:
-    """Return the dataset that a path names, if the signer of the request may read it.
+def _make_file(request: web.Request, record: DatasetRecord, path: str) -> bytes | None:
+    service = request.app[SERVICE]
+    made = service.get_file(record, path)
+    if made is not None and request.method == "GET":
+        version = service.get_tables(record).find_listed(path)
+        if version is not None:
+            service.node.store.access.note_read(record, version=version.block_number, what="table")
+    return made
+
+
+async def _get_dataset(request: web.Request, reads: ReadGrants) -> DatasetRecord:
+    """Return the dataset that a path names, if it may be read.
 
     Raises:
-        SignatureError: The signature does not hold.
         _NoSuchKeyError: It is not here, or not for this caller; the answers are the same (EX-3).
     """
-    reads = await _find_grants(request)
     try:
         which = DatasetId.parse(DatasetId.scheme + request.match_info["table"])
     except (MalformedError, UnsupportedError):
@@ -103,9 +114,23 @@ async def _get_dataset(request: web.Request) -> DatasetRecord:
     return record
 
 
-async def _find_grants(request: web.Request) -> ReadGrants:
+@dataclass(frozen=True, slots=True)
+class _Signer:
+    """Who signed a request: their name for the audit log (AUDIT-2), and what they may read."""
+
+    name: str
+    reads: ReadGrants
+
+
+async def _find_signer(request: web.Request) -> _Signer:
+    """Find out who asks.
+
+    Raises:
+        SignatureError: The signature does not hold.
+    """
+    caller = get_caller(request)
     if not request.headers.get("Authorization", "").startswith(ALGORITHM):
-        return get_caller(request).reads
+        return _Signer(caller.peer, caller.reads)
     node = request.app[NODE]
     headers = {name.lower(): request.headers.getall(name) for name in request.headers}
     signed = SignedRequest(request.method, request.raw_path, headers)
@@ -113,8 +138,9 @@ async def _find_grants(request: web.Request) -> ReadGrants:
     token_hash = request.app[SERVICE].issuer.verify(signed, now.seconds)
     token = None if token_hash is None else await asyncio.to_thread(node.store.find_token, token_hash)
     anonymous = request.app[LIVE].configuration.access.anonymous
-    is_valid = token is not None and token.state_at(now) is TokenState.VALID
-    return read_grants(token.scopes if token is not None and is_valid else (), anonymous=anonymous)
+    if token is None or token.state_at(now) is not TokenState.VALID:
+        return _Signer(caller.peer, read_grants((), anonymous=anonymous))
+    return _Signer(f"token:{token.id}", read_grants(token.scopes, anonymous=anonymous))
 
 
 async def _answer_slice(request: web.Request, record: DatasetRecord, text: str) -> web.StreamResponse:
@@ -134,6 +160,8 @@ async def _answer_slice(request: web.Request, record: DatasetRecord, text: str) 
             if not is_waiting and not service.row_files.is_at_hand(record, tables.history, version):
                 return None
             file = service.row_files.get_path(record, tables.history, version).open("rb")
+            if request.method == "GET":
+                node.store.access.note_read(record, what="file")
             return os.fstat(file.fileno()).st_size, file
 
     is_waiting = False

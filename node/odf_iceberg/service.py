@@ -7,6 +7,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -64,7 +65,8 @@ class TableService:
     async def run(self, caller: str, work: Callable[[], _Result]) -> _Result:
         """Do work in a thread, when the caller has a turn."""
         async with self.semaphore.ask(caller):
-            return await asyncio.get_running_loop().run_in_executor(self.threads, work)
+            context = copy_context()  # which knows who asks
+            return await asyncio.get_running_loop().run_in_executor(self.threads, context.run, work)
 
     def get_tables(self, record: DatasetRecord) -> IcebergTables:
         """Return the tables of a dataset at its head; in a thread.

@@ -37,6 +37,7 @@ MAX_SNAPSHOTS: Final = 10_000
 _SHOWN_PATH: Final = re.compile(
     r"(current|changes)/(\d{1,9})\.(metadata\.json|list\.avro|own\.avro|deletes\.avro)", re.ASCII
 )
+_LIST_PATH: Final = re.compile(r"(?:current|changes)/(\d{1,9})\.list\.avro", re.ASCII)
 _GROUP_PATH: Final = re.compile(r"(current|changes)/(\d{1,9})-(\d{1,9})-(\d{1,9})\.avro", re.ASCII)
 _DELETES_PATH: Final = re.compile(r"deletes/(\d{1,9})-(\d{1,12})\.parquet", re.ASCII)
 
@@ -170,6 +171,11 @@ class IcebergTables:
     def find_version(self, slice_hash: Multihash) -> Version | None:
         """Return the version that added a slice."""
         return self._by_slice.get(slice_hash)
+
+    def find_listed(self, path: str) -> Version | None:
+        """Return the version whose manifest list a path names: who reads a version asks for it first."""
+        found, versions = _LIST_PATH.fullmatch(path), self.history.versions
+        return versions[int(found[1])] if found and int(found[1]) < len(versions) else None
 
     @cached_property
     def _replacing(self) -> frozenset[int]:

@@ -107,6 +107,8 @@ def show_quarantine(visit: PageRequest) -> Page:
     elif chosen is not None and chosen not in {entry.id for entry in entries}:
         raise UsageError(f"'{record.name}' has no entry {chosen} in its quarantine")
     first = visit.find_number("from") or 0
+    if chosen is not None:
+        node.store.access.note_read(record, what="quarantine")
     found = [] if chosen is None else reader.iter_rows(record, entries=[chosen])
     rows = [*islice(found, first, first + PAGE_ROWS + 1)]
     values = {

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -108,8 +107,7 @@ class PageQueries:
         async def answer(max_s: float | None) -> ShownAnswer:
             limits = LIMITS if max_s is None else replace(LIMITS, wall_s=max_s)
             asked = sql, as_of, engine, limits
-            context = copy_context()  # which knows who asks
-            return await loop.run_in_executor(self._threads, context.run, self._answer, viewer, asked)
+            return await loop.run_in_executor(self._threads, viewer.make_context().run, self._answer, viewer, asked)
 
         return await self.semaphore.run(viewer.peer, answer, is_long=is_long)
 

@@ -11,7 +11,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from aiohttp import web
@@ -20,6 +21,7 @@ from odf_node.composition import Node
 from odf_node.errors import UsageError
 from odf_node.http.callers import get_caller
 from odf_node.http.served_node import LIVE, NODE
+from odf_node.ports.access import calling, get_requester
 from odf_node.records.access import INSPECT_SCOPE, AccessToken, ReadGrants, TokenState, read_grants
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import DatasetNotFoundError
@@ -123,6 +125,11 @@ class Viewer:
     def inspects(self) -> bool:
         """Whether they see what the operator sees (PAGES-5)."""
         return self.token is not None and INSPECT_SCOPE in self.token.scopes
+
+    def make_context(self) -> Context:
+        """Make a context for a thread, in which they are who asks: by what they signed in with, too (AUDIT-2)."""
+        with calling(replace(get_requester(), name=self.peer)):
+            return copy_context()
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,8 +117,8 @@ async def _run(
     pages, frame = request.app[PAGES], _frame(request, viewer)
 
     async def run() -> web.Response:
-        work = asyncio.get_running_loop().run_in_executor(pages.threads, lambda: render(make(), frame))
-        return await work
+        context, loop = viewer.make_context(), asyncio.get_running_loop()
+        return await loop.run_in_executor(pages.threads, context.run, lambda: render(make(), frame))
 
     if not is_long:
         return await run()

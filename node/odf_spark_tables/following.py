@@ -4,11 +4,12 @@ Source: clause SPARKTABLE-6 in ``spec/plug-ins/spark-tables.md``.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from odf_node.composition import open_node
+from odf_node.ports.access import Requester, calling
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
@@ -21,8 +22,8 @@ INTERVAL_S: Final = 1.0  # guess: a consumer may be as late, and looking costs a
 class VersionFollower:
     """Publishes new versions of datasets until it is closed. It asks Spark for nothing."""
 
-    def __init__(self, home: Path, folder: Path) -> None:
-        self._home, self._folder = home, folder
+    def __init__(self, home: Path, folder: Path, requester: Requester) -> None:
+        self._home, self._folder, self._requester = home, folder, requester
         self._followed: frozenset[DatasetId] = frozenset()
         self._heads: dict[DatasetId, Multihash] = {}
         self._end = threading.Event()
@@ -30,9 +31,10 @@ class VersionFollower:
         self.problems: dict[str, str] = {}
         """By name, why the newest version of a dataset is not shown."""
 
-    def follow(self, datasets: Iterable[DatasetId]) -> None:
-        """Follow these from now on; what they have now was published."""
-        self._followed = frozenset(datasets)
+    def follow(self, heads: Mapping[DatasetId, Multihash]) -> None:
+        """Follow these datasets from now on; their versions with these newest blocks were published."""
+        self._heads.update(heads)
+        self._followed = frozenset(heads)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="odf-spark-tables", daemon=True)
             self._thread.start()
@@ -47,8 +49,9 @@ class VersionFollower:
         node = open_node(self._home)
         try:
             node.keep_to_settings()
-            while not self._end.wait(INTERVAL_S):
-                self._look(node.store, Versions(node, self._folder))
+            with calling(self._requester):
+                while not self._end.wait(INTERVAL_S):
+                    self._look(node.store, Versions(node, self._folder, node.store.access))
         finally:
             node.close()
 

@@ -23,6 +23,7 @@ from odf_node.errors import UsageError
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import PullOptions
 from odf_node.home_folder import HomeFolder
+from odf_node.ports.access import AccessLog, Requester, calling
 from odf_node.ports.progress import Silence
 from odf_node.records.datasets import DatasetRecord
 from odf_node.remote_tables import MAX_BYTES
@@ -36,11 +37,12 @@ _SCHEMES: Final = ("http://", "https://")
 
 @dataclass(frozen=True, slots=True)
 class OpenedDataset:
-    """A dataset with the node that has it, and the folder for its files in the session."""
+    """A dataset with the node that has it, the folder for its files in the session, and what hears of its reads."""
 
     node: Node
     record: DatasetRecord
     folder: Path
+    access: AccessLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,14 @@ class TableLocation:
         folder: That of the session.
         dataset: A name of the home, or an address.
         as_of: Only what was known by then; None for everything.
+        application: Spark's id of the application.
     """
 
     home: str
     folder: str
     dataset: str
     as_of: Timestamp | None = None
+    application: str = ""
 
     @property
     def is_remote(self) -> bool:
@@ -76,21 +80,24 @@ class TableLocation:
         node = open_node(Path(self.home))
         try:
             node.keep_to_settings()
-            if self.is_remote:
-                with self._opened_remote(node) as found:
-                    yield found
-            else:
-                yield OpenedDataset(node, get_dataset(node.store, self.dataset), Path(self.folder))
+            with calling(spark_requester(self.application)):
+                if self.is_remote:
+                    with self._opened_remote(node) as found:
+                        yield found
+                else:
+                    record = get_dataset(node.store, self.dataset)
+                    yield OpenedDataset(node, record, Path(self.folder), node.store.access)
         finally:
             node.close()
 
-    def publish(self) -> PublishedTable:
-        """Give files that Spark may read; errors as ``opened`` and ``Versions.publish``."""
+    def publish(self, what: str) -> PublishedTable:
+        """Give files that Spark may read; ``what`` and errors as ``opened`` and ``Versions.publish``."""
         with self.opened() as found:
             if self.is_remote:
                 sizes = (each.size for each in iter_slices(found.node.store, found.record.id, as_of=self.as_of))
                 _require_small(self.dataset, sum(sizes))
-            return Versions(found.node, found.folder).publish(found.record, as_of=self.as_of)
+            versions = Versions(found.node, found.folder, found.access)
+            return versions.publish(found.record, as_of=self.as_of, what=what)
 
     @contextmanager
     def _opened_remote(self, node: Node) -> Iterator["OpenedDataset"]:
@@ -108,9 +115,9 @@ class TableLocation:
                 record = found[0] if found else _take(asked, self.dataset)
                 if (held := node.store.find_dataset(record.id)) is not None:
                     # What is known here of its keys and history outranks what is shown to a newcomer (QUERY-12).
-                    yield OpenedDataset(node, held, Path(self.folder))
+                    yield OpenedDataset(node, held, Path(self.folder), node.store.access)
                 else:
-                    yield OpenedDataset(asked, record, place)
+                    yield OpenedDataset(asked, record, place, node.store.access)
             finally:
                 asked.close()
 
@@ -128,6 +135,11 @@ def _require_small(url: str, size_bytes: int) -> None:
             f"{url} has {size_bytes:,} bytes of slices, more than the {MAX_BYTES:,} that a session brings; "
             f"'odf-node pull {url}' brings and keeps them"
         )
+
+
+def spark_requester(application: str) -> Requester:
+    """Say who reads and writes for an application of Spark (AUDIT-2)."""
+    return Requester(door="spark", application=application)
 
 
 def moment_of(text: str) -> Timestamp:

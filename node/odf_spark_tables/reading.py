@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_spark_tables.places import TableLocation
+from odf_spark_tables.versions import READ
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class TableReader(DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Verify the files; see ``DataSourceReader``."""
-        table = self.place.publish().in_version()
+        table = self.place.publish(READ).in_version()
         folder = table.changes if self.changes else table.rows
         return [FilePart(str(path), self.columns) for path in sorted(folder.glob("*.parquet"))]
 
@@ -83,7 +84,7 @@ class ChangesReader(DataSourceStreamReader):  # type: ignore[misc]
         first, behind = start["offset"], end["offset"]
         if behind <= first:
             return []
-        folder = self.place.publish().in_version().changes
+        folder = self.place.publish(READ).in_version().changes
         with self.place.opened() as found:
             store, record = found.node.store, found.record
             offset = load_view(store, record.id).vocabulary.offset

@@ -18,19 +18,21 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.front.spark_sessions import SessionTables
+from odf_node.ports.access import calling
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.events import DataSchema
+from odf_protocol.multihash import Multihash
 from odf_protocol.schema_spark import quote_spark_name, spark_columns_of, spark_type_of
 from odf_spark_tables.columns import written_columns
 from odf_spark_tables.folders import SessionFolder
 from odf_spark_tables.following import VersionFollower
 from odf_spark_tables.names import AS_OF, CHANGES, INSERT, SparkName, spark_name_of
-from odf_spark_tables.places import TableLocation, moment_of
+from odf_spark_tables.places import TableLocation, moment_of, spark_requester
 from odf_spark_tables.source import source_for
-from odf_spark_tables.versions import PublishedTable, Versions
+from odf_spark_tables.versions import READ, PublishedTable, Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,7 +59,8 @@ class SparkTables(SessionTables):
         atexit.register(self._folder.close)
         self._shown: dict[DatasetId, _Shown] = {}
         self._problems: dict[str, str] = {}
-        self._follower = VersionFollower(self._home, self._folder.path)
+        self._requester = spark_requester(str(session.sparkContext.applicationId))
+        self._follower = VersionFollower(self._home, self._folder.path, self._requester)
         self._register("")
         self.refresh()
 
@@ -79,13 +82,14 @@ class SparkTables(SessionTables):
         for dataset_id, shown in [*self._shown.items()]:
             if names.get(dataset_id) != shown.name:
                 self._drop(dataset_id)
-        for record in records:
-            try:
-                self._show(record, taken)
-            except OdfError as error:
-                problems[record.name] = str(error)
+        with calling(self._requester):
+            for record in records:
+                try:
+                    self._show(record, taken)
+                except OdfError as error:
+                    problems[record.name] = str(error)
         self._problems = problems
-        self._follower.follow(self._shown)
+        self._follower.follow({dataset_id: shown.head for dataset_id, shown in self._shown.items()})
 
     def table(self, name: str, *, as_of: str | None = None, changes: bool = False) -> "DataFrame":
         """Give a dataset, or one at an address, as a frame of the session, read from files.
@@ -101,9 +105,13 @@ class SparkTables(SessionTables):
             OdfError: As ``Versions.publish``.
         """
         place = TableLocation(
-            str(self._home), str(self._folder.path), name, None if as_of is None else moment_of(as_of)
+            str(self._home),
+            str(self._folder.path),
+            name,
+            None if as_of is None else moment_of(as_of),
+            self._requester.application,
         )
-        table = place.publish().in_version()
+        table = place.publish(READ).in_version()
         folder, schema = (table.changes, table.schema) if changes else (table.rows, table.rows_schema)
         frame = self._session.read.schema(spark_columns_of(schema)).parquet(str(folder))
         return frame.select(*(quote_spark_name(each.name) for each in schema.fields))
@@ -122,13 +130,14 @@ class SparkTables(SessionTables):
                 self._session.sql(f"DROP {made.kind} IF EXISTS {made.name}")
 
     def _show(self, record: DatasetRecord, taken: set[str]) -> None:
-        table = Versions(self._node, self._folder.path).publish(record)
+        table = Versions(self._node, self._folder.path, self._node.store.access).publish(record)
         columns = spark_columns_of(table.schema)
         before = self._shown.get(record.id)
         if before is not None and before.columns == columns:
+            before.head = record.head.hash
             return
         view = load_view(self._node.store, record.id)
-        shown = _Shown(record.name, columns, [] if before is None else before.made)
+        shown = _Shown(record.name, columns, record.head.hash, [] if before is None else before.made)
         self._shown[record.id] = shown
         try:
             self._make_view(record, shown, spark_name_of(record.name), table.rows, table.rows_schema)
@@ -190,7 +199,7 @@ class SparkTables(SessionTables):
 
     def _register(self, dataset: str) -> str:
         """Make the format known, of one dataset or of any; gives its name."""
-        source = source_for(self._home, self._folder.path, dataset)
+        source = source_for(self._home, self._folder.path, self._requester.application, dataset)
         with own_python(self._session):
             try:
                 self._session.dataSource.register(source)
@@ -229,6 +238,7 @@ class _Shown:
 
     name: str
     columns: str
+    head: Multihash
     made: list[_Made]
 
     def add(self, kind: str, name: SparkName) -> None:

@@ -19,6 +19,7 @@ from odf_protocol.schema_spark import spark_columns_of
 from odf_spark_tables.columns import describe_difference, written_columns
 from odf_spark_tables.places import TableLocation, moment_of
 from odf_spark_tables.reading import ChangesReader, TableReader
+from odf_spark_tables.versions import COLUMNS
 from odf_spark_tables.writing import TableWriter
 
 FORMAT: Final = "odf"
@@ -34,11 +35,13 @@ class OdfSource(DataSource):  # type: ignore[misc]  # pyspark is not looked into
     Attributes:
         home: The folder of the node's home.
         folder: That of the session.
+        application: Spark's id of the application.
         dataset: Which; empty: that of the options ``path`` or ``dataset``.
     """
 
     home: ClassVar[str] = ""
     folder: ClassVar[str] = ""
+    application: ClassVar[str] = ""
     dataset: ClassVar[str] = ""
 
     @classmethod
@@ -48,7 +51,7 @@ class OdfSource(DataSource):  # type: ignore[misc]  # pyspark is not looked into
 
     def schema(self) -> str:
         """Give the columns of what is read; errors as ``TableLocation.publish``."""
-        table = self._place().publish()
+        table = self._place().publish(COLUMNS)
         return spark_columns_of(table.schema if self._is_changelog() else table.rows_schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -103,13 +106,14 @@ class OdfSource(DataSource):  # type: ignore[misc]  # pyspark is not looked into
         if not dataset:
             raise UsageError("which dataset? spark.read.format('odf').load('NAME')")
         as_of = self.options.get("asOf") or self.options.get("timestampAsOf")
-        return TableLocation(self.home, self.folder, dataset, None if as_of is None else moment_of(as_of))
+        moment = None if as_of is None else moment_of(as_of)
+        return TableLocation(self.home, self.folder, dataset, moment, self.application)
 
     def _is_changelog(self) -> bool:
         return str(self.options.get("changes", "")).lower() in _YES
 
 
-def source_for(home: Path, folder: Path, dataset: str = "") -> type[OdfSource]:
+def source_for(home: Path, folder: Path, application: str, dataset: str = "") -> type[OdfSource]:
     """Make the format for a session, or for one dataset of it: a table's own options do not reach its reader."""
-    attributes = {"home": str(home), "folder": str(folder), "dataset": dataset}
+    attributes = {"home": str(home), "folder": str(folder), "application": application, "dataset": dataset}
     return type("OdfTable", (OdfSource,), attributes)

@@ -20,11 +20,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_node.composition import Node
-from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.chains import iter_slices, load_view, with_head_of
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.front.tables import bring_files
 from odf_node.home_folder import name_sinks
+from odf_node.ports.access import AccessLog
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import UnsupportedError
@@ -38,6 +39,13 @@ from odf_spark_tables.folders import alone
 CURRENT: Final = "current"
 ROWS: Final = "rows"
 CHANGES: Final = "changes"
+
+TABLE: Final = "table"
+"""Queries of the session may read the files from now on; of none of them Spark says so."""
+READ: Final = "rows"
+"""They are read."""
+COLUMNS: Final = ""
+"""Their columns are looked at, and no row."""
 
 MAX_SLICES: Final = 64
 """Slices that are read one by one; behind as many, they become one file.  # guess: opening each costs milliseconds"""
@@ -57,14 +65,12 @@ class PublishedTable:
         changes: The folder with every row of the changelog.
         schema: Columns of the changelog.
         rows_schema: Columns of the current rows.
-        version: The number of the newest block.
     """
 
     rows: Path
     changes: Path
     schema: DataSchema
     rows_schema: DataSchema
-    version: int
 
     def in_version(self) -> "PublishedTable":
         """Give the same with folders that stay what they are when a later version takes their place."""
@@ -74,17 +80,25 @@ class PublishedTable:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Gives the files of datasets of one node; ``folder`` is that of the session."""
+    """Gives the files of datasets of one node.
+
+    Attributes:
+        node: The node.
+        folder: That of the session.
+        access: Hears that versions are read: of the home, also where the node is that of a dataset at an address.
+    """
 
     node: Node
     folder: Path
+    access: AccessLog
 
-    def publish(self, record: DatasetRecord, *, as_of: Timestamp | None = None) -> PublishedTable:
+    def publish(self, record: DatasetRecord, *, as_of: Timestamp | None = None, what: str = TABLE) -> PublishedTable:
         """Verify what is new of a dataset, and make it what Spark reads from now on.
 
         Args:
             record: The dataset.
             as_of: Give what was known by then, in folders of their own.
+            what: ``TABLE``, ``READ`` or ``COLUMNS``: what they are wanted for (AUDIT-1).
 
         Raises:
             UnsupportedError: It has no columns yet, or one that Spark cannot hold.
@@ -97,7 +111,7 @@ class Versions:
         schema = view.schema or columns_before_rows(view)
         if schema is None:
             raise UnsupportedError(f"'{record.name}' has no columns yet: its first rows say what they are")
-        slices = tuple(iter_slices(store, record.id, as_of=as_of))
+        slices = tuple(iter_slices(store, record.id, as_of=as_of, upto=view.sequence_number))
         moment = "" if as_of is None else f"-{_digest(str(as_of).encode())}"
         place = self.folder / f"{name_sinks(record.id)}{moment}"
         with alone(place):
@@ -106,9 +120,9 @@ class Versions:
             current = place / CURRENT
             if not (current / label).exists():
                 self._make(place, record, view, columns, slices, label)
-            return PublishedTable(
-                current / ROWS, current / CHANGES, schema, data_schema(schema, view), view.sequence_number
-            )
+            if what != COLUMNS:
+                self.access.note_read(with_head_of(record, view), as_of=as_of, what=what)
+            return PublishedTable(current / ROWS, current / CHANGES, schema, data_schema(schema, view))
 
     def _make(
         self,

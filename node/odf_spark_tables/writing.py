@@ -21,7 +21,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 import odf_node
 from odf_node.errors import UsageError
-from odf_spark_tables.places import TableLocation
+from odf_node.ports.access import calling
+from odf_spark_tables.places import TableLocation, spark_requester
+from odf_spark_tables.versions import TABLE
 
 _SHOWN: Final = 3
 """Rows that an error shows."""
@@ -69,11 +71,14 @@ class TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
                 with tempfile.TemporaryFile(dir=self.folder) as file:
                     _join(parts, pa.ipc.read_schema(pa.py_buffer(self.columns)), file)
                     file.seek(0)
-                    with odf_node.open(Path(self.place.home)) as node:
+                    with (
+                        calling(spark_requester(self.place.application)),
+                        odf_node.open(Path(self.place.home)) as node,
+                    ):
                         node.ingest(self.place.dataset, file, key=self.key)
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
-        self.place.publish()
+        self.place.publish(TABLE)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - they name what goes
         """Forget what the tasks wrote; see ``DataSourceWriter``."""

@@ -1,6 +1,7 @@
 """Reading chains: blocks as objects, what is in force after one of them, and what they rest on (ACCEPT-5, PLAN-10)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from odf_node.records.commits import Acceptance
 from odf_node.records.datasets import DatasetRecord, StoredBlock
@@ -12,6 +13,7 @@ from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
@@ -61,6 +63,11 @@ def iter_slices(
 def with_newest_head(store: MetadataStore, record: DatasetRecord) -> DatasetRecord:
     """Give a dataset as it is now: who reads up to this head reads one version, whatever is written meanwhile."""
     return store.find_dataset(record.id) or record
+
+
+def with_head_of(record: DatasetRecord, view: DatasetView) -> DatasetRecord:
+    """Give a dataset with the newest block that a view has: the version that is read with it."""
+    return replace(record, head=Head(view.sequence_number, view.head))
 
 
 def get_block(store: MetadataStore, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from odf_node.datasets.chains import last_offset_at, load_view
+from odf_node.datasets.chains import last_offset_at, load_view, with_head_of
 from odf_node.datasets.presence import Presence, explained_damage
 from odf_node.errors import UsageError
 from odf_node.ports.objects import StoredObjects
@@ -109,6 +109,7 @@ class RowWindows:
         end = min(last, start + count - 1)
         slices = self._find_slices(record, view, start, end)
         Presence(self.store, self.objects).require_checked(record, (item.physical_hash for item in slices))
+        self.store.access.note_read(with_head_of(record, view))
         rows: list[tuple[int, tuple[Cell, ...]]] = []
         with SliceProcess() as reader:
             for item in slices:
@@ -147,6 +148,7 @@ class RowWindows:
             raise UsageError(f"'{record.name}' has no row {offset}")
         if unknown := [key for key in keys if key not in names]:
             raise UsageError(f"'{record.name}' has no column '{unknown[0]}'")
+        self.store.access.note_read(with_head_of(record, view))
         found, looked_from = {offset}, offset
         rows: list[tuple[int, tuple[Cell, ...]]] = []
         with SliceProcess() as reader:

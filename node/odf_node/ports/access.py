@@ -23,7 +23,7 @@ class Requester:
     """Who reads or writes through this process.
 
     Attributes:
-        door: Where they came in: ``python``, ``cli``, ``spark``, ``http``, ``flight``, ``page`` or ``daemon``.
+        door: Where they came in: ``python``, ``cli``, ``spark``, ``http``, ``flight`` or ``daemon``.
         name: ``token:ID`` or ``address:SHARE`` of somebody who asks over a network; empty: the user of this process.
         work: The command or route that they asked for.
         agent: What their program calls itself. Chosen by them: untrusted, of any length.
@@ -90,7 +90,8 @@ class AccessLog:
             record: The dataset.
             as_of: Only rows that were known by then are read.
             version: Only rows of blocks up to this one are read; None: up to the head.
-            what: ``rows``, ``quarantine``, ``blocks`` or ``file``.
+            what: ``rows``, ``quarantine``, ``blocks``, ``file`` or ``table`` (given to a program of others
+                as a table, of which it does not say when it reads it).
         """
 
     def note_write(self, commit: Commit) -> WriteNote | None:  # noqa: ARG002 - the contract

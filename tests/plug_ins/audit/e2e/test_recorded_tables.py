@@ -1,0 +1,125 @@
+"""Reads of pages, of Iceberg's readers and by Flight are found in the audit log, by real clients over real sockets."""
+
+import json
+import re
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from http.cookiejar import CookieJar
+from typing import Any
+
+import adbc_driver_flightsql
+import adbc_driver_flightsql.dbapi as adbc
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from support.audited_homes import AuditedHome
+from support.daemons import Daemon, daemon, wait_until
+
+SETTINGS = "[listen]\nport = 0\nflight_port = 0\n[access]\npages = 'everyone'\n"
+NEWEST, WRITTEN, DECLARED = 4, 3, 2
+"""Blocks of ``cities``: rows, rows, and before them its source."""
+
+
+class Audited:
+    """The home, its daemon, and a token that reads it."""
+
+    def __init__(self, home: AuditedHome, served: Daemon, token: dict[str, Any]) -> None:
+        self.home, self.served, self.token = home, served, token
+        self.caller = f"token:{token['id']}"
+        self._seen = 0
+
+    def new_reads(self, *whats: str) -> list[dict[str, Any]]:
+        """Wait for the next records of reads of ``cities``, until all these kinds are among them."""
+
+        def find() -> Any:
+            new = self.home.audit("who-read", "cities")[self._seen :]
+            return new if set(whats) <= {each["what"] for each in new} else None
+
+        reads: list[dict[str, Any]] = wait_until(find, lambda: f"{self.home.audit('who-read', 'cities')}")
+        self._seen += len(reads)
+        return reads
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
+    folder = tmp_path_factory.mktemp("audit")
+    home = AuditedHome.create(folder / "home")
+    home.run("ingest", "cities", folder / "rows.csv")
+    home.run("publish", "cities")
+    token = json.loads(home.run("token", "create", "newsroom", "--read", "cities", "-o", "json"))
+    with daemon(home.folder, settings=SETTINGS) as served:
+        yield Audited(home, served, token)
+
+
+def get(url: str, opener: Any = None, **headers: str) -> str:
+    request = urllib.request.Request(url, headers=headers)
+    with (opener or urllib.request.build_opener()).open(request) as answer:
+        return str(answer.read().decode())
+
+
+def test_rows_of_a_page_are_a_read_of_the_version_that_it_shows(audited: Audited) -> None:
+    """AUDIT-1, AUDIT-2."""
+    pages = f"{audited.served.url}/-/datasets/cities/rows"
+    assert "Oslo" in get(pages)
+    (read,) = audited.new_reads("rows")
+    assert (read["door"], read["work"], read["what"]) == ("http", "/-/datasets/{dataset}/rows", "rows")
+    assert (read["version"], read["caller"][:8]) == (NEWEST, "address:")
+    get(f"{pages}?block={WRITTEN}", Authorization=f"Bearer {audited.token['token']}")
+    (read,) = audited.new_reads("rows")
+    assert (read["version"], read["caller"]) == (WRITTEN, audited.caller)
+    (written,) = audited.home.audit("who-wrote", "cities", str(WRITTEN))
+    assert read["head"] == written["head"]
+    get(f"{pages}/0?key=0")
+    (read,) = audited.new_reads("rows")
+    assert (read["version"], read["work"]) == (NEWEST, "/-/datasets/{dataset}/rows/{offset}")
+    get(f"{audited.served.url}/-/datasets/cities")
+    assert "no rows" in get(f"{pages}?block={DECLARED}")  # nothing is read there, as the next test finds
+
+
+def test_who_signed_in_is_recorded_by_the_token(audited: Audited) -> None:
+    """AUDIT-2: rows and SQL of pages alike."""
+    url = audited.served.url
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+    shown = get(f"{url}/-/sign-in", opener)
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', shown))
+    sent = urllib.parse.urlencode({**fields, "token": audited.token["token"]}).encode()
+    with opener.open(f"{url}/-/sign-in", sent) as answer:
+        assert answer.status == 200
+    get(f"{url}/-/datasets/cities/rows", opener)
+    (read,) = audited.new_reads("rows")
+    assert (read["door"], read["caller"]) == ("http", audited.caller)
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', get(f"{url}/-/sql", opener)))
+    asked = urllib.parse.urlencode({**fields, "query": "SELECT count(*) AS n FROM cities"}).encode()
+    with opener.open(f"{url}/-/sql", asked) as answer:
+        assert answer.status == 200
+    (read,) = audited.new_reads("rows")
+    assert (read["work"], read["caller"]) == ("/-/sql", audited.caller)
+
+
+def test_flight_is_recorded_by_the_token(audited: Audited) -> None:
+    """AUDIT-1, AUDIT-2: Flight SQL."""
+    (line,) = audited.served.wait_for("flight")
+    header = adbc_driver_flightsql.DatabaseOptions.AUTHORIZATION_HEADER.value
+    options = {header: f"Bearer {audited.token['token']}"}
+    with adbc.connect(line["url"], db_kwargs=options, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) AS n FROM cities")
+        assert cursor.fetch_arrow_table()["n"].to_pylist() == [4]
+    (read,) = audited.new_reads("rows")
+    assert (read["door"], read["caller"], read["what"]) == ("flight", audited.caller, "rows")
+    assert read["version"] == NEWEST
+
+
+@pytest.mark.parametrize(("snapshot", "version", "files"), [(0, WRITTEN, 1), (1, NEWEST, 2)])
+def test_iceberg_reader_is_recorded_with_the_version_of_its_snapshot(
+    audited: Audited, snapshot: int, version: int, files: int
+) -> None:
+    """AUDIT-1, AUDIT-2: the snapshot, and the files of rows, by the token that the credentials were given to."""
+    settings = {"uri": f"{audited.served.url}/_iceberg", "token": audited.token["token"]}
+    table = load_catalog("node", type="rest", **settings).load_table("odf.cities")
+    read = table.scan(snapshot_id=table.snapshots()[snapshot].snapshot_id).to_arrow()
+    assert read.num_rows == 2 * files
+    reads = audited.new_reads("table", "file")
+    assert {(each["door"], each["caller"]) for each in reads} == {("http", audited.caller)}
+    assert {each["version"] for each in reads if each["what"] == "table"} == {version}
+    assert {each["version"] for each in reads if each["what"] == "file"} == {NEWEST}
