@@ -201,7 +201,8 @@ def _show_run(context: CommandContext, lookups: AuditLookups, beginning: str, *,
     console, told = context.console, program.told
     console.line(f"run {run_id} of {program.person}, process {told.get('pid')}, in {told.get('folder')}")
     console.line(f"program: {' '.join(told.get('words', ()))}")
-    console.line(f"code: {program.code}; script {told.get('script')} (SHA3-256 {told.get('scriptHash')})")
+    script = f"; script {told['script']} (SHA3-256 {told.get('scriptHash') or 'not known'})" if "script" in told else ""
+    console.line(f"code: {program.code}{script}")
     _show(context, lookups, found, as_json=False, empty="nothing that it read or wrote is recorded")
     return 0
 

@@ -96,10 +96,13 @@ class Program:
 
     @cached_property
     def name(self) -> str:
-        """The program, shortly."""
+        """The program, shortly: its file, this program, or how Python was started."""
         if script := self.told.get("script"):
-            return str(script).rpartition("/")[2]
-        return " ".join(self.told.get("words", ())[-1:])
+            return _file_name(script)
+        words = [*self.told.get("words", ())]
+        if any(_file_name(word) in {"odf-node", "odf_node"} for word in words):
+            return "odf-node"
+        return "-c" if "-c" in words else _file_name(words[0]) if words else ""
 
 
 class AuditLookups:
@@ -136,7 +139,8 @@ class AuditLookups:
     def _find_number(self, record: DatasetRecord, text: str) -> int:
         if len(text) < _LEAST_HASH_CHARACTERS:
             raise UsageError(
-                f"version '{text}' is no number, and of a hash at least {_LEAST_HASH_CHARACTERS} characters"
+                f"'{text}' is no version: expected a block's number, or the first {_LEAST_HASH_CHARACTERS} or more "
+                "characters of its hash"
             )
         blocks = self._home.store.iter_blocks(record.id)
         found = [stored.sequence_number for stored in blocks if str(stored.hash).startswith(text)]
@@ -246,6 +250,10 @@ class AuditLookups:
             yield from (
                 row for row in iter_archive(path) if row.entry.command == "read" and row.entry.subject == subject
             )
+
+
+def _file_name(path: object) -> str:
+    return str(path).rpartition("/")[2]
 
 
 def _is_before(as_of: object, moment: Timestamp) -> bool:

@@ -175,7 +175,7 @@ class VersionChanges:
         """
         until = self.relations.get_newest() if until is None else self.relations.require_version(until)
         if since != -1:
-            self.relations.require_version(since)
+            since = self.relations.require_version(since)
         if since > until:
             raise UsageError(f"changes are read forwards: expected a version up to {until}, found {since}")
         return since, until

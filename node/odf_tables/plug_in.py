@@ -63,7 +63,7 @@ class Tables(TableOperations):
 
     def restore(self, node: Node, record: DatasetRecord, version: int, options: WriteOptions) -> Written:
         """See ``TableOperations``."""
-        return _write(node, record, RestoreVersion(version), options)
+        return _write(node, record, RestoreVersion(Relations(node, record).require_version(version)), options)
 
     def list_versions(self, node: Node, record: DatasetRecord) -> list[TableVersion]:
         """See ``TableOperations``."""

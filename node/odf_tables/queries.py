@@ -20,7 +20,7 @@ from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.changelogs import data_of
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
-from odf_node.errors import UsageError
+from odf_node.front.table_operations import require_version
 from odf_node.front.tables import bring_files
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.block import decode_block
@@ -88,10 +88,7 @@ class Relations:
         Raises:
             UsageError: There is not.
         """
-        newest = self.get_newest()
-        if type(version) is not int or not 0 <= version <= newest:
-            raise UsageError(f"'{self.record.name}' has no version {version}; its versions are 0 to {newest}")
-        return version
+        return require_version(self.record.name, version, self.get_newest())
 
     def get_newest(self) -> int:
         """Give the number of the newest version."""

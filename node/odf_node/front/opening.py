@@ -20,7 +20,7 @@ from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.pulling import PullOptions, PullReport
-from odf_node.front.table_operations import get_operations
+from odf_node.front.table_operations import get_operations, require_version
 from odf_node.front.tables import ArrowTable, Dataset, Rows, Table, bring_files, finish, written_stream
 from odf_node.ports.progress import NO_PROGRESS, Silence
 from odf_node.remote_names import STATE_SUFFIX
@@ -85,10 +85,10 @@ class OpenNode:
         record = get_dataset(self.inner.store, name)
         if version is None:
             return Table(self.inner, record, _moment(as_of))
-        if as_of is not None or not 0 <= version <= record.head.sequence_number:
-            newest = record.head.sequence_number
-            raise UsageError(f"'{record.name}' is shown at a time or at a version from 0 to {newest}")
-        return Table(self.inner, record, version=version)
+        if as_of is not None:
+            raise UsageError(f"'{record.name}' is shown at a time or at a version, and not at both")
+        found = require_version(record.name, version, record.head.sequence_number)
+        return Table(self.inner, record, version=found)
 
     def create_table(
         self, name: str, schema: object, *, key: Sequence[str] = (), event_time: str | None = None

@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Self
+from operator import index
+from typing import TYPE_CHECKING, Final, Self, SupportsIndex
 
 from odf_node.composition import Node
 from odf_node.errors import UsageError
@@ -185,6 +186,22 @@ class TableOperations(ABC):
     @abstractmethod
     def read_incremental(self, node: Node, record: DatasetRecord, consumer: str) -> IncrementalRows:
         """Read what a consumer has not read yet."""
+
+
+def require_version(name: str, version: object, newest: int) -> int:
+    """Check that a table has a version; integers of other libraries, such as those of a pandas column, are some, too.
+
+    Args:
+        name: Of the table.
+        version: A number of a block.
+        newest: The number of the newest block.
+
+    Raises:
+        UsageError: It is none of them.
+    """
+    if isinstance(version, SupportsIndex) and not isinstance(version, bool) and 0 <= index(version) <= newest:
+        return index(version)
+    raise UsageError(f"'{name}' has no version {version}; its versions are 0 to {newest}")
 
 
 def get_operations() -> TableOperations:

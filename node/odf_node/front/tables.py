@@ -31,6 +31,7 @@ from odf_node.records.datasets import DatasetRecord
 from odf_node.remote_names import STATE_SUFFIX, quote_name
 from odf_node.store import MetadataStore
 from odf_protocol.enums import DatasetKind
+from odf_protocol.events import DataSlice
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
@@ -160,7 +161,7 @@ class Table(WritableTable):
             raise UsageError("a state is of all events; take it of the table, not of its changes")
         query = f"SELECT * FROM {quote_name(self.record.name + STATE_SUFFIX)}"  # noqa: S608 - quoted
         if self.version is not None:
-            self.files()  # brings and checks them
+            self._bring_slices()
             table = self.inner.queries.make_table(self.record, None, self.record.name, version=self.version)
             rows = self.inner.queries.run(query, as_of=None, max_rows=None, records=(), more=(table,)).rows
             # Columns that came later are none of this version's.
@@ -189,6 +190,15 @@ class Table(WritableTable):
             ObjectsAbsentError: Files of the dataset are not here by choice, and can be had nowhere now.
             RejectedError: Rows of a file are not what its block says.
         """
+        record, slices = self._bring_slices()
+        inner = self.inner
+        inner.store.access.note_read(record, as_of=self.as_of, version=self.version)
+        rows = EngineRows(inner.store, inner.objects, inner.objects.rows)
+        schema = load_view(inner.store, self.record.id, upto=self.version).schema
+        return [*rows.get_paths(self.record.id, slices, schema)]
+
+    def _bring_slices(self) -> tuple[DatasetRecord, list[DataSlice]]:
+        """Bring and check the slices with the events; gives the record as it is now, too."""
         inner = self.inner
         record = with_newest_head(inner.store, self.record)
         upto = record.head.sequence_number if self.version is None else self.version
@@ -200,10 +210,7 @@ class Table(WritableTable):
         needed = {item.physical_hash for item in slices}
         bring_files(inner, [(record, needed)])
         Presence(inner.store, inner.objects).require_checked(record, needed)
-        inner.store.access.note_read(record, as_of=self.as_of, version=self.version)
-        rows = EngineRows(inner.store, inner.objects, inner.objects.rows)
-        schema = load_view(inner.store, self.record.id, upto=self.version).schema
-        return [*rows.get_paths(self.record.id, slices, schema)]
+        return record, slices
 
     def to_arrow(self) -> "pa.Table":
         """Read the events, by offset, into memory."""

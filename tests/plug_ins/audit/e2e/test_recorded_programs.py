@@ -7,13 +7,16 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 
+from odf_node import __version__
 from support.audited_homes import AuditedHome
+from support.command_line import environment_of
 from support.daemons import wait_until
 
 JOB = """\
@@ -89,6 +92,29 @@ def test_commands_are_recorded_by_their_names(kept: AuditedHome) -> None:
     assert "tail" in kept.run("audit", "who-read", "cities")
     number, short, *_ = kept.run("log", "cities", "-n", "1").split()
     assert f"{number} {short}" in kept.run("audit", "who-wrote", "cities", number)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"), [(["-m", "odf_node", "tail", "cities"], "odf-node"), (["-c", f"{JOB}# the end"], "-c")]
+)
+def test_program_without_a_file_has_a_name(audited: AuditedHome, words: list[str], name: str) -> None:
+    """AUDIT-15: that is not the last word of its command line."""
+    subprocess.run([sys.executable, *words], env=environment_of(audited.folder), check=True, capture_output=True)
+    (read,) = audited.audit("who-read", "cities")
+    assert read["program"] == name
+    of_run = audited.run("audit", "run", read["run"]).splitlines()
+    assert of_run[2] == f"code: odf-node {__version__}"
+
+
+def test_current_rows_of_a_version_are_one_read(audited: AuditedHome, tmp_path: Path) -> None:
+    """AUDIT-1: however often the program goes to the files for them."""
+    script = tmp_path / "report.py"
+    script.write_text(
+        'import odf_node\nwith odf_node.open() as node:\n    len(node.table("cities", version=3).state())\n'
+    )
+    audited.run_script(script)
+    (read,) = audited.audit("who-read", "cities")
+    assert (read["version"], read["times"]) == (3, 1)
 
 
 def test_impact_goes_on_through_what_was_made_of_a_version(audited: AuditedHome, tmp_path: Path) -> None:

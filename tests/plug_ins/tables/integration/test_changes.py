@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -89,6 +90,17 @@ def test_versions_without_rows_between_them_do_not_differ(prices: Table) -> None
     for since, until in ((0, 2), (4, 4)):
         found = prices.diff(since, until)
         assert (found.changed, len(found.rows)) == (ChangedRows(0, 0, 0), 0)
+
+
+def test_version_that_a_frame_gives_is_a_version(node: OpenNode, prices: Table) -> None:
+    version = prices.diff(3).rows.to_pandas()["_commit_version"].min()
+
+    assert (type(version), version) == (np.int64, 4)
+    assert len(node.table(prices.record.name, version=version).state()) == 3
+    assert len(prices.changes(version, version)) == 0
+    assert prices.diff(version, version).since == 4
+    assert prices.restore(version).version == 7
+    assert prices.history()[0].detail == "version 4"
 
 
 def test_rows_without_a_key_are_counted(node: OpenNode) -> None:
