@@ -4,8 +4,8 @@ Source: clauses AUDIT-12 to AUDIT-15 in ``spec/plug-ins/audit.md``.
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -64,6 +64,12 @@ class AuditRecord:
     def inputs(self) -> list[dict[str, Any]]:
         """Of a write, the versions that it follows from."""
         return list(self.told.get("inputs", ()))
+
+    def as_input(self) -> dict[str, Any]:
+        """Give the version of a read as the tag of a write has it."""
+        told, entry = self.told, self.row.entry
+        about = {"id": entry.subject, "name": told.get("name"), "head": entry.detail, "number": self.number}
+        return about | {"asOf": told.get("asOf"), "thread": told.get("thread")}
 
 
 @dataclass(frozen=True)
@@ -162,8 +168,28 @@ class AuditLookups:
         rows = self._home.store.list_records_of_subject(str(record.id), "write", MOST_RECORDS)
         found = map(_read, rows)
         if version is None:
-            return [*found]
-        return [each for each in found if each.told.get("first", -1) <= version.number <= each.number]
+            return self._with_inputs(found)
+        return self._with_inputs(each for each in found if each.told.get("first", -1) <= version.number <= each.number)
+
+    def _with_inputs(self, found: Iterable[AuditRecord]) -> list[AuditRecord]:
+        """Add to writes of an application of Spark what any of its processes read before."""
+        return [self._complete(each) if each.row.entry.command == "write" else each for each in found]
+
+    def _complete(self, write: AuditRecord) -> AuditRecord:
+        if not (application := write.told.get("application")):
+            return write
+        reads = self._reads_of_applications.get(str(application), ())
+        earlier = [each.as_input() for each in reads if each.row.entry.at <= write.row.entry.at]
+        versions = {(each.get("id"), each.get("head"), each.get("asOf")): each for each in (*earlier, *write.inputs)}
+        return replace(write, told=write.told | {"inputs": [*versions.values()]}) if earlier else write
+
+    @cached_property
+    def _reads_of_applications(self) -> dict[str, list[AuditRecord]]:
+        found: dict[str, list[AuditRecord]] = {}
+        for each in map(_read, self._home.store.list_records("read", MOST_RECORDS)):
+            if application := each.told.get("application"):
+                found.setdefault(str(application), []).append(each)
+        return found
 
     def list_impact(self, version: FoundVersion) -> list[tuple[AuditRecord, int]]:
         """List what follows from a version, or from a later one that still has its rows: reads, and writes.
@@ -171,7 +197,7 @@ class AuditLookups:
         Returns:
             Records by their numbers, each with how many writes lie between: 0 for who read the version itself.
         """
-        writes = [_read(row) for row in self._home.store.list_records("write", MOST_RECORDS)]
+        writes = self._with_inputs(map(_read, self._home.store.list_records("write", MOST_RECORDS)))
         found: dict[int, tuple[AuditRecord, int]] = {}
         pending, seen = [(version, 0)], {str(version.record.id): version.number}
         while pending:
@@ -243,7 +269,7 @@ class AuditLookups:
     def list_of_run(self, run: str) -> list[AuditRecord]:
         """List what a run read and wrote, oldest first."""
         rows = self._home.store.list_records_of_run(run, MOST_RECORDS)
-        return [_read(row) for row in rows if row.entry.command in {"read", "write"}]
+        return self._with_inputs(_read(row) for row in rows if row.entry.command in {"read", "write"})
 
     def _iter_archived(self, subject: str) -> Iterator[AuditRow]:
         for path in list_files(self._home.folder.audit):

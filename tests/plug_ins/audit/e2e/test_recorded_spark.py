@@ -1,6 +1,8 @@
 """What a program reads and writes through tables of its Spark session is found in the audit log."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +36,10 @@ session.stop()
 
 
 def test_tables_of_a_session_are_recorded_with_the_application(tmp_path: Path) -> None:
-    """AUDIT-1, AUDIT-2: the version that the session shows, what is read as files or by the format, and the write."""
+    """AUDIT-1, AUDIT-2: the version that the session shows, what is read as files or by the format, and the write.
+
+    AUDIT-13, AUDIT-14: what Spark writes follows from what its application read, whichever of its processes did so.
+    """
     audited = AuditedHome.create(tmp_path / "home")
     script = tmp_path / "job.py"
     script.write_text(JOB)
@@ -56,4 +61,17 @@ def test_tables_of_a_session_are_recorded_with_the_application(tmp_path: Path) -
         ("table", 1),  # when the session began
         ("table", 3),
     }
+    given = {(each["dataset"], each["version"], each["asOf"]) for each in audited.audit("inputs-of", "totals")}
+    assert given == {("cities", 3, None), ("cities", 3, "2020-01-01T00:00:00Z"), ("totals", 1, None)}
+    impact = audited.audit("impact-of", "cities", "3")
+    assert [row["version"] for row in impact if (row["does"], row["dataset"]) == ("write", "totals")] == [3]
+    (event,) = exported(audited, tmp_path / "events.ndjson", write["run"])
+    assert {each["name"] for each in event["inputs"]} == {"cities", "totals"}
     assert "whole" in audited.run("audit", "check")
+
+
+def exported(audited: AuditedHome, target: Path, run: str) -> list[Any]:
+    audited.run("audit", "export", target)
+    events = [json.loads(line) for line in target.read_text().splitlines()]
+    ended = [each for each in events if each["eventType"] == "COMPLETE"]
+    return [each for each in ended if each["run"]["runId"].replace("-", "") == run]
