@@ -16,6 +16,6 @@ with odf_node.open() as node:
         for row in node.table("prices", version=version).state().to_arrow().to_pylist():
             costs[row["shop"]][version] += BREAKFAST[row["product"]] * row["price"]
 
-print("shop ", *(f"version {version:<3}" for version in versions))
+print("shop ", *(f"{f'version {version}':>11}" for version in versions))
 for shop, by_version in sorted(costs.items()):
     print(shop, *(f"{by_version[version]:>11}" for version in versions))

@@ -7,7 +7,8 @@ import pytest
 from support.notebooks import printed_before, read_notebook, run_cells
 from support.warm_engine import lent_engine, lent_to_untrusted
 
-NOTEBOOK = Path(__file__).parents[2] / "examples/notebook/what-was-known.ipynb"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NOTEBOOK = EXAMPLES / "notebook/what-was-known.ipynb"
 
 
 @pytest.mark.spark
@@ -21,8 +22,9 @@ def test_code_of_the_notebook_prints_what_stands_in_it(tmp_path: Path, monkeypat
     assert sum(bool(printed) for _, printed in ran) >= 5
 
 
-def test_notebook_is_one_that_any_kernel_of_python_runs() -> None:
-    notebook = read_notebook(NOTEBOOK)
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*.ipynb")), ids=lambda path: path.stem)
+def test_notebook_is_one_that_any_kernel_of_python_runs(path: Path) -> None:
+    notebook = read_notebook(path)
     assert notebook["nbformat_minor"] >= 5
     assert notebook["metadata"]["kernelspec"]["language"] == "python"
     identities = [cell["id"] for cell in notebook["cells"]]

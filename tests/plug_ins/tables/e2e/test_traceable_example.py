@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import PATIENCE_S, environment_of
+from support.notebooks import printed_before, run_cells
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "traceable"
 SHOWN = re.compile(r"^\$ ([^\n]+)\n((?:(?!\$ |```).*\n)*)", re.MULTILINE)
@@ -60,3 +61,12 @@ def test_programs_and_commands_print_what_the_page_shows(folder: Path, tmp_path:
         assert (ran.returncode, ran.stderr) == (0, ""), line
         assert without_own(ran.stdout) == without_own(shown), line
         own |= dict(zip(HASH.findall(shown), HASH.findall(ran.stdout), strict=True))
+
+
+def test_code_of_the_notebook_prints_what_stands_in_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ODF_NODE_HOME", str(tmp_path / "home"))
+    ran = [(printed_before(cell), printed) for cell, printed in run_cells(folder / "traceable.ipynb")]
+    assert [printed for _, printed in ran] == [before for before, _ in ran]
+    assert sum(bool(printed) for _, printed in ran) == 5
