@@ -75,7 +75,10 @@ async def _pull(request: web.Request) -> web.StreamResponse:
         match effect:
             case Prepare(asked):
                 async with request.app[_PACKERS]:
-                    return await finish_in_thread(lambda: prepare(chains, record.id, asked))
+                    prepared = await finish_in_thread(lambda: prepare(chains, record.id, asked))
+                if isinstance(prepared, PreparedTransfer) and prepared.batch is not None:
+                    chains.access.note_read(record, what="blocks")
+                return prepared
             case LocateObjects(objects):
                 return await finish_in_thread(lambda: _locate(request, request.app[NODE].store, record, objects))
 

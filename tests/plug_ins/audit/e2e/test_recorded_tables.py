@@ -1,5 +1,6 @@
-"""Reads of pages, of Iceberg's readers and by Flight are found in the audit log, by real clients over real sockets."""
+"""Reads of pages, of Iceberg's readers, by Flight and Smart Transfer are recorded: real clients, real sockets."""
 
+import asyncio
 import json
 import re
 import urllib.parse
@@ -10,6 +11,7 @@ from typing import Any
 
 import adbc_driver_flightsql
 import adbc_driver_flightsql.dbapi as adbc
+import aiohttp
 import pytest
 from pyiceberg.catalog import load_catalog
 
@@ -114,6 +116,23 @@ def test_flight_is_recorded_by_the_token(audited: Audited) -> None:
     reads = audited.new_reads("query", "rows")
     found = {(each["door"], each["caller"], each["what"], each["version"]) for each in reads}
     assert found == {("flight", audited.caller, "rows", NEWEST)}
+
+
+def test_pull_by_smart_transfer_is_recorded(audited: Audited) -> None:
+    """AUDIT-1: blocks that others pull, by that protocol, too."""
+
+    async def ask() -> Any:
+        headers = {"x-odf-smtp-version": "1"}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(f"{audited.served.url}/cities/pull", headers=headers) as socket,
+        ):
+            await socket.send_json({"begin_after": None, "stop_at": None, "force_update_if_diverged": False})
+            return (await socket.receive_json())["Ok"]["transfer_plan"]["num_blocks"]
+
+    assert asyncio.run(ask()) == NEWEST + 1
+    (read,) = audited.new_reads("/{dataset}/pull", "blocks")
+    assert (read["door"], read["version"], read["caller"][:8]) == ("http", NEWEST, "address:")
 
 
 @pytest.mark.parametrize(("snapshot", "version", "files"), [(0, WRITTEN, 1), (1, NEWEST, 2)])
