@@ -22,7 +22,7 @@ from odf_node.errors import UsageError
 from odf_node.front.table_operations import ChangedRows, TableDifference
 from odf_protocol.events import AddData, ExecuteTransform
 from odf_tables.frames import list_fields
-from odf_tables.queries import EVENTS, Relations, quote
+from odf_tables.queries import EVENTS, Relations, free_name, quote
 from odf_tables.versions import iter_row_versions
 
 CHANGE_TYPE: Final = "_change_type"
@@ -150,22 +150,26 @@ class VersionChanges:
         known = self.relations.view().vocabulary
         op, offset = quote(known.op), quote(known.offset)
         given = f"sum(CASE WHEN {op} IN (0, 3) THEN 1 ELSE -1 END)"
-        last = f"max({offset}) AS odf_last"
-        net = f"SELECT {columns}, {given} AS odf_n, {last} FROM {EVENTS} GROUP BY {columns} HAVING {given} <> 0"  # noqa: S608
-        each = f"SELECT *, unnest(array_repeat(0, abs(odf_n))) AS odf_one FROM ({net})"  # noqa: S608
+        names = [each.name for each in fields]
+        n, last, one, both = (free_name(each, names) for each in ("odf_n", "odf_last", "odf_one", "odf_both"))
+        net = (
+            f"SELECT {columns}, {given} AS {n}, max({offset}) AS {last} FROM {EVENTS} "  # noqa: S608 - quoted, as below
+            f"GROUP BY {columns} HAVING {given} <> 0"
+        )
+        each = f"SELECT *, unnest(array_repeat(0, abs({n}))) AS {one} FROM ({net})"  # noqa: S608
         kinds = {name: _INVERSE[name] if is_inverse else name for name in _BY_OPERATION}
         came, went = f"'{kinds[INSERT]}'", f"'{kinds[DELETE]}'"
-        shown = f"odf_last AS {quote(COMMIT_VERSION)}, {columns}"  # an offset until ``_with_versions``
+        shown = f"{last} AS {quote(COMMIT_VERSION)}, {columns}"  # an offset until ``_with_versions``
         if not key:
-            kind = f"CASE WHEN odf_n > 0 THEN {came} ELSE {went} END"
+            kind = f"CASE WHEN {n} > 0 THEN {came} ELSE {went} END"
             return f"SELECT {kind} AS {quote(CHANGE_TYPE)}, {shown} FROM ({each})"  # noqa: S608
         of_key = f"OVER (PARTITION BY {', '.join(map(quote, key))})"
-        both = f"SELECT *, min(odf_n) {of_key} < 0 AND max(odf_n) {of_key} > 0 AS odf_both FROM ({each})"  # noqa: S608
+        paired = f"SELECT *, min({n}) {of_key} < 0 AND max({n}) {of_key} > 0 AS {both} FROM ({each})"  # noqa: S608
         kind = (
-            f"CASE WHEN odf_n > 0 THEN (CASE WHEN odf_both THEN '{kinds[AFTER]}' ELSE {came} END)"
-            f" ELSE (CASE WHEN odf_both THEN '{kinds[BEFORE]}' ELSE {went} END) END"
+            f"CASE WHEN {n} > 0 THEN (CASE WHEN {both} THEN '{kinds[AFTER]}' ELSE {came} END)"
+            f" ELSE (CASE WHEN {both} THEN '{kinds[BEFORE]}' ELSE {went} END) END"
         )
-        return f"SELECT {kind} AS {quote(CHANGE_TYPE)}, {shown} FROM ({both})"  # noqa: S608
+        return f"SELECT {kind} AS {quote(CHANGE_TYPE)}, {shown} FROM ({paired})"  # noqa: S608
 
     def check_interval(self, since: int, until: int | None) -> tuple[int, int]:
         """Check two versions between which changes are read forwards; ``until`` None: the newest.

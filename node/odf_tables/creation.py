@@ -28,7 +28,7 @@ from odf_protocol.names import DatasetName
 from odf_protocol.schema_arrow import arrow_schema_of, data_schema_of
 from odf_protocol.schema_ddl import parse_ddl
 from odf_protocol.vocabulary import Vocabulary
-from odf_tables.frames import read_frame
+from odf_tables.frames import check_column_name, read_frame
 
 SOURCE_NAME: Final = "default"
 _INSTANT: Final = pa.timestamp("ms", "UTC")
@@ -106,7 +106,10 @@ def _read_schema(schema: object) -> pa.Schema:
     if callable(write := getattr(schema, "toDDL", None)):  # Spark's StructType
         return arrow_schema_of(parse_ddl([write()]))
     if isinstance(schema, Mapping):
-        return pa.schema([*schema.items()])
+        try:
+            return pa.schema([*schema.items()])
+        except (TypeError, ValueError) as error:  # of Arrow; a name that UTF-8 has no form for, too
+            raise UsageError(f"a schema has Arrow types by the names of columns: {error}") from error
     if hasattr(schema, "__arrow_c_schema__") and not hasattr(schema, "__arrow_c_stream__"):
         return pa.schema(schema)
     return read_frame(schema).schema
@@ -116,6 +119,8 @@ def _check_names(fields: Sequence[pa.Field], keys: Sequence[str], vocabulary: Vo
     names = [field.name for field in fields]
     if not names:
         raise UsageError("a table has at least one column")
+    for name in names:
+        check_column_name(name)
     if twice := sorted({each for each in names if names.count(each) > 1}):
         raise UsageError(f"column '{twice[0]}' stands twice")
     if own := sorted({*names} & {vocabulary.offset, vocabulary.op, vocabulary.system_time}):

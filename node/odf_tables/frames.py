@@ -6,21 +6,26 @@ Source: clauses TABLE-3 to TABLE-5 in ``spec/plug-ins/tables.md``; the Arrow PyC
 """
 
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odf_engines.records.carriers import slice_type_of
+from odf_engines.records.carriers import from_carrier, one_array, slice_type_of, to_carrier
+from odf_engines.records.plain_layouts import plain_layout
 from odf_node.errors import UsageError
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import UnsupportedError
+from odf_protocol.row_fingerprints import RowFingerprints
 from odf_protocol.schema_arrow import rows_schema_of
 from odf_tables.errors import SHOWN_ROWS, RowsRejectedError, SchemaMismatchError
 
 _INDEX: Final = re.compile(r"__index_level_\d+__")
 """How pandas calls its index in Arrow: no column of the frame."""
+_HASH_KEY_BYTES: Final = 32
 
 
 def read_frame(frame: object) -> pa.Table:
@@ -64,6 +69,20 @@ def _read_rows(rows: Sequence[Any]) -> pa.Table:
         raise UsageError(f"the list has values that are of no common type: {error}") from error
 
 
+def check_column_name(name: str) -> None:
+    """Check that queries and frames can name a column.
+
+    Raises:
+        UsageError: They cannot.
+    """
+    if "\0" in name:
+        raise UsageError(f"column {name!r} has the character U+0000 in its name, which no query can have")
+    if _INDEX.fullmatch(name):
+        raise UsageError(
+            f"column '{name}' is called as the index of pandas, which no frame gives; give it another name"
+        )
+
+
 def list_fields(view: DatasetView) -> list[pa.Field]:
     """List the columns that a frame of a table may have: all but offset, operation and system time."""
     assert view.schema is not None
@@ -97,6 +116,8 @@ def fit_frame(name: str, frame: pa.Table, view: DatasetView) -> pa.Table:
 def list_added(frame: pa.Table, view: DatasetView) -> list[pa.Field]:
     """List the columns that only a frame has, as a table can gain them."""
     known = {each.name for each in list_fields(view)}
+    for name in frame.column_names:
+        check_column_name(name)
     return [
         pa.field(field.name, slice_type_of(_plain_type(field.type)))
         for field in frame.schema
@@ -124,7 +145,7 @@ def _may_become(found: pa.DataType, wanted: pa.DataType) -> bool:
     found = _plain_type(found)
     if pa.types.is_null(found) or found == wanted:
         return True
-    for is_kind in (_is_number, pa.types.is_timestamp):
+    for is_kind in (_is_number, pa.types.is_timestamp, pa.types.is_time):
         if is_kind(found):
             return bool(is_kind(wanted))
     try:
@@ -145,10 +166,36 @@ def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     try:
-        # What is finer than a millisecond is dropped, as in every ingest (ING-5).
-        return column.cast(wanted, safe=not pa.types.is_timestamp(wanted))
+        # As in every ingest: what is finer than a millisecond is dropped towards the past (ING-5).
+        chunks = [from_carrier(to_carrier(plain_layout(chunk), wanted), wanted) for chunk in column.chunks]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return column  # the engine names the rows whose values do not fit
+    return pa.chunked_array(chunks, type=wanted)
+
+
+def require_fitting(name: str, frame: pa.Table, view: DatasetView) -> None:
+    """Reject a fitted frame in which values do not fit their column, where no engine looks at it as it is.
+
+    Raises:
+        RowsRejectedError: Has the first of them.
+    """
+    wanted = {field.name: field.type for field in list_fields(view)}
+    misfits = [each for each in frame.column_names if frame.column(each).type != wanted[each]]
+    if not misfits:
+        return
+    shown = []
+    for place in range(frame.num_rows):
+        wrong = [
+            each
+            for each in misfits
+            if _cast(pa.chunked_array([one_array(frame.column(each).slice(place, 1))]), wanted[each]).type
+            != wanted[each]
+        ]
+        if wrong:
+            shown.append({"row": place, **dict.fromkeys(wrong, "does not fit the type")})
+        if len(shown) == SHOWN_ROWS:
+            break
+    raise RowsRejectedError(name, "values do not fit", shown)
 
 
 def require_keys(name: str, frame: pa.Table, keys: Sequence[str]) -> None:
@@ -164,13 +211,15 @@ def require_keys(name: str, frame: pa.Table, keys: Sequence[str]) -> None:
         absent = pc.indices_nonzero(frame.column(key).is_null().combine_chunks())
         if len(absent):
             raise RowsRejectedError(name, f"no value in the key column '{key}'", _show(frame, absent), len(absent))
-    row = "\0row"
-    numbered = frame.select([*keys]).append_column(row, pa.array(range(frame.num_rows), pa.int64()))
-    first = numbered.group_by([*keys]).aggregate([(row, "min")]).column(f"{row}_min")
+    hashes = RowFingerprints(secrets.token_bytes(_HASH_KEY_BYTES))
+    # As merges tell keys apart: the two zeros are one, and so is all that is no number (ING-12).
+    rows = pa.record_batch([one_array(frame.column(key)) for key in keys], names=[*keys])
+    _, first = np.unique(hashes.of(rows, ()), return_index=True)
     if len(first) == frame.num_rows:
         return
-    is_first = pc.is_in(numbered.column(row), first.combine_chunks())
-    again = pc.indices_nonzero(pc.invert(is_first).combine_chunks())
+    is_again = np.ones(frame.num_rows, bool)
+    is_again[first] = False
+    again = pa.array(np.flatnonzero(is_again))
     reason = f"a row before has the same key ({', '.join(keys)})"
     raise RowsRejectedError(name, reason, _show(frame, again), len(again))
 

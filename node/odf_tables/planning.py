@@ -8,7 +8,7 @@ Source: clause TABLE-3 in ``spec/plug-ins/tables.md``.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -24,8 +24,8 @@ from odf_protocol.events import (
     MergeStrategyUpsertStream,
 )
 from odf_tables.errors import SHOWN_ROWS, RowsRejectedError
-from odf_tables.frames import fit_frame, list_fields, require_keys
-from odf_tables.queries import FRAME, NOW, THEN, Relations, frame_table, quote
+from odf_tables.frames import fit_frame, list_fields, require_fitting, require_keys
+from odf_tables.queries import FRAME, NOW, THEN, Relations, check_condition, frame_table, free_name, quote
 
 _BATCH_ROWS: Final = 65_536  # as of node.ingest
 
@@ -61,11 +61,13 @@ class PlannedRows:
         merge: How.
         has_operations: Their first column is the operation.
         adds_only: No row may be known.
+        rows_before: So many rows stand before those of the frame.
     """
 
     merge: MergeStrategy
     has_operations: bool = False
     adds_only: bool = False
+    rows_before: int = 0
 
 
 class Write(ABC):
@@ -112,12 +114,17 @@ class Upsert(Write):
     def plan(self, target: Target, path: Path) -> PlannedRows:
         """See ``Write``."""
         keys = target.key if self.keys is None else self.keys
+        if not all(isinstance(each, str) for each in keys) or len({*keys}) != len(keys):
+            raise UsageError(f"keys= has the name of each column of the key once, found {keys!r}")
         if not keys:
             raise UsageError(f"'{target.name}' has no key; say keys=[...], or create it with key=[...]")
         if target.key and {*keys} != {*target.key}:
             raise UsageError(f"the key of '{target.name}' is {', '.join(target.key)}, and not {', '.join(keys)}")
         if unknown := [each for each in keys if each not in target.columns]:
             raise UsageError(f"'{target.name}' has no column '{unknown[0]}'; it has {', '.join(target.columns)}")
+        fields = list_fields(target.view)
+        if nested := [each.name for each in fields if each.name in keys and pa.types.is_nested(each.type)]:
+            raise UsageError(f"column '{nested[0]}' is a list or struct, which is no key")
         rows = fit_frame(target.name, self.frame, target.view)
         require_keys(target.name, rows, keys)
         if not target.key:
@@ -140,6 +147,7 @@ class Delete(Write):
 
     def plan(self, target: Target, path: Path) -> PlannedRows:
         """See ``Write``."""
+        check_condition(self.where)
         table = target.relations.current(NOW)
         target.relations.ask_into(f"{_select_retractions(target)} {_condition(self.where)}", [table], path)
         return _of_operations(target)
@@ -164,7 +172,9 @@ class Overwrite(Write):
         if target.key:
             require_keys(target.name, rows, target.key)
         if self.where is not None:
+            check_condition(self.where)
             _require_fits(target, rows, self.where)
+        require_fitting(target.name, rows, target.view)
         table = target.relations.current(NOW)
         taken = target.relations.ask(f"{_select_retractions(target)} {_condition(self.where)}", [table])
         fields = {each.name: each for each in list_fields(target.view)}
@@ -176,7 +186,7 @@ class Overwrite(Write):
         # Of one key the last row counts, so what is retracted first and brought again is corrected, or stays.
         both = [taken.select(schema.names).cast(schema), pa.table(given | absent).select(schema.names).cast(schema)]
         write_stream(pa.concat_tables(both), path)
-        return _of_operations(target)
+        return replace(_of_operations(target), rows_before=taken.num_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,15 +208,16 @@ class RestoreVersion(Write):
         tables = [relations.current(NOW), relations.current(THEN, version=self.version)]
         columns = ", ".join(map(quote, target.columns))
         op = quote(target.view.vocabulary.op)
+        one, count = free_name("odf_one", target.columns), free_name("odf_n", target.columns)
         # As a multiset: what is there now and was not is retracted, what was there and is not is brought.
         counted = (
-            f"SELECT {columns}, sum(odf_one) AS odf_n FROM ("  # noqa: S608 - quoted, and names of this node's own
-            f"SELECT {columns}, 1 AS odf_one FROM {THEN}__state UNION ALL "
-            f"SELECT {columns}, -1 AS odf_one FROM {NOW}__state) GROUP BY {columns}"
+            f"SELECT {columns}, sum({one}) AS {count} FROM ("  # noqa: S608 - quoted, and names of this node's own
+            f"SELECT {columns}, 1 AS {one} FROM {THEN}__state UNION ALL "
+            f"SELECT {columns}, -1 AS {one} FROM {NOW}__state) GROUP BY {columns}"
         )
-        repeated = f"SELECT *, unnest(array_repeat(0, abs(odf_n))) AS odf_one FROM ({counted}) WHERE odf_n <> 0"  # noqa: S608
+        repeated = f"SELECT *, unnest(array_repeat(0, abs({count}))) AS {one} FROM ({counted}) WHERE {count} <> 0"  # noqa: S608
         sql = (
-            f"SELECT CAST(CASE WHEN odf_n < 0 THEN 1 ELSE 0 END AS INT) AS {op}, {columns} "  # noqa: S608
+            f"SELECT CAST(CASE WHEN {count} < 0 THEN 1 ELSE 0 END AS INT) AS {op}, {columns} "  # noqa: S608
             f"FROM ({repeated}) ORDER BY {op} DESC"
         )
         relations.ask_into(sql, tables, path)

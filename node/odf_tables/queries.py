@@ -6,15 +6,17 @@ Source: clauses QUERY-1 to QUERY-3 in ``spec/query.md``.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.contract import QueryTable
+from odf_engines.host.query_tokens import TokenKind, iter_tokens
 from odf_node.composition import Node
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.changelogs import data_of
@@ -30,11 +32,36 @@ from odf_protocol.vocabulary import Vocabulary
 
 NOW, THEN, FRAME, EVENTS = "odf_now", "odf_then", "odf_frame", "odf_events"
 """Names of tables in queries; those of datasets are not known there."""
+_ENGINE: Final = "datafusion"
 
 
 def quote(name: str) -> str:
     """Quote a name for DataFusion's SQL."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def free_name(word: str, columns: Collection[str]) -> str:
+    """Give a column of a query a name that no column of a table has."""
+    while word in columns:
+        word += "_"
+    return word
+
+
+def check_condition(where: str) -> None:
+    """Check that a condition is one expression: the brackets that a write puts around it stay a pair.
+
+    Raises:
+        UsageError: It is no text, or ends a bracket that it does not open.
+        InvalidQueryError: A quote or comment of it does not end.
+    """
+    if not isinstance(where, str):
+        raise UsageError(f"a condition is a text in SQL, found {where!r}; where='true' holds for every row")
+    depth = 0
+    for token in iter_tokens(where, _ENGINE):
+        if token.kind is TokenKind.SIGN:
+            depth += {"(": 1, ")": -1}.get(token.text, 0)
+            if depth < 0:
+                raise UsageError(f"the condition ends a bracket at character {token.start} that it does not open")
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ class _Terms(WriteTerms):
             kept = row_files.read_first(response.quarantine_path, SHOWN_ROWS, ("record", "errors"))
             shown = [
                 {
-                    "row": None if each["record"] is None else each["record"] - 1,
+                    "row": None if each["record"] is None else each["record"] - 1 - self.planned.rows_before,
                     **{error["column"] or "row": error["message"] for error in each["errors"]},
                 }
                 for each in kept

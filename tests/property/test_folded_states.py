@@ -89,3 +89,15 @@ def test_state_of_a_ledger_has_each_key_that_ever_occurred_once(slices: list[lis
 
     keys = {key(row[1]) for rows in slices for row in rows if row[1] is not None}
     assert sorted(key(each["k"]) for each in found) == sorted(keys)
+
+
+def test_key_of_any_name_is_a_key(tmp_path: Path) -> None:
+    for name in (".k", "[0]", "../k", 'k"'):
+        table = pa.table({"offset": [0, 1], "op": [0, 0], "system_time": [0, 0], "event_time": [0, 0], name: [2, 1]})
+        pq.write_table(table, path := tmp_path / "slice.parquet")
+
+        rebuild_state(
+            [path], MergeStrategyUpsertStream(primary_key=(name,)), Vocabulary(), target := tmp_path / "state"
+        )
+
+        assert pq.read_table(target).column(name).to_pylist() == [1, 2]

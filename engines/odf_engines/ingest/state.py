@@ -160,7 +160,9 @@ def rebuild_state(slices: Sequence[Path], merge: MergeStrategy, vocabulary: Voca
     assert state is not None
     # A null never equals a key of a ledger, so it need not be remembered.
     state = state.select(range(len(fields))).drop_null() if holds_keys else _last_given(state, hashes, keys)
-    state = state.sort_by([(key, "ascending") for key in keys])
+    # By number: Arrow takes a name that begins with a dot or bracket for a path.
+    numbered = state.rename_columns([str(place) for place in range(len(names))])
+    state = numbered.sort_by([(str(names.index(key)), "ascending") for key in keys]).rename_columns(names)
     schema = _state_schema(fields, merge, next_offset)
     with _open(target, schema) as writer:
         arrays = [to_carrier(one_array(state.column(field.name)), field.type) for field in fields]

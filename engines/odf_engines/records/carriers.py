@@ -40,6 +40,7 @@ _SPARK_NAMES = {
 
 _TICKS_PER_MS = {"s": 0, "ms": 1, "us": 1000, "ns": 1_000_000}
 
+_MOST_DIGITS = 76  # of a decimal of 256 bits
 _MAX_DECIMAL_DIGITS = 38  # Spark's and decimal128's limit
 
 
@@ -141,8 +142,21 @@ def to_carrier(column: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(column.type):
         column = _in_milliseconds(column)
     if column.type != target and column.type != carrier_of(target):
-        column = column.cast(target)
+        column = _cast(column, target)
     return _recast(column, carrier_of(target))
+
+
+def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
+    types = pa.types
+    if types.is_integer(column.type) and types.is_decimal(target):
+        # Arrow asks for as many digits as the whole numbers of the type may have, and not as these have.
+        column = column.cast(pa.decimal256(_MOST_DIGITS, target.scale))
+    found = column.cast(target)
+    if types.is_floating(column.type) and types.is_floating(target):
+        overflows = pc.and_(pc.is_inf(found), pc.is_finite(column))
+        if pc.any(overflows).as_py():
+            raise pa.ArrowInvalid(f"a number beyond those of {target}")
+    return found
 
 
 def from_carrier(column: pa.Array, target: pa.DataType) -> pa.Array:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 from unittest.mock import patch
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -22,6 +23,7 @@ import odf_node
 from odf_node.datasets import writer as chain_writer
 from odf_node.front import OpenNode
 from odf_node.front.table_operations import Written
+from odf_node.records.errors import VersionMovedError
 from odf_node.store.write_queue import WriteQueue
 from odf_tables.errors import RowsRejectedError
 
@@ -46,6 +48,7 @@ class Writer:
         self.result: Written | BaseException | None = None
         self.model: Callable[[Rows], None] = lambda _rows: None
         self.attempts = 0
+        self.follows: int | None = None
         self._go_on = threading.Event()
         self._dies = False
 
@@ -122,13 +125,21 @@ class ConcurrentWriters(RuleBasedStateMachine):
         self.made: list[tuple[int, Callable[[Rows], None]]] = []
         self.killed = 0
 
-    def _start(self, number: int, write: Callable[[Any], Written], model: Callable[[Rows], None]) -> None:
+    def _start(
+        self, number: int, write: Callable[[Any], Written], model: Callable[[Rows], None], follows: int | None = None
+    ) -> None:
         self.writers[number].start(self.name, write, model)
+        self.writers[number].follows = follows
         self._settle()
 
     @precondition(lambda self: any(each.state == "idle" for each in self.writers))
-    @rule(data=st.data(), rows=st.dictionaries(KEYS, st.integers(0, 9), min_size=1), is_insert=st.booleans())
-    def write_rows(self, data: st.DataObject, rows: Rows, *, is_insert: bool) -> None:
+    @rule(
+        data=st.data(),
+        rows=st.dictionaries(KEYS, st.integers(0, 9), min_size=1),
+        is_insert=st.booleans(),
+        is_bound=st.sampled_from([False, False, True]),
+    )
+    def write_rows(self, data: st.DataObject, rows: Rows, *, is_insert: bool, is_bound: bool) -> None:
         number = data.draw(st.sampled_from([n for n, each in enumerate(self.writers) if each.state == "idle"]))
         frame = [{"id": key, "value": value} for key, value in rows.items()]
 
@@ -136,18 +147,19 @@ class ConcurrentWriters(RuleBasedStateMachine):
             assert not is_insert or not rows.keys() & table.keys()
             table.update(rows)
 
-        self._start(number, lambda table: (table.insert if is_insert else table.upsert)(frame), model)
+        follows = self._newest() if is_bound else None
+
+        def write(table: Any) -> Written:
+            result: Written = (table.insert if is_insert else table.upsert)(frame, if_version=follows)
+            return result
+
+        self._start(number, write, model, follows)
 
     @precondition(lambda self: any(each.state == "idle" for each in self.writers))
     @rule(data=st.data(), value=st.integers(6, 9))
     def delete(self, data: st.DataObject, value: int) -> None:
         number = data.draw(st.sampled_from([n for n, each in enumerate(self.writers) if each.state == "idle"]))
-
-        def model(table: Rows) -> None:
-            for key in [key for key, found in table.items() if found >= value]:
-                del table[key]
-
-        self._start(number, lambda table: table.delete(where=f"value >= {value}"), model)
+        self._start(number, lambda table: table.delete(where=f"value >= {value}"), _delete_from(value))
 
     @precondition(lambda self: any(each.state == "held" for each in self.writers))
     @rule(data=st.data(), dies=st.sampled_from([False, False, False, True]))
@@ -155,6 +167,10 @@ class ConcurrentWriters(RuleBasedStateMachine):
         held = [each for each in self.writers if each.state == "held"]
         data.draw(st.sampled_from(held)).go_on(dies=dies)
         self._settle()
+
+    def _newest(self) -> int:
+        (found,) = self.observer.datasets(self.name)
+        return found.blocks - 1
 
     def _settle(self) -> None:
         """Wait until each writer is held, done, or waits for one that is held."""
@@ -176,7 +192,11 @@ class ConcurrentWriters(RuleBasedStateMachine):
         match writer.result:
             case Written(added=added, corrected=corrected, retracted=retracted, version=version):
                 if added or corrected or retracted:
+                    assert writer.follows in {None, version - 1}
                     self.made.append((version, writer.model))
+            case VersionMovedError():
+                assert writer.follows is not None
+                assert self._newest() > writer.follows
             case RowsRejectedError():
                 assert "there already" in str(writer.result)
             case KilledError():
@@ -204,6 +224,86 @@ class ConcurrentWriters(RuleBasedStateMachine):
             model(table)
         state = self.observer.table(self.name).state().arrow
         assert dict(zip(state.column("id").to_pylist(), state.column("value").to_pylist(), strict=True)) == table
+
+
+@pytest.fixture
+def writers(tmp_path: Path) -> Iterator[ConcurrentWriters]:
+    """Writers that a test itself lets go on, in an order in which a fault of the commit shows."""
+    with (
+        patch.object(chain_writer, "commit_with_objects", _held_commit),
+        patch.object(WriteQueue, "entered", _watched_queue),
+    ):
+        case = ConcurrentWriters()
+        cls = type(case)
+        cls.writers = [Writer(tmp_path / "home") for _ in range(WRITERS)]
+        try:
+            case.create()
+            yield case
+        finally:
+            for each in cls.writers:
+                if each.state == "held":
+                    each.go_on(dies=True)
+            for each in cls.writers:
+                with suppress(Exception):
+                    each.node.close()
+            cls.writers = []
+
+
+def _upsert(writers: ConcurrentWriters, number: int, rows: Rows, **options: Any) -> None:
+    frame = [{"id": key, "value": value} for key, value in rows.items()]
+    writers._start(number, lambda table: table.upsert(frame, **options), lambda table: table.update(rows))
+
+
+def _go_on(writers: ConcurrentWriters, *numbers: int) -> None:
+    for number in numbers:
+        assert writers.writers[number].state == "held"
+        writers.writers[number].go_on(dies=False)
+        writers._settle()
+
+
+def test_condition_holds_for_the_rows_right_before_the_commit(writers: ConcurrentWriters) -> None:
+    _upsert(writers, 0, {1: 9, 2: 1})
+    _go_on(writers, 0)
+
+    writers._start(0, lambda table: table.delete(where="value >= 6"), _delete_from(6))
+    _upsert(writers, 1, {1: 1, 2: 9})
+    _go_on(writers, 1, 0)
+
+    writers.teardown()
+    assert writers.observer.table(writers.name).state().arrow.column("id").to_pylist() == [1]
+
+
+def test_who_is_next_is_not_overtaken_by_who_comes_later(writers: ConcurrentWriters) -> None:
+    _upsert(writers, 0, {1: 1})
+    _upsert(writers, 1, {2: 2})
+    _go_on(writers, 1, 0)  # the first is overtaken once, and has its place in the queue
+
+    assert writers.writers[0].is_next
+    _upsert(writers, 2, {0: 0})
+
+    assert (writers.writers[2].is_waiting, writers.writers[2].attempts) == (True, 0)
+    _go_on(writers, 0, 2)
+    writers.teardown()
+
+
+def test_write_bound_to_a_version_that_another_writer_follows_writes_nothing(writers: ConcurrentWriters) -> None:
+    version = writers._newest()
+    _upsert(writers, 0, {1: 1}, if_version=version)
+    _upsert(writers, 1, {2: 2})
+    writers.writers[0].follows = version
+
+    _go_on(writers, 1, 0)
+
+    assert isinstance(writers.writers[0].result, VersionMovedError)
+    writers.teardown()
+
+
+def _delete_from(value: int) -> Callable[[Rows], None]:
+    def model(table: Rows) -> None:
+        for key in [key for key, found in table.items() if found >= value]:
+            del table[key]
+
+    return model
 
 
 def test_writers_at_once_are_as_if_they_came_one_by_one() -> None:
