@@ -318,7 +318,7 @@ def test_values_in_conditions_and_names_cannot_reach_beyond_their_place(node: Op
     table = node.create_table("quoted", {'a"b': pa.int64(), "c;--": pa.string()}, key=['a"b'])
     table.insert([{'a"b': 1, "c;--": "x"}, {'a"b': 2, "c;--": "y"}])
 
-    with pytest.raises(Exception, match="query"):
+    with pytest.raises(UsageError, match="bracket"):
         table.delete(where="true) UNION ALL (SELECT 1")
     assert table.delete(where='"a""b" = 1').retracted == 1
     assert table.upsert([{'a"b': 2, "c;--": "z"}]).corrected == 1
