@@ -22,6 +22,7 @@ from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.changelogs import data_of
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
+from odf_node.errors import UsageError
 from odf_node.front.table_operations import require_version
 from odf_node.front.tables import bring_files
 from odf_node.records.datasets import DatasetRecord
