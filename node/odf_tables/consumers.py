@@ -47,15 +47,21 @@ class Consumer:
     name: str
 
     @classmethod
-    def of(cls, folder: HomeFolder, record: DatasetRecord, name: str) -> "Consumer":
+    def of(cls, folder: HomeFolder, record: DatasetRecord, name: str, *, prefix: str = "") -> "Consumer":
         """Name a consumer.
+
+        Args:
+            folder: Of the home.
+            record: The dataset.
+            name: As who consumes says it.
+            prefix: Tells it from those of others under the same name.
 
         Raises:
             UsageError: It is no name.
         """
         if not _NAME.fullmatch(name):
             raise UsageError("the name of a consumer has 1 to 100 letters, digits, dots, hyphens and underscores")
-        return cls(folder, record, name)
+        return cls(folder, record, f"{prefix}{name}")
 
     def begin(self, choose_end: Callable[[int], int]) -> tuple[int, int]:
         """Choose the versions behind and up to which changes are handed out: those that were not committed, again.
@@ -81,12 +87,18 @@ class Consumer:
         """State that changes were consumed; again for the same ones it does nothing.
 
         Raises:
-            UsageError: The consumer is elsewhere: another process consumed them, under the same name.
+            UsageError: The consumer was not handed them, or is elsewhere: another process consumed them, under the
+                same name.
         """
+        if not self._path.exists():  # no file is made of it
+            raise UsageError(f"consumer '{self.name}' was not handed any changes of '{self.record.name}'")
         with self._locked():
             position = self._load()
             if position.version == until:
                 return
+            if position.version == since and position.pending != until:
+                handed = "none" if position.pending is None else f"those up to version {position.pending}"
+                raise UsageError(f"consumer '{self.name}' was handed other changes of '{self.record.name}': {handed}")
             if position.version != since:
                 place = f"version {position.version} of '{self.record.name}', expected {since}"
                 raise UsageError(f"consumer '{self.name}' is at {place}: another process consumes under its name")

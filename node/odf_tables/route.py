@@ -64,6 +64,9 @@ async def _get_changes(request: web.Request) -> web.StreamResponse:
     _require_known(request, {"since", "until", "consumer"})
     is_arrow = _ARROW in request.headers.get("Accept", "")
     consumer = _find_consumer(request, record)
+    if consumer is not None and len(request.query) > 1:
+        expected = "a consumer reads on from where it is: expected no since= and until= beside consumer="
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "bad-request", expected)
     asked = get_number(request, "since", -1), get_number(request, "until", record.head.sequence_number)
 
     def make(file: BinaryIO) -> tuple[int, int]:
@@ -117,7 +120,7 @@ def _find_consumer(request: web.Request, record: DatasetRecord) -> Consumer | No
         return None
     folder = request.app[ANSWERS].node.home.folder
     try:
-        return Consumer.of(folder, record, f"{_prefix_of(request)}{name}")
+        return Consumer.of(folder, record, name, prefix=_prefix_of(request))
     except UsageError as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "bad-request", str(error)) from error
 

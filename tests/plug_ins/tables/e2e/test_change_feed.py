@@ -115,3 +115,33 @@ def test_consumer_is_remembered_by_its_token(feed: Feed) -> None:
 )
 def test_position_that_is_none_is_not_noted(feed: Feed, query: str) -> None:
     assert feed.ask(f"/prices/changes/commit?{query}", token=feed.tokens[0], method="POST")[0] == 400
+
+
+@pytest.mark.parametrize("name", ["", "..", "-x", "../x", "a%2Fb", "a" * 101, "x%00", "%C3%A9"])
+def test_name_that_is_none_is_no_consumer_of_a_token(feed: Feed, name: str) -> None:
+    assert feed.ask(f"/prices/changes?consumer={name}", token=feed.tokens[1])[0] == 400
+
+
+def test_consumer_says_no_versions_of_its_own(feed: Feed) -> None:
+    assert feed.ask("/prices/changes?consumer=own&since=2", token=feed.tokens[1])[0] == 400
+
+
+def test_what_was_not_handed_out_is_not_committed_and_leaves_no_file(feed: Feed) -> None:
+    def commit(name: str, until: int) -> int:
+        path = f"/prices/changes/commit?consumer={name}&since=-1&until={until}"
+        return feed.ask(path, token=feed.tokens[1], method="POST")[0]
+
+    files = sorted(feed.home.joinpath("consumers").rglob("*"))
+    assert [commit(f"never{number}", 4) for number in range(3)] == [409] * 3
+    assert sorted(feed.home.joinpath("consumers").rglob("*")) == files
+
+    _, headers, _ = feed.ask("/prices/changes?consumer=handed", token=feed.tokens[1])
+    until = int(headers["odf-until"])
+    assert [commit("handed", until - 1), commit("handed", until)] == [409, 204]
+
+
+@pytest.mark.parametrize(
+    "query", ["since=-2", "since=99", f"since={2**63}", f"until={2**127}", "since=1e3", "since=%2B1", "since=%D9%A1"]
+)
+def test_versions_far_out_are_an_error_of_the_caller(feed: Feed, query: str) -> None:
+    assert feed.ask(f"/prices/changes?{query}")[0] == 400
