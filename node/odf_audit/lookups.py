@@ -262,8 +262,14 @@ class AuditLookups:
         """
         runs = sorted({row.entry.subject for row in self._home.store.list_records("run", MOST_RECORDS)})
         found = [each for each in runs if each.startswith(beginning)]
-        if len(found) != 1:
-            raise UnknownDatasetError(f"{len(found)} recorded runs begin with '{beginning}'")
+        if not found:
+            raise UnknownDatasetError(
+                f"no recorded run begins with '{beginning}'; 'odf-node audit who-wrote DATASET' shows those that wrote"
+            )
+        if len(found) > 1:
+            raise UnknownDatasetError(
+                f"{len(found)} recorded runs begin with '{beginning}'; give more of its characters"
+            )
         return found[0]
 
     def list_of_run(self, run: str) -> list[AuditRecord]:
