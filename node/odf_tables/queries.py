@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from odf_engines.contract import QueryTable
 from odf_engines.host.query_tokens import TokenKind, iter_tokens
 from odf_node.composition import Node
-from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.chains import iter_slices, load_view, with_newest_head
 from odf_node.datasets.changelogs import data_of
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
@@ -99,6 +99,8 @@ class Relations:
         slices = [data for _, data in found]
         Presence(store, objects).require_checked(self.record, [each.physical_hash for each in slices])
         paths = EngineRows(store, objects, objects.rows).get_paths(self.record.id, slices, view.schema)
+        if found:
+            store.access.note_read(with_newest_head(store, self.record), version=until)
         return [(version, path) for (version, _), path in zip(found, paths, strict=True)]
 
     def ask(self, sql: str, tables: Sequence[QueryTable], *, max_rows: int | None = None) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Reads of pages, of Iceberg's readers, by Flight and Smart Transfer are recorded: real clients, real sockets."""
+"""Reads of pages, changes, of Iceberg's readers, by Flight and Smart Transfer are recorded, by real clients."""
 
 import asyncio
 import json
@@ -133,6 +133,20 @@ def test_pull_by_smart_transfer_is_recorded(audited: Audited) -> None:
     assert asyncio.run(ask()) == NEWEST + 1
     (read,) = audited.new_reads("/{dataset}/pull", "blocks")
     assert (read["door"], read["version"], read["caller"][:8]) == ("http", NEWEST, "address:")
+
+
+def test_changes_are_a_read_of_the_version_that_they_go_up_to(audited: Audited) -> None:
+    """AUDIT-1: over HTTP, and by Python."""
+    url = f"{audited.served.url}/cities/changes?until={WRITTEN}"
+    assert len(get(url, Authorization=f"Bearer {audited.token['token']}").splitlines()) == 2
+    (read,) = audited.new_reads("/{dataset}/changes", "rows")
+    assert (read["door"], read["version"], read["caller"]) == ("http", WRITTEN, audited.caller)
+    script = audited.home.folder.with_name("changes.py")
+    script.write_text("import odf_node\nwith odf_node.open() as node: print(len(node.table('cities').changes(-1)))\n")
+    assert audited.home.run_script(script).split() == ["4"]
+    last = audited.home.audit("who-read", "cities")[-1]
+    assert (last["door"], last["program"], last["version"]) == ("python", "changes.py", NEWEST)
+    get(f"{audited.served.url}/cities/changes?since={NEWEST}")  # nothing is read, as the next test finds
 
 
 @pytest.mark.parametrize(("snapshot", "version", "files"), [(0, WRITTEN, 1), (1, NEWEST, 2)])
