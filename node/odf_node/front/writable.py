@@ -22,9 +22,9 @@ from odf_node.records.datasets import DatasetRecord
 class WritableTable:
     """The writes and versions of a table; each write is one block, or nothing.
 
-    Every write takes the same options: ``key`` (the same again under it does nothing), ``if_version`` (only where this
-    is the newest version) and ``consumed`` (rows of ``read_incremental`` that it is made of). Those that take a frame
-    take ``merge_schema``: columns that only the frame has become columns of the table.
+    Every write takes the same options: ``idempotency_key`` (the same write again under it does nothing), ``if_version``
+    (only where this is the newest version) and ``consumed`` (rows of ``read_incremental`` that it is made of). Those that
+    take a frame take ``merge_schema``: columns that only the frame has become columns of the table.
 
     Every write raises:
         UsageError: It is no own root, or a table as it was earlier.
@@ -46,14 +46,14 @@ class WritableTable:
         self,
         frame: Frame,
         *,
-        key: str | None = None,
+        idempotency_key: str | None = None,
         merge_schema: bool = False,
         if_version: int | None = None,
         consumed: IncrementalRows | None = None,
     ) -> Written:
         """Add rows; in a table with a key none may have the key of a current row."""
         self._require_writable()
-        options = WriteOptions(key, merge_schema, if_version, consumed)
+        options = WriteOptions(idempotency_key, merge_schema, if_version, consumed)
         return get_operations().insert(self.inner, self.record, frame, options)
 
     def upsert(
@@ -61,7 +61,7 @@ class WritableTable:
         frame: Frame,
         *,
         keys: Sequence[str] | None = None,
-        key: str | None = None,
+        idempotency_key: str | None = None,
         merge_schema: bool = False,
         if_version: int | None = None,
         consumed: IncrementalRows | None = None,
@@ -71,39 +71,43 @@ class WritableTable:
         Args:
             frame: The rows, each key once.
             keys: The columns of the key; None: the key of the table.
-            key: See the class, as the others.
+            idempotency_key: See the class, as the others.
             merge_schema: See the class.
             if_version: See the class.
             consumed: See the class.
         """
         self._require_writable()
-        options = WriteOptions(key, merge_schema, if_version, consumed)
+        options = WriteOptions(idempotency_key, merge_schema, if_version, consumed)
         return get_operations().upsert(self.inner, self.record, frame, keys, options)
 
-    def delete(self, *, where: str, key: str | None = None, if_version: int | None = None) -> Written:
+    def delete(self, *, where: str, idempotency_key: str | None = None, if_version: int | None = None) -> Written:
         """Retract the current rows for which a condition in SQL holds."""
         self._require_writable()
-        return get_operations().delete(self.inner, self.record, where, WriteOptions(key, if_version=if_version))
+        return get_operations().delete(
+            self.inner, self.record, where, WriteOptions(idempotency_key, if_version=if_version)
+        )
 
     def overwrite(
         self,
         frame: Frame,
         *,
         where: str | None = None,
-        key: str | None = None,
+        idempotency_key: str | None = None,
         merge_schema: bool = False,
         if_version: int | None = None,
         consumed: IncrementalRows | None = None,
     ) -> Written:
         """Put rows in the place of all current rows, or of those for which a condition holds, as for all new rows."""
         self._require_writable()
-        options = WriteOptions(key, merge_schema, if_version, consumed)
+        options = WriteOptions(idempotency_key, merge_schema, if_version, consumed)
         return get_operations().overwrite(self.inner, self.record, frame, where, options)
 
-    def restore(self, version: int, *, key: str | None = None, if_version: int | None = None) -> Written:
+    def restore(self, version: int, *, idempotency_key: str | None = None, if_version: int | None = None) -> Written:
         """Make the rows of an earlier version current again, by a new version."""
         self._require_writable()
-        return get_operations().restore(self.inner, self.record, version, WriteOptions(key, if_version=if_version))
+        return get_operations().restore(
+            self.inner, self.record, version, WriteOptions(idempotency_key, if_version=if_version)
+        )
 
     def history(self) -> list[TableVersion]:
         """List the versions, newest first."""

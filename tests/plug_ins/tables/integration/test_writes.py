@@ -248,12 +248,12 @@ def test_columns_come_where_the_write_allows_it(node: OpenNode, prices: Table) -
 
 
 def test_write_is_made_once_under_a_key(node: OpenNode, prices: Table) -> None:
-    first = prices.insert([row(3)], key="monday")
-    again = prices.insert([row(3)], key="monday")
+    first = prices.insert([row(3)], idempotency_key="monday")
+    again = prices.insert([row(3)], idempotency_key="monday")
 
     assert (again.is_repeated, again.version, again.added) == (True, first.version, 1)
     with pytest.raises(KeyReusedError):
-        prices.insert([row(4)], key="monday")
+        prices.insert([row(4)], idempotency_key="monday")
     assert len(rows_of(node, prices)) == 3
 
 
