@@ -23,8 +23,8 @@ class WritableTable:
     """The writes and versions of a table; each write is one block, or nothing.
 
     Every write takes the same options: ``idempotency_key`` (the same write again under it does nothing), ``if_version``
-    (only where this is the newest version) and ``consumed`` (rows of ``read_incremental`` that it is made of). Those that
-    take a frame take ``merge_schema``: columns that only the frame has become columns of the table.
+    (only where this is the newest version) and ``consumed`` (rows of ``read_incremental`` that it is made of). Those with
+    a frame take ``merge_schema``: columns that only the frame has become columns of the table.
 
     Every write raises:
         UsageError: It is no own root, or a table as it was earlier.
