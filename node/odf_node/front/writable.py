@@ -23,7 +23,7 @@ class WritableTable:
     """The writes and versions of a table; each write is one block, or nothing.
 
     Every write takes the same options: ``idempotency_key`` (the same write again under it does nothing), ``if_version``
-    (only where this is the newest version) and ``consumed`` (rows of ``read_incremental`` that it is made of). Those with
+    (only where this is the newest version), and ``consumed`` (rows of ``read_incremental`` that it uses). Writes of
     a frame take ``merge_schema``: columns that only the frame has become columns of the table.
 
     Every write raises:
