@@ -33,7 +33,8 @@ content:
       merge: {kind: Append}
 """
 ROWS = 100_000
-READS, WRITES = 60, 30
+READS = 60
+WRITES = 30
 
 
 class Clock:

@@ -54,8 +54,8 @@ def rows(first: int, count: int, plus: int = 0) -> pa.Table:
     )
 
 
-def fill(home: Path, name: str, merge: str, millions: int) -> None:
-    node, size = RealNode(home), millions * 1_000_000 // SLICES
+def fill(home: Path, name: str, merge: str, millions: float) -> None:
+    node, size = RealNode(home), int(millions * 1_000_000) // SLICES
     path = home.with_suffix(".yaml")
     path.write_text(MANIFEST.format(name=name, merge=merge))
     node.must("add", str(path), "--system-time", MADE)
@@ -63,7 +63,7 @@ def fill(home: Path, name: str, merge: str, millions: int) -> None:
         for number in range(SLICES):
             opened.ingest(name, rows(number * size, size))
         if merge != APPEND:
-            opened.ingest(name, rows(0, millions * 10_000, plus=1))
+            opened.ingest(name, rows(0, int(millions * 10_000), plus=1))
 
 
 def asking(spark: Any, table: str) -> Callable[[], Any]:
@@ -87,7 +87,7 @@ def measure(runs: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return {name: min(each) for name, each in found.items()}
 
 
-def main(millions: int) -> int:
+def main(millions: float) -> int:
     good = True
     with tempfile.TemporaryDirectory() as folder, user_session(Path(folder), tasks="*", java_options="") as spark:
         home = Path(folder) / "home"
@@ -118,4 +118,4 @@ def main(millions: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 5))
+    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 5))

@@ -168,7 +168,7 @@ def test_session_whose_gap_comes_from_the_rows_is_final(spark_session):
         ("SELECT max(event_time) AS event_time FROM orders GROUP BY window(event_time, '1 day')", "neither its start"),
         (
             "SELECT session_window.start AS event_time FROM orders GROUP BY session_window(event_time, '1 day')",
-            "told by its end",
+            "follows from its end",
         ),
         (
             """

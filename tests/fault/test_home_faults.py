@@ -241,21 +241,21 @@ def test_older_home_is_migrated_step_by_step_or_not_at_all(home: HomeFolder) -> 
     run_step(home, "base")
 
     def add_table(connection: sqlite3.Connection) -> None:
-        connection.execute("CREATE TABLE added_by_2 (x INTEGER)")
+        connection.execute("CREATE TABLE added_by_3 (x INTEGER)")
 
     def fail(connection: sqlite3.Connection) -> None:
-        connection.execute("CREATE TABLE added_by_3 (x INTEGER)")
+        connection.execute("CREATE TABLE added_by_4 (x INTEGER)")
         raise RuntimeError("power cut")
 
-    second, third = 2 << 20, 3 << 20
+    third, fourth = 3 << 20, 4 << 20
     with closing(sqlite3.connect(home.database, isolation_level=None)) as connection:
         with pytest.raises(RuntimeError):
-            schema.migrate(connection, {1: add_table, 2: fail}, third)
+            schema.migrate(connection, {2: add_table, 3: fail}, fourth)
         assert schema.read_version(connection)[1] == schema.STAMP
         assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name LIKE 'added%'").fetchall() == []
-        schema.migrate(connection, {1: add_table}, second)
-        assert schema.read_version(connection)[1] == second
-        schema.migrate(connection, {1: fail}, second)
+        schema.migrate(connection, {2: add_table}, third)
+        assert schema.read_version(connection)[1] == third
+        schema.migrate(connection, {2: fail}, third)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all" * 100], ids=["empty", "text"])
@@ -299,7 +299,8 @@ def test_missing_block_is_named(home: HomeFolder) -> None:
 def test_audit_lines_cannot_be_changed_or_removed(home: HomeFolder) -> None:
     run_step(home, "base")
     with closing(sqlite3.connect(home.database)) as connection:
-        connection.execute("INSERT INTO audit VALUES (1, '', '', '', '', '', '')")
+        columns = "at, actor, command, subject, outcome, detail"
+        connection.execute(f"INSERT INTO audit ({columns}) VALUES ('', '', '', '', '', '')")
         for statement in ("UPDATE audit SET detail = 'x'", "DELETE FROM audit"):
             with pytest.raises(sqlite3.IntegrityError, match="only appended to"):
                 connection.execute(statement)

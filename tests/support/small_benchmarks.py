@@ -12,6 +12,7 @@ Size = tuple[tuple[object, ...], dict[str, object]]
 """The words behind the command, and the constants of the module that say how much is done."""
 
 LIGHT: Final[dict[str, Size]] = {
+    "audit": ((), {"ROWS": 100, "READS": 2, "WRITES": 3}),
     "batches": ((2,), {}),
     "changelogs": ((1_000, 4), {"ROUNDS": 1}),
     "chain": ((), {"COUNTS": (50, 100), "CAREFUL_COUNT": 20}),
@@ -46,6 +47,7 @@ WITH_ENGINES: Final[dict[str, Size]] = {
     "rows": ((1,), {}),
     "sandbox_overhead": ((0.1,), {"ROUNDS": 1, "TRIAL_ROWS": 1_000}),
     "transform_start": ((), {"ROWS": 100, "ROUNDS": 1, "WARM_REQUESTS": 1}),
+    "spark_tables": ((0.001,), {"RUNS": 1, "GOALS": {"newest": 1e9, "as of": 1e9}}),
     "view_steps": ((1,), {}),
     "window_steps": ((2,), {"STEPS": 1}),
 }

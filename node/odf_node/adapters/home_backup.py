@@ -28,7 +28,7 @@ from odf_node.errors import UsageError
 from odf_node.home_folder import HomeFolder, fsync_folder
 from odf_node.records.errors import HomeCorruptError, HomeVersionError, ObjectCorruptError, mapped_os_errors
 from odf_node.store import MetadataStore
-from odf_node.store.own_tables import require_own_tables
+from odf_node.store.own_tables import migrate_copy, require_own_tables
 from odf_node.store.restored_rows import believe_nothing, check_rows
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError
@@ -155,7 +155,8 @@ def restore(
                 "backup", where=str(source), expected=f"{_DATABASE} and {MANIFEST}", found="no whole one"
             )
         require_own_tables(draft, f"{source}: {_DATABASE}")
-        signer = find_signer(found, draft, source)
+        signer = find_signer(found, draft, source)  # of the bytes as they were made
+        migrate_copy(draft)
         check_rows(draft, f"{source}: {_DATABASE}")
         if signer not in makers:
             signer = None

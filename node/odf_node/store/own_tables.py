@@ -36,11 +36,20 @@ def require_own_tables(database: Path, origin: str) -> None:
         raise MalformedError("backup", where=origin, expected=expected, found=other[:300])
 
 
+def migrate_copy(database: Path) -> None:
+    """Bring the tables of a database that nobody else uses, and whose tables were found to be ours, to this version."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        if schema.can_migrate(schema.read_version(connection)[1]):
+            schema.migrate(connection)
+
+
 def _find_difference(connection: sqlite3.Connection) -> str | None:
-    if schema.read_version(connection) != (schema.APPLICATION_ID, schema.STAMP):
+    application_id, stamp = schema.read_version(connection)
+    if application_id != schema.APPLICATION_ID or not schema.is_known(stamp):
         return None
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as ours:
-        schema.create_tables(ours)
+        schema.create_tables(ours, stamp)
         asked = "SELECT type, name, tbl_name, sql FROM sqlite_master"
         made, found = (set(each.execute(asked)) for each in (ours, connection))
     other = min(made ^ found, key=repr, default=None)

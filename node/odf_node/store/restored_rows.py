@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from odf_node.records.commits import role_of_traits
-from odf_node.records.datasets import Origin
+from odf_node.records.datasets import BlockRole, Origin
 from odf_node.store.rows import as_bytes, as_int
 from odf_protocol import block_traits as traits
 from odf_protocol.block import decode_block
@@ -95,7 +95,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, Check]]] = {
     },
     "blocks": {
         "dataset": _number, "sequence_number": _number, "hash": Multihash.decode, "raw": _document, "signature": _bytes,
-        "role": _number,
+        "role": BlockRole,
     },
     "objects": {"dataset": _number, "hash": Multihash.decode, "absent": _flag, "brought": _flag},
     "signed_heads": {

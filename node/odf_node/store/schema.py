@@ -5,13 +5,13 @@ Source: clauses HOME-5 to HOME-7 in ``spec/home.md``, which describes every tabl
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 APPLICATION_ID: Final = 0x4F44466E
 """``ODFn``: tells our databases from others' (SQLite file header, bytes 68-71)."""
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Raised with every change of the tables from the first release on; each then has its step in ``MIGRATIONS``."""
 
 _PRINT_BITS: Final = 20  # leaves 11 bits of SQLite's signed 32 for the version
@@ -315,15 +315,61 @@ WHEN OLD.record IS NULL OR OLD.command = 'write' OR OLD.id > coalesce((SELECT ma
 BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
 """
 
-MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {}
-"""By version: the step from it to the next one. Runs inside a transaction and must not commit."""
+_AUDIT_BEGINS: Final = "CREATE TABLE audit ("
+_AUDIT_1: Final = """\
+CREATE TABLE audit (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    command TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    detail TEXT NOT NULL
+) STRICT;
+CREATE TRIGGER audit_is_never_changed BEFORE UPDATE ON audit
+BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
+CREATE TRIGGER audit_is_never_removed BEFORE DELETE ON audit
+BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
+"""
+_TABLES_1: Final = _TABLES[: _TABLES.index(_AUDIT_BEGINS)] + _AUDIT_1
 
 
-STAMP: Final = SCHEMA_VERSION << _PRINT_BITS | int.from_bytes(hashlib.sha3_256(_TABLES.encode()).digest()[:4]) >> 12
+def _stamp_of(version: int, tables: str) -> int:
+    return version << _PRINT_BITS | int.from_bytes(hashlib.sha3_256(tables.encode()).digest()[:4]) >> 12
+
+
+STAMP: Final = _stamp_of(SCHEMA_VERSION, _TABLES)
 """``user_version`` of our databases: the version, and 20 bits of a hash of the tables.
 
 Builds between releases change tables without a new version; what they left is told from ours by the hash (HOME-6).
 """
+_SCRIPTS: Final = {_stamp_of(1, _TABLES_1): _TABLES_1, STAMP: _TABLES}
+"""Tables by stamp: ours, and those that migrations begin with. Of other builds between releases nothing is known."""
+
+
+def _add_records_of_accesses(connection: sqlite3.Connection) -> None:
+    """Make the tables of the audit log anew, with the lines that it has: a line may be a record of a read or write."""
+    for name in ("audit_is_never_changed", "audit_is_never_removed"):
+        connection.execute(f"DROP TRIGGER {name}")
+    connection.execute("ALTER TABLE audit RENAME TO audit_before")
+    for statement in _statements(_TABLES[_TABLES.index(_AUDIT_BEGINS) :]):
+        connection.execute(statement)
+    columns = "id, at, actor, command, subject, outcome, detail"
+    connection.execute(f"INSERT INTO audit ({columns}) SELECT {columns} FROM audit_before ORDER BY id")  # noqa: S608
+    connection.execute("DROP TABLE audit_before")
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement.strip()
+            statement = ""
+
+
+MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {1: _add_records_of_accesses}
+"""By version: the step from it to the next one. Runs inside a transaction and must not commit."""
 
 
 def version_of(stamp: int) -> int:
@@ -336,11 +382,11 @@ def describe_stamp(stamp: int) -> str:
     return f"{version_of(stamp)}-{stamp & (1 << _PRINT_BITS) - 1:05x}"
 
 
-def create_tables(connection: sqlite3.Connection) -> None:
-    """Make all tables in an empty database and mark it as ours."""
-    connection.executescript(f"BEGIN IMMEDIATE; {_TABLES}")
+def create_tables(connection: sqlite3.Connection, stamp: int = STAMP) -> None:
+    """Make all tables in an empty database and mark it as ours; ``stamp`` is that of known tables."""
+    connection.executescript(f"BEGIN IMMEDIATE; {_SCRIPTS[stamp]}")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {STAMP}")
+    connection.execute(f"PRAGMA user_version = {stamp}")
     connection.execute("COMMIT")
 
 
@@ -351,10 +397,17 @@ def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
     return application_id, stamp
 
 
+def is_known(stamp: int) -> bool:
+    """Say whether the tables of a stamp are ours, or those that a migration begins with."""
+    return stamp in _SCRIPTS
+
+
 def can_migrate(stamp: int, migrations: Mapping[int, Callable[[sqlite3.Connection], None]] = MIGRATIONS) -> bool:
     """Say whether there is a step from every version between this one and ours."""
-    return 0 < version_of(stamp) < SCHEMA_VERSION and all(
-        version in migrations for version in range(version_of(stamp), SCHEMA_VERSION)
+    return (
+        is_known(stamp)
+        and stamp != STAMP
+        and all(version in migrations for version in range(version_of(stamp), SCHEMA_VERSION))
     )
 
 
