@@ -5,8 +5,11 @@ Source: clauses HOME-5 to HOME-7 in ``spec/home.md``, which describes every tabl
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
+
+from odf_node.store.migrations import AUDIT_1, add_records_of_accesses
 
 APPLICATION_ID: Final = 0x4F44466E
 """``ODFn``: tells our databases from others' (SQLite file header, bytes 68-71)."""
@@ -316,22 +319,7 @@ BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
 """
 
 _AUDIT_BEGINS: Final = "CREATE TABLE audit ("
-_AUDIT_1: Final = """\
-CREATE TABLE audit (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    at TEXT NOT NULL,
-    actor TEXT NOT NULL,
-    command TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    outcome TEXT NOT NULL,
-    detail TEXT NOT NULL
-) STRICT;
-CREATE TRIGGER audit_is_never_changed BEFORE UPDATE ON audit
-BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
-CREATE TRIGGER audit_is_never_removed BEFORE DELETE ON audit
-BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
-"""
-_TABLES_1: Final = _TABLES[: _TABLES.index(_AUDIT_BEGINS)] + _AUDIT_1
+_TABLES_1: Final = _TABLES[: _TABLES.index(_AUDIT_BEGINS)] + AUDIT_1
 
 
 def _stamp_of(version: int, tables: str) -> int:
@@ -347,28 +335,9 @@ _SCRIPTS: Final = {_stamp_of(1, _TABLES_1): _TABLES_1, STAMP: _TABLES}
 """Tables by stamp: ours, and those that migrations begin with. Of other builds between releases nothing is known."""
 
 
-def _add_records_of_accesses(connection: sqlite3.Connection) -> None:
-    """Make the tables of the audit log anew, with the lines that it has: a line may be a record of a read or write."""
-    for name in ("audit_is_never_changed", "audit_is_never_removed"):
-        connection.execute(f"DROP TRIGGER {name}")
-    connection.execute("ALTER TABLE audit RENAME TO audit_before")
-    for statement in _statements(_TABLES[_TABLES.index(_AUDIT_BEGINS) :]):
-        connection.execute(statement)
-    columns = "id, at, actor, command, subject, outcome, detail"
-    connection.execute(f"INSERT INTO audit ({columns}) SELECT {columns} FROM audit_before ORDER BY id")  # noqa: S608
-    connection.execute("DROP TABLE audit_before")
-
-
-def _statements(script: str) -> Iterator[str]:
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement.strip()
-            statement = ""
-
-
-MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {1: _add_records_of_accesses}
+MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {
+    1: partial(add_records_of_accesses, tables=_TABLES[_TABLES.index(_AUDIT_BEGINS) :])
+}
 """By version: the step from it to the next one. Runs inside a transaction and must not commit."""
 
 
