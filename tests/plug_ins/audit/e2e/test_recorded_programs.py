@@ -76,7 +76,7 @@ def test_program_that_calls_nothing_is_recorded_with_its_code_and_the_versions_t
     assert (given["dataset"], given["version"], given["head"], given["run"]) == ("cities", 3, head, clean["run"])
     shown = audited.audit("run", clean["run"][:8])
     assert shown["program"]["words"][-2:] == ["--token", "***"]  # AUDIT-11
-    # A read is written within a second, a write with its commit: which comes first in the log is chance (AUDIT-5).
+    # A read is written within a second, a write with its commit: which comes first in the log is chance.
     assert sorted(row["does"] for row in shown["records"]) == ["read", "write"]
     assert "hunter2" not in repr(audited.rows())
 
