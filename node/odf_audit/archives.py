@@ -24,19 +24,19 @@ from odf_node.store import MetadataStore
 from odf_node.store.access import read_entry
 from odf_protocol.errors import MalformedError, OdfError
 
-MOST_READS: Final = 200_000
+MAX_READS: Final = 200_000
 """Records of reads that the database holds; at that many the older half is moved.  # guess: 100 MB"""
-MOST_ARCHIVES: Final = 100
+MAX_ARCHIVES: Final = 100
 """Files that are kept, of some megabytes each.  # guess: ten million reads"""
 
-_PORTION: Final = 1_000
-_MOST_LINE_BYTES: Final = 1 << 20  # guess: a write that follows from a thousand versions has a third of it
-_MOST_FILE_BYTES: Final = 4 << 30  # guess: MOST_READS rows at their longest
+_CHUNK_ROWS: Final = 1_000
+_MAX_LINE_BYTES: Final = 1 << 20  # guess: a write that follows from a thousand versions has a third of it
+_MAX_FILE_BYTES: Final = 4 << 30  # guess: MAX_READS rows at their longest
 _NAME: Final = re.compile(r"(\d{12})-(\d{12})\.ndjson\.gz")
 _LINE_COLUMNS: Final = 6
 
 
-def archive_old_reads(places: AccessPlaces, most_reads: int = MOST_READS) -> AuditArchive | None:
+def archive_old_reads(places: AccessPlaces, most_reads: int = MAX_READS) -> AuditArchive | None:
     """Move the older half of the reads into a file where there are too many; None: nothing was moved."""
     store = places.store
     count = store.count_reads()
@@ -55,7 +55,7 @@ def archive_old_reads(places: AccessPlaces, most_reads: int = MOST_READS) -> Aud
     archive = AuditArchive(first=first, last=last, chain=newest.seal.chain, signature=newest.seal.signature)
     if not store.put_archive(archive):
         return None  # another process made the same file
-    for path in list_files(places.folder.audit)[:-MOST_ARCHIVES]:
+    for path in list_files(places.folder.audit)[:-MAX_ARCHIVES]:
         with suppress(OSError):
             path.unlink()
     return archive
@@ -93,7 +93,7 @@ def _write(store: MetadataStore, target: Path, first: int, last: int) -> AuditRo
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as file:
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                while rows := [each for each in store.list_audit_rows(after, _PORTION) if each.id <= last]:
+                while rows := [each for each in store.list_audit_rows(after, _CHUNK_ROWS) if each.id <= last]:
                     packed.writelines(map(_encode, rows))
                     row, after = rows[-1], rows[-1].id
             file.flush()
@@ -134,9 +134,9 @@ def _iter_lines(path: Path) -> Iterator[bytes]:
     total = 0
     try:
         with gzip.open(path, "rb") as file:
-            while line := file.readline(_MOST_LINE_BYTES):
+            while line := file.readline(_MAX_LINE_BYTES):
                 total += len(line)
-                if not line.endswith(b"\n") or total > _MOST_FILE_BYTES:
+                if not line.endswith(b"\n") or total > _MAX_FILE_BYTES:
                     raise MalformedError("archive of the audit log", where=str(path), expected="whole, bounded lines")
                 yield line
     except (OSError, EOFError, zlib.error) as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from odf_audit.lookups import MOST_RECORDS, AuditLookups, AuditRecord, Program
+from odf_audit.lookups import MAX_RECORDS, AuditLookups, AuditRecord, Program
 from odf_node import __version__
 from odf_node.home import Home
 from odf_node.records.errors import mapped_os_errors
@@ -31,7 +31,7 @@ def write_lineage(home: Home, lookups: AuditLookups, namespace: str, target: Pat
     Raises:
         OdfError: The file exists, or cannot be written; nothing is left of it.
     """
-    runs = dict.fromkeys(row.entry.subject for row in home.store.list_records("run", MOST_RECORDS))
+    runs = dict.fromkeys(row.entry.subject for row in home.store.list_records("run", MAX_RECORDS))
     count = 0
     with mapped_os_errors(target), os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         try:

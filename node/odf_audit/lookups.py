@@ -21,9 +21,9 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
-MOST_RECORDS: Final = 100_000
+MAX_RECORDS: Final = 100_000
 """Records that one question looks at, the newest ones.  # guess: a hundred megabytes of memory"""
-_LEAST_HASH_CHARACTERS: Final = 12  # the first five are alike
+_MIN_HASH_CHARACTERS: Final = 12  # the first five are alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class AuditLookups:
         store, record = self._home.store, get_dataset(self._home.store, name)
         if version is None:
             number = record.head.sequence_number
-        elif version.isdecimal() and len(version) < _LEAST_HASH_CHARACTERS:
+        elif version.isdecimal() and len(version) < _MIN_HASH_CHARACTERS:
             number = int(version)
         else:
             number = self._find_number(record, version)
@@ -143,9 +143,9 @@ class AuditLookups:
         return FoundVersion(record, number, str(stored.hash), block.system_time)
 
     def _find_number(self, record: DatasetRecord, text: str) -> int:
-        if len(text) < _LEAST_HASH_CHARACTERS:
+        if len(text) < _MIN_HASH_CHARACTERS:
             raise UsageError(
-                f"'{text}' is no version: expected a block's number, or the first {_LEAST_HASH_CHARACTERS} or more "
+                f"'{text}' is no version: expected a block's number, or the first {_MIN_HASH_CHARACTERS} or more "
                 "characters of its hash"
             )
         blocks = self._home.store.iter_blocks(record.id)
@@ -159,13 +159,13 @@ class AuditLookups:
         self, record: DatasetRecord, version: FoundVersion | None, *, with_archives: bool = False
     ) -> list[AuditRecord]:
         """List who read a dataset, or exactly one version of it; oldest first."""
-        rows = self._home.store.list_records_of_subject(str(record.id), "read", MOST_RECORDS)
+        rows = self._home.store.list_records_of_subject(str(record.id), "read", MAX_RECORDS)
         found = [*self._iter_archived(str(record.id)), *rows] if with_archives else rows
         return [_read(row) for row in found if version is None or row.entry.detail == version.head]
 
     def list_writes(self, record: DatasetRecord, version: FoundVersion | None) -> list[AuditRecord]:
         """List who wrote a dataset, or the blocks of one version; oldest first."""
-        rows = self._home.store.list_records_of_subject(str(record.id), "write", MOST_RECORDS)
+        rows = self._home.store.list_records_of_subject(str(record.id), "write", MAX_RECORDS)
         found = map(_read, rows)
         if version is None:
             return self._with_inputs(found)
@@ -186,7 +186,7 @@ class AuditLookups:
     @cached_property
     def _reads_of_applications(self) -> dict[str, list[AuditRecord]]:
         found: dict[str, list[AuditRecord]] = {}
-        for each in map(_read, self._home.store.list_records("read", MOST_RECORDS)):
+        for each in map(_read, self._home.store.list_records("read", MAX_RECORDS)):
             if application := each.told.get("application"):
                 found.setdefault(str(application), []).append(each)
         return found
@@ -197,7 +197,7 @@ class AuditLookups:
         Returns:
             Records by their numbers, each with how many writes lie between: 0 for who read the version itself.
         """
-        writes = self._with_inputs(map(_read, self._home.store.list_records("write", MOST_RECORDS)))
+        writes = self._with_inputs(map(_read, self._home.store.list_records("write", MAX_RECORDS)))
         found: dict[int, tuple[AuditRecord, int]] = {}
         pending, seen = [(version, 0)], {str(version.record.id): version.number}
         while pending:
@@ -246,7 +246,7 @@ class AuditLookups:
         if run not in self._programs:
             told: dict[str, Any] = {}
             has_changes: bool | None = None
-            for row in self._home.store.list_records_of_run(run, MOST_RECORDS):
+            for row in self._home.store.list_records_of_run(run, MAX_RECORDS):
                 if row.entry.command == "run":
                     told = told or _read(row).told
                 elif row.entry.command == "code":
@@ -260,7 +260,7 @@ class AuditLookups:
         Raises:
             UnknownDatasetError: None, or more than one, begins so.
         """
-        runs = sorted({row.entry.subject for row in self._home.store.list_records("run", MOST_RECORDS)})
+        runs = sorted({row.entry.subject for row in self._home.store.list_records("run", MAX_RECORDS)})
         found = [each for each in runs if each.startswith(beginning)]
         if not found:
             raise UnknownDatasetError(
@@ -274,7 +274,7 @@ class AuditLookups:
 
     def list_of_run(self, run: str) -> list[AuditRecord]:
         """List what a run read and wrote, oldest first."""
-        rows = self._home.store.list_records_of_run(run, MOST_RECORDS)
+        rows = self._home.store.list_records_of_run(run, MAX_RECORDS)
         return self._with_inputs(_read(row) for row in rows if row.entry.command in {"read", "write"})
 
     def _iter_archived(self, subject: str) -> Iterator[AuditRow]:

@@ -24,8 +24,8 @@ from odf_node import __version__
 RERUN_VARIABLE: Final = "ODF_NODE_RERUN_OF"
 """Names the run that this process runs again."""
 
-_MOST_SCRIPT_BYTES: Final = 16 << 20  # guess: no program that people write is larger
-_MOST_REF_BYTES: Final = 1 << 20  # guess: packed references of a large repository
+_MAX_SCRIPT_BYTES: Final = 16 << 20  # guess: no program that people write is larger
+_MAX_REF_BYTES: Final = 1 << 20  # guess: packed references of a large repository
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _GIT_WAIT_S: Final = 10.0  # guess: a repository with a million files
 _LOOK_EACH_S: Final = 5.0  # guess: a program that makes another session is seen soon
@@ -70,7 +70,7 @@ def find_script() -> Path | None:
 def hash_script(script: Path) -> str | None:
     """Return the SHA3-256 of a program's file; None: it cannot be read, or is too large."""
     with suppress(OSError):
-        if script.stat().st_size <= _MOST_SCRIPT_BYTES:
+        if script.stat().st_size <= _MAX_SCRIPT_BYTES:
             return hashlib.sha3_256(script.read_bytes()).hexdigest()
     return None
 
@@ -170,7 +170,7 @@ class SparkApplication:
 
 def _read_text(path: Path) -> str:
     with path.open("rb") as file:
-        return file.read(_MOST_REF_BYTES).decode("utf-8")
+        return file.read(_MAX_REF_BYTES).decode("utf-8")
 
 
 @cache

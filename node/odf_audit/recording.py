@@ -35,15 +35,15 @@ from odf_protocol.timestamp import Timestamp
 
 FLUSH_EACH_S: Final = 1.0
 """How long a read may be known in memory alone.  # guess: what a killed process may lose"""
-MOST_WAITING: Final = 4_096  # guess: different reads in a second; a few megabytes
-MOST_INPUTS: Final = 1_000  # guess: versions that one program reads
+MAX_WAITING: Final = 4_096  # guess: different reads in a second; a few megabytes
+MAX_INPUTS: Final = 1_000  # guess: versions that one program reads
 
 _ARCHIVE_EACH: Final = 64
 """Rows after which it is looked whether there are too many: counting them takes milliseconds."""
 _CODE_WAIT_S: Final = 0.5  # guess: git answers in a tenth of it; the end of a program waits no longer
 
 _LOCAL_DOORS: Final = frozenset({"python", "cli", "spark"})
-"""Whoever comes in there is this process: what it read before is what its writes follow from."""
+"""Callers of these are this process: its writes follow from what it read before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +146,13 @@ class Recorder(AccessLog):
             if (known := self._reads.get(key)) is not None:
                 known.count += 1
                 return
-            if len(self._reads) >= MOST_WAITING:
+            if len(self._reads) >= MAX_WAITING:
                 self._lost += 1
                 return
             now = self._places.clock.now()
             number = record.head.sequence_number
             self._reads[key] = _Read(now, key, record)
-            if caller.door in _LOCAL_DOORS and len(self._inputs) <= MOST_INPUTS:
+            if caller.door in _LOCAL_DOORS and len(self._inputs) <= MAX_INPUTS:
                 about = {"id": subject, "name": record.name, "head": head, "number": number, "asOf": moment}
                 self._inputs.setdefault((subject, head, moment), about | {"thread": bounded(thread)})
             self._start()
@@ -286,7 +286,7 @@ class Recorder(AccessLog):
         if caller.door not in _LOCAL_DOORS:
             return []
         with self._changed:
-            return [*self._inputs.values()][: MOST_INPUTS + 1]
+            return [*self._inputs.values()][: MAX_INPUTS + 1]
 
     def _describe_caller(self, caller: Requester, thread: str) -> dict[str, Any]:
         caller = caller if caller.name else self._with_application(caller)

@@ -9,7 +9,7 @@ from typing import Final
 
 NAME_CHARACTERS: Final = 200  # guess: names of users, hosts, threads and programs are shorter
 WORD_CHARACTERS: Final = 1_000  # guess: a path, or an SQL text of some lines
-MOST_WORDS: Final = 100  # guess: more than a command line of people has
+MAX_WORDS: Final = 100  # guess: more than a command line of people has
 HIDDEN: Final = "***"
 """Stands for what was left out of a command line."""
 
@@ -30,9 +30,9 @@ def bounded(text: str, most: int = NAME_CHARACTERS) -> str:
 def without_secrets(words: Sequence[str]) -> tuple[tuple[str, ...], bool]:
     """Give the words of a command line as they are kept, and whether something was left out of them."""
     kept: list[str] = []
-    is_changed = len(words) > MOST_WORDS
+    is_changed = len(words) > MAX_WORDS
     hides_next = False
-    for word in words[:MOST_WORDS]:
+    for word in words[:MAX_WORDS]:
         if hides_next and not word.startswith("-"):
             kept.append(HIDDEN)
             is_changed, hides_next = True, False

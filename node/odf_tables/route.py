@@ -82,7 +82,8 @@ async def _get_changes(request: web.Request) -> web.StreamResponse:
         file.flush()  # it is sent by its descriptor
         return since, until
 
-    with tempfile.TemporaryFile() as made:
+    # Beside the home and not where memory may be the disk: a version has as many rows as it has.
+    with tempfile.TemporaryFile(dir=node.engines.workspace) as made:
         file = cast("BinaryIO", made)
         async with request.app[ANSWERS].semaphore.ask(get_caller(request).peer):
             try:

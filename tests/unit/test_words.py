@@ -15,9 +15,12 @@ NOT_USED = {
     *("errand", "wishes", "shelf", "desk", "mend", "mends", "mending", "whoever", "somebody", "nobody"),
     *("stranger", "strangers", "unheard", "say", "told"),
 }
+BOUNDS = {"most", "least"}
+"""Not used in the names of constants: it is max and min."""
 KEPT = {
     # What homes keep, peers receive, and other packages and scripts call.
     *("Told", "told", "replay_record", "replay_records", "replay", "refusals", "_replay", "replayRecord"),
+    *("AT_LEAST_ONCE", "AT_MOST_ONCE"),
 }
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 SHARED = {
@@ -37,7 +40,8 @@ def test_names_are_of_the_words_of_the_field() -> None:
         for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
             if token.type == tokenize.NAME and token.string not in KEPT:
                 parts = {part.lower() for part in PART.findall(token.string)}
-                if parts & NOT_USED:
+                is_bound = token.string.isupper() and bool(parts & BOUNDS)
+                if parts & NOT_USED or is_bound:
                     found[token.string].add(str(path.relative_to(ROOT)))
     assert not found, {name: sorted(paths)[:2] for name, paths in found.items()}
 

@@ -40,7 +40,7 @@ _SPARK_NAMES = {
 
 _TICKS_PER_MS = {"s": 0, "ms": 1, "us": 1000, "ns": 1_000_000}
 
-_MOST_DIGITS = 76  # of a decimal of 256 bits
+_MAX_DIGITS = 76  # of a decimal of 256 bits
 _MAX_DECIMAL_DIGITS = 38  # Spark's and decimal128's limit
 
 
@@ -150,7 +150,7 @@ def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
     types = pa.types
     if types.is_integer(column.type) and types.is_decimal(target):
         # Arrow asks for as many digits as the whole numbers of the type may have, and not as these have.
-        column = column.cast(pa.decimal256(_MOST_DIGITS, target.scale))
+        column = column.cast(pa.decimal256(_MAX_DIGITS, target.scale))
     found = column.cast(target)
     if types.is_floating(column.type) and types.is_floating(target):
         overflows = pc.and_(pc.is_inf(found), pc.is_finite(column))

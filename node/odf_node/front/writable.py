@@ -3,6 +3,7 @@
 Source: clause PYTHON-7 in ``spec/python.md``; the chapter ``spec/plug-ins/tables.md``.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from odf_node.composition import Node
@@ -19,7 +20,7 @@ from odf_node.front.table_operations import (
 from odf_node.records.datasets import DatasetRecord
 
 
-class WritableTable:
+class WritableTable(ABC):
     """The writes and versions of a table; each write is one block, or nothing.
 
     Every write takes the same options: ``idempotency_key`` (the same write again under it does nothing), ``if_version``
@@ -39,8 +40,9 @@ class WritableTable:
     inner: Node
     record: DatasetRecord
 
+    @abstractmethod
     def _require_writable(self) -> None:
-        raise NotImplementedError
+        """Check that it is an own root, as it is now."""
 
     def insert(
         self,

@@ -26,6 +26,7 @@ from odf_node.records.errors import (
     mapped_os_errors,
 )
 from odf_node.store import schema
+from odf_node.store.forks import ForkGate
 from odf_node.store.writers_lock import shared_lease
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 
@@ -60,11 +61,12 @@ class Database:
         self._looking: sqlite3.Connection | None = None
         self._looking_lock = Lock()
         self._is_closed = False
+        self._gate = ForkGate(self._close_idle)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection inside a read transaction: every statement sees the same state."""
-        with self._mapped_errors(), self._borrowed(create=False) as connection:
+        with self._gate, self._mapped_errors(), self._borrowed(create=False) as connection:
             if connection is self._alone:
                 yield connection
                 return
@@ -77,7 +79,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection inside a write transaction: committed and durable on leaving, undone on any error."""
-        with self._mapped_errors(), self._borrowed(create=True) as connection:
+        with self._gate, self._mapped_errors(), self._borrowed(create=True) as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -97,7 +99,7 @@ class Database:
         Raises:
             HomeBusyError: Others wrote all the time.
         """
-        with self._mapped_errors(), self._borrowed(create=True) as connection:
+        with self._gate, self._mapped_errors(), self._borrowed(create=True) as connection:
             connection.execute(f"PRAGMA busy_timeout = {int(ADDING_TIMEOUT_S * 1000)}")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("BEGIN IMMEDIATE")
@@ -117,7 +119,7 @@ class Database:
         Where that cannot be found out, no answer is equal to another. Source: SQLite "PRAGMA data_version", which
         counts what others than the asking connection committed; this one commits nothing.
         """
-        with self._looking_lock:
+        with self._gate, self._looking_lock:
             try:
                 if self._looking is None:
                     if self._is_closed or not os.path.exists(self._path):  # noqa: PTH110 - as above
@@ -144,6 +146,9 @@ class Database:
     def close(self) -> None:
         """Close idle connections, and those that are lent when they come back; the last one folds the log in."""
         self._is_closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         with self._looking_lock:
             self._stop_looking()
         for connections in (self._idle, self._empty):

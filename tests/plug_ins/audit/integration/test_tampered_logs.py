@@ -86,7 +86,7 @@ def test_old_reads_move_into_archives_in_which_the_chain_goes_on(
     audited: AuditedHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """AUDIT-9, AUDIT-10: bounded, nothing but reads leaves the database, and old reads are still found."""
-    monkeypatch.setattr(archives, "MOST_ARCHIVES", 2)
+    monkeypatch.setattr(archives, "MAX_ARCHIVES", 2)
     writes = audited.audit("who-wrote", "cities")
     with closing(open_node(audited.folder)) as node:
         for _ in range(4):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odf_audit.texts import HIDDEN, MOST_WORDS, NAME_CHARACTERS, bounded, without_secrets
+from odf_audit.texts import HIDDEN, MAX_WORDS, NAME_CHARACTERS, bounded, without_secrets
 
 
 def test_texts_are_bounded_and_printable() -> None:
@@ -29,7 +29,7 @@ def test_secrets_are_left_out(words: list[str], kept: list[str]) -> None:
 
 def test_command_line_without_end_is_cut() -> None:
     kept, is_changed = without_secrets(["x"] * 10_000)
-    assert (len(kept), is_changed) == (MOST_WORDS, True)
+    assert (len(kept), is_changed) == (MAX_WORDS, True)
     (word,), is_changed = without_secrets(["x" * 1_000_000])
     assert len(word) <= 1_000
     assert is_changed
