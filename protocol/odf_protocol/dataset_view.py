@@ -41,10 +41,12 @@ class DatasetView:
 
     ``last_offset`` counts rows from 0 and is None while there is no data; ``watermark`` is the newest one reported.
     ``prev_checkpoint`` is what the next block of data has to name, ``query_checkpoint`` what the query in force left:
-    the state of another query is of no use to it. ``is_redefined``: another query was in force before.
+    the state of another query is of no use to it. ``has_data``: there was a block of data. ``is_redefined``: another
+    query than the one in force was declared, and had made a step (VIEW-11).
 
     It follows from few blocks of a chain: those with definitions, the newest one of data, and the newest one of data
-    that states a watermark. Applying only these, in order, gives the same view.
+    that states a watermark; and from whether there was one of data before each query that is not the first. Applying
+    only these, in order, gives the same view.
     """
 
     dataset_id: DatasetId
@@ -57,6 +59,7 @@ class DatasetView:
     polling_source: SetPollingSource | None = None
     push_sources: Mapping[str, AddPushSource] = field(default_factory=lambda: MappingProxyType({}))
     transform: SetTransform | None = None
+    has_data: bool = False
     is_redefined: bool = False
     info: SetInfo | None = None
     license: SetLicense | None = None
@@ -108,7 +111,7 @@ def apply(view: DatasetView, block: Block) -> DatasetView:
             rest = {name: source for name, source in view.push_sources.items() if name != event.source_name}
             return replace(view, push_sources=MappingProxyType(rest))
         case SetTransform() as event:
-            is_redefined = view.is_redefined or view.transform not in (None, event)
+            is_redefined = view.is_redefined or (view.has_data and view.transform not in (None, event))
             return replace(view, transform=event, is_redefined=is_redefined, query_checkpoint=None)
         case SetInfo() as event:
             return replace(view, info=event)
@@ -128,6 +131,7 @@ def _apply_data(view: DatasetView, event: AddData | ExecuteTransform) -> Dataset
     data, checkpoint = event.new_data, event.new_checkpoint
     return replace(
         view,
+        has_data=True,
         last_offset=data.offset_interval.end if data else event.prev_offset,
         prev_checkpoint=checkpoint.physical_hash if checkpoint else None,
         query_checkpoint=checkpoint.physical_hash if checkpoint else None,

@@ -336,15 +336,35 @@ def test_maintained_view_whose_query_is_replaced_is_rejected(spark_session, tmp_
     judge.reject(chain.proposal(honest), chain.files, rule="VIEW-11 maintained-view-is-declared-once")
 
 
-def test_own_view_whose_query_is_replaced_makes_no_step(spark_session, tmp_path):
+def test_view_whose_query_is_replaced_before_its_first_step_is_made_and_accepted(spark_session, tmp_path):
+    """VIEW-11: no step was made by the first query, so no difference is one to its rows, whatever follows."""
     home, root, chain = publisher(tmp_path, spark_session)
     chain.add(select(COUNT, root.id)).add(select(COUNT.replace("count(*)", "count(*) + 1"), root.id))
+    judge = Judge.create(tmp_path / "judge", spark_session)
     home.keep(root.add_rows(CITIES))
+    home.keep(chain)
+    home.run(chain, at=later(1))
+    home.keep(root.add_rows(MORE_CITIES))
+
+    home.run(chain, at=later(2))
+
+    judge.accept(root)
+    assert judge.accept(chain).replayed_steps == 2
+
+
+def test_own_view_whose_query_is_replaced_after_a_step_makes_no_step(spark_session, tmp_path):
+    home, root, chain = publisher(tmp_path, spark_session)
+    chain.add(select(COUNT, root.id))
+    home.keep(root.add_rows(CITIES))
+    home.keep(chain)
+    home.run(chain, at=later(1))
+    home.keep(root.add_rows(MORE_CITIES))
+    chain.add(select(COUNT.replace("count(*)", "count(*) + 1"), root.id), at=later(2))
     home.keep(chain)
     before = home.judge.snapshot()
 
     with pytest.raises(RejectedError, match="VIEW-11"):
-        home.run(chain, at=later(1))
+        home.run(chain, at=later(3))
 
     assert home.judge.snapshot() == before
 
@@ -356,17 +376,20 @@ def test_own_join_as_of_a_time_whose_query_is_replaced_makes_no_step(spark_sessi
     reference = root_chain(tmp_path / "reference", slices=0, key=b"\x07" * 32, name="reference")
     join = "in0 a JOIN in1 FOR SYSTEM_TIME AS OF a.event_time b ON a.city = b.city"
     query = f"SELECT a.event_time, a.city, {{}} AS n FROM {join}"
-    for column in ("b.people", "b.people + 1"):
+    home.keep(root.add_rows(CITIES).add(AddData(prev_offset=2, new_watermark=hours(9))))
+    home.keep(reference.add_rows(CITIES).add(AddData(prev_offset=2, new_watermark=hours(9))))
+    for at, column in ((1, "b.people"), (2, "b.people + 1")):
         declared = select(query.format(column), root.id, reference.id)
         tables = (TemporalTable(name="in1", primary_key=("city",)),)
-        chain.add(replace(declared, transform=replace(declared.transform, temporal_tables=tables)))
-    home.keep(root.add_rows(CITIES))
-    home.keep(reference.add_rows(CITIES))
-    home.keep(chain)
+        chain.add(replace(declared, transform=replace(declared.transform, temporal_tables=tables)), at=later(at))
+        home.keep(chain)
+        if at == 1:
+            home.run(chain, at=later(1))
+    home.keep(root.add_rows(MORE_CITIES))
     before = home.judge.snapshot()
 
     with pytest.raises(RejectedError, match="VIEW-11"):
-        home.run(chain, at=later(1))
+        home.run(chain, at=later(3))
 
     assert home.judge.snapshot() == before
 

@@ -77,6 +77,35 @@ def test_steps_over_one_input_or_both_have_one_schema(tmp_path: Path, *, is_full
         assert len(schemas) == 1, name
 
 
+def test_mistake_in_a_first_query_is_changed_before_its_first_step(tmp_path: Path) -> None:
+    """VIEW-11, ING-20: whatever the class of the query, and whatever columns it gives."""
+    node = make_node(tmp_path)
+    ingest(node, tmp_path, "cities", "Oslo", "Rome", "Rome")
+    single = DERIVATIVE.replace(", {{datasetRef: towns, alias: t}}", "")
+    manifest = tmp_path / "derivative.yaml"
+    for command, query in (
+        ("add", "SELECT max(event_time) AS event_time, city FROM c GROUP BY city"),
+        ("change", "SELECT max(event_time) AS event_time, city, 2 * count(*) AS n FROM c GROUP BY city"),
+        ("change", "SELECT max(event_time) AS event_time, city, count(*) AS n FROM c GROUP BY city"),
+    ):
+        manifest.write_text(single.format(name="counted", query=query))
+        node.must(command, *(["counted"] if command == "change" else []), str(manifest))
+    node.must("pull", "counted")
+    ingest(node, tmp_path, "cities", "Oslo")
+    node.must("pull", "counted")
+    asked = node.must("sql", "-c", "SELECT city, n FROM counted ORDER BY city", "-o", "json").json()
+    assert [(row["city"], row["n"]) for row in asked] == [("Oslo", 1), ("Oslo", 1), ("Rome", 2)]
+
+    manifest.write_text(single.format(name="counted", query="SELECT event_time, city, 1 AS n FROM c"))
+    refused = node.run("change", "counted", str(manifest))
+    assert (refused.code, "has made rows already" in refused.err) == (2, True)
+    node.must("export", "cities", "counted", "--to", str(tmp_path / "exported"))
+    other = RealNode(tmp_path / "other")
+    for name in ("cities", "counted"):
+        (report,) = other.must("pull", (tmp_path / "exported" / name).as_uri(), "-o", "json").json()
+    assert report["replayedSteps"] == 2
+
+
 def is_parquet(path: Path) -> bool:
     return path.read_bytes()[:4] == b"PAR1"
 

@@ -12,7 +12,7 @@ from odf_protocol.coverage import decode_progress
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
-from odf_protocol.events import AddData, DataSlice, ExecuteTransform
+from odf_protocol.events import AddData, DataSlice, ExecuteTransform, SetTransform
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -32,6 +32,9 @@ def load_view(store: MetadataStore, dataset_id: DatasetId, *, upto: int | None =
     blocks = (decode_block(item.raw, expected_hash=item.hash) for item in stored)
     view = start_view(next(blocks))
     for block in blocks:
+        if isinstance(block.event, SetTransform) and view.transform is not None and not view.has_data:
+            # Blocks of data between two queries need not be among those that are read here.
+            view = replace(view, has_data=store.has_data_before(dataset_id, block.sequence_number))
         view = apply(view, block)
     return view
 

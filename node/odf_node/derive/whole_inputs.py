@@ -72,7 +72,7 @@ class WholeInputs:
             request: From ``StepBuilder.build``.
             planned: What it was built from.
             session: Of the engine that will run it.
-            is_redefined: Another query was declared before the one in force.
+            is_redefined: Another query was declared before the one in force, and made a step.
             clock: Measures what it takes.
 
         Raises:
@@ -98,8 +98,8 @@ class WholeInputs:
         if has_corrections and is_redefined:
             raise RejectedError(
                 "VIEW-11 maintained-view-is-declared-once",
-                expected="one query, as a step says what changed since the step before",
-                found="another query was declared before; make a dataset of its own for this one",
+                expected="one query for all steps, as a step says what changed since the step before",
+                found="another query made steps before; make a dataset of its own for this one",
             )
         # Which rows came in time is asked of a whole input only where rows can come too late for good.
         is_final = grade.transform_class is TransformClass.FINAL or bool(request.transform.temporal_tables)

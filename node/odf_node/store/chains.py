@@ -39,6 +39,7 @@ _WITH_ROWS_BACKWARD: Final = (
     " WHERE dataset = ? AND role >= 3 AND sequence_number < ? ORDER BY sequence_number DESC LIMIT ?"
 )
 _OF_ROLE: Final = "SELECT sequence_number FROM blocks WHERE dataset = ? AND role = ? AND sequence_number <= ?"
+_ANY_OF_ROLE_BEFORE: Final = "SELECT 1 FROM blocks WHERE dataset = ? AND role = ? AND sequence_number < ? LIMIT 1"
 _MAX_NUMBER: Final = 2**63 - 1  # what SQLite can hold; strangers name what 64 bits can
 _COUNT_OF_ROLE: Final = "SELECT count(*) FROM blocks WHERE dataset = ? AND role = ? AND sequence_number BETWEEN ? AND ?"
 _NEWEST: Final = " ORDER BY sequence_number DESC LIMIT 1"
@@ -146,6 +147,15 @@ class ChainTables(StoreTables):
         key, _newest = self._find_ends(dataset_id)
         with self._database.reading() as connection:
             return as_int(connection.execute(_COUNT_OF_ROLE, (key, role, first, last)).fetchone()[0])
+
+    def has_data_before(self, dataset_id: DatasetId, sequence_number: int) -> bool:
+        """Say whether a block of data stands before another one, without reading any."""
+        key, _newest = self._find_ends(dataset_id)
+        roles = (role for role in BlockRole if role > BlockRole.DEFINITION)
+        with self._database.reading() as connection:
+            return any(
+                connection.execute(_ANY_OF_ROLE_BEFORE, (key, role, sequence_number)).fetchone() for role in roles
+            )
 
     def find_block(self, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock | None:
         """Return the block of the dataset's chain with this hash, or None."""
