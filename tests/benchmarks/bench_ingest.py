@@ -137,7 +137,8 @@ def request_of(path: Path, merge: MergeStrategy, before: IngestResponse | None =
 
 def print_shares(work: Path, large: Path, changed: Path, first: IngestResponse) -> None:
     """Append, and merge the second snapshot, in this process, and print which thread and step used it how much."""
-    from odf_engines.arrow.merging import merge_records
+    from odf_engines.arrow.sorting import DiskOrder
+    from odf_engines.merging.merge import merge_records
 
     states: list[float] = []
     write_state = leaving.write_state
@@ -150,7 +151,8 @@ def print_shares(work: Path, large: Path, changed: Path, first: IngestResponse) 
     def share(name: str, request: IngestRequest) -> tuple[float, float]:
         folder = work / name
         (folder / "work").mkdir(parents=True)
-        merge = partial(merge_records, scratch=folder / "work", memory_bytes=Limits().memory_bytes)
+        order = DiskOrder(folder / "work", Limits().memory_bytes)
+        merge = partial(merge_records, order=order, scratch=folder / "work")
         began, of_thread = time.process_time(), time.thread_time()
         ingest_source(request, Folders(folder / "work", folder), merge)
         return time.process_time() - began, time.thread_time() - of_thread

@@ -95,12 +95,12 @@ BATCHES = [
 ,2,,0,4e3,,,,
 2020-01-02T00:00:00Z,1,a,0,2,3,2020-01-02,,1
 ,,,0,,,,,
-,3,c,5,1,1,2020-01-01,true,0
+,3,c,5,NaN,1,2020-01-01,true,0
 """,
     """2020-01-01T00:00:00Z,2,b,0,1.5,1.20,2020-01-01,true,7
 2020-01-05T00:00:00.5Z,2,,0,4e3,,,,
 ,1,a,1,0.0,0.00,2020-01-01,false,4000000000
-,9,é,2,1,1,2020-01-01,true,0
+,9,é,2,NaN,1,2020-01-01,true,0
 ,,,3,,,2020-01-01,,
 ,2,b,0,1.5,1.21,2020-01-01,true,7
 """,
@@ -115,6 +115,7 @@ MERGES = {
     "snapshot": MergeStrategySnapshot(primary_key=KEY),
     "snapshot-of-a-few-columns": MergeStrategySnapshot(primary_key=KEY, compare_columns=("x", "event_time")),
     "snapshot-by-time": MergeStrategySnapshot(primary_key=("event_time", "d", "b", "day")),
+    "snapshot-by-float": MergeStrategySnapshot(primary_key=("x", "u")),
     "upsert": MergeStrategyUpsertStream(primary_key=KEY),
     "upsert-by-time": MergeStrategyUpsertStream(primary_key=("k", "event_time")),
     "changelog": MergeStrategyChangelogStream(primary_key=KEY),

@@ -1,13 +1,12 @@
 """Appended rows come by event time, or what stands for it, then as in the source, however many there are (ING-8)."""
 
 import random
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odf_engines.arrow.sorting import iter_ordered
+from odf_engines.arrow.sorting import DiskOrder
 from odf_engines.ingest import merged
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.merged import iter_appended
@@ -61,7 +60,7 @@ def test_rows_out_of_order_are_ordered_and_equal_ones_stay_as_they_were(tmp_path
     choose = random.Random(1)
     numbers = [choose.choice([None, -1, *range(50)]) for _ in range(100_000)]
     path = records_of(tmp_path / "records", time, numbers)
-    order = partial(iter_ordered, scratch=tmp_path, memory_bytes=MEMORY_BYTES)
+    order = DiskOrder(tmp_path, MEMORY_BYTES).order_file
     rows = appended(path, time, order)
     expected = in_order(numbers)
     assert rows["v1"].to_pylist() == expected
@@ -105,7 +104,7 @@ def test_rows_of_megabytes_among_short_ones_are_ordered_in_parts(tmp_path, monke
     numbers = [n * 7 % 100 for n in range(100)]
     texts = ["x" * (2_000_000 if n % 3 == 0 else 1) for n in range(100)]
     path = records_of(tmp_path / "records", pa.date32(), numbers, texts, group_rows=10)
-    rows = appended(path, pa.date32(), partial(iter_ordered, scratch=tmp_path, memory_bytes=4 * MEMORY_BYTES))
+    rows = appended(path, pa.date32(), DiskOrder(tmp_path, 4 * MEMORY_BYTES).order_file)
     assert rows["v1"].to_pylist() == in_order(numbers)
     assert [len(each) for each in rows["v2"].to_pylist()] == [len(texts[n]) for n in in_order(numbers)]
 
@@ -114,7 +113,7 @@ def test_rows_that_not_even_parts_hold_are_a_lack_of_memory(tmp_path, monkeypatc
     monkeypatch.setattr(merged, "_MAX_BYTES", 0)
     path = records_of(tmp_path / "records", pa.date32(), [3, 2, 1], ["x" * 2_000_000] * 3)
     with pytest.raises(MemoryError):
-        appended(path, pa.date32(), partial(iter_ordered, scratch=tmp_path, memory_bytes=1024))
+        appended(path, pa.date32(), DiskOrder(tmp_path, 1024).order_file)
 
 
 def test_records_converted_side_by_side_stay_in_their_order(tmp_path):

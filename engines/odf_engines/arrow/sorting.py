@@ -7,7 +7,8 @@ Source: spec/ingest.md ING-8; ENGINE-16 and ENGINE-25 in ``spec/extensions/engin
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, col, functions, literal, udf
+from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, col, functions, lit, literal, udf
 
 from odf_engines.ingest.slice_writer import iter_groups
+from odf_engines.merging.row_order import ORD, SIDE, Input, RowOrder
 from odf_engines.records.ahead import cores
 
 if TYPE_CHECKING:
@@ -44,31 +46,71 @@ def make_context(scratch: Path, memory_bytes: int, batch_rows: int = _MAX_BATCH_
     return SessionContext(SessionConfig(settings), memory)
 
 
-def iter_ordered(
-    records: Path, names: tuple[str, ...], stand_ins: Mapping[str, pa.Scalar], scratch: Path, memory_bytes: int
-) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a Parquet file by columns, ascending.
+class DiskOrder(RowOrder):
+    """See ``RowOrder``.
 
     Args:
-        records: The file.
-        names: Of the columns; no two rows are alike in all of them.
-        stand_ins: Values of columns by which rows are ordered where they have none; other nulls come first.
         scratch: Folder for parts.
         memory_bytes: Of the session.
-
-    Raises:
-        MemoryError: Not even parts fit.
     """
-    context = make_context(scratch, memory_bytes, rows_of_batch(records))
-    types = pq.read_schema(records)
+
+    def __init__(self, scratch: Path, memory_bytes: int) -> None:
+        self._scratch, self._memory_bytes = scratch, memory_bytes
+
+    def order_file(
+        self, records: Path, names: tuple[str, ...], stand_ins: Mapping[str, pa.Scalar]
+    ) -> Iterator[pa.RecordBatch]:
+        """See ``RowOrder``."""
+        context = make_context(self._scratch, self._memory_bytes, rows_of_batch(records))
+        types = pq.read_schema(records)
+        values = [
+            functions.coalesce(col(name), literal(stand_ins[name]))
+            if name in stand_ins
+            else by_value(name, types.field(name).type)
+            for name in names
+        ]
+        order = [each.sort(ascending=True, nulls_first=True) for each in values]
+        return iter_regrouped(context.read_parquet(str(records), file_extension=records.suffix).sort(*order))
+
+    def order_inputs(
+        self, inputs: Sequence[Input], types: Mapping[str, pa.DataType], keys: tuple[str, ...]
+    ) -> Iterator[pa.RecordBatch]:
+        """See ``RowOrder``."""
+        batch_rows = min(rows_of_batch(each.path) for each in inputs)
+        context = make_context(self._scratch, self._memory_bytes, batch_rows)
+        first, *others = (_rows_of(context, each, types, keys) for each in inputs)
+        rows = reduce(lambda found, other: other.union(found), others, first)
+        values = [by_value(name, types.get(name)) for name in (*keys, SIDE, ORD)]
+        return iter_regrouped(rows.sort(*(value.sort(ascending=True, nulls_first=True) for value in values)))
+
+
+def _rows_of(
+    context: "SessionContext", given: Input, types: Mapping[str, pa.DataType], keys: tuple[str, ...]
+) -> "DataFrame":
+    sources = [given.names[key] for key in keys] if given.is_sorted else []
+    is_sorted = given.is_sorted and not (
+        any(has_floats(types[key]) for key in keys) or _may_have_nulls(given.path, sources)
+    )
+    # Rows of a state that was rebuilt have nulls at the end.
+    order = [[col(quoted(each)).sort(ascending=True, nulls_first=True) for each in sources]] if is_sorted else None
+    rows = context.read_parquet(str(given.path), file_extension=given.path.suffix, file_sort_order=order)
     values = [
-        functions.coalesce(col(name), literal(stand_ins[name]))
-        if name in stand_ins
-        else by_value(name, types.field(name).type)
-        for name in names
+        (col(quoted(given.names[name])) if name in given.names else lit(None)).cast(kind).alias(name)
+        for name, kind in types.items()
     ]
-    order = [each.sort(ascending=True, nulls_first=True) for each in values]
-    return iter_regrouped(context.read_parquet(str(records), file_extension=records.suffix).sort(*order))
+    number = lit(0) if given.number is None else col(given.number) * lit(-1 if given.is_descending else 1)
+    return rows.select(lit(given.side).alias(SIDE), number.cast(pa.int64()).alias(ORD), *values)
+
+
+def _may_have_nulls(path: Path, names: list[str]) -> bool:
+    """Say whether a column of a Parquet file may have nulls."""
+    with pq.ParquetFile(path) as file:
+        places = [file.schema_arrow.get_field_index(name) for name in names]
+        for number in range(file.metadata.num_row_groups):
+            found = [file.metadata.row_group(number).column(place).statistics for place in places]
+            if any(each is None or each.null_count for each in found):
+                return True
+    return False
 
 
 def by_value(name: str, kind: pa.DataType | None) -> "Expr":

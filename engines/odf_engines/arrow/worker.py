@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from odf_engines.arrow.merging import merge_records
+from odf_engines.arrow.sorting import DiskOrder
 from odf_engines.confined.service import Service
 from odf_engines.errors import EngineFailureError
 from odf_engines.host.worker import serve
 from odf_engines.ingest.appending import convert_source, ingest_source
 from odf_engines.ingest.result import Folders, answer_of, name_samples
+from odf_engines.merging.merge import merge_records
 
 
 def main(arguments: dict[str, Any]) -> None:
@@ -32,7 +33,7 @@ def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> di
         if operation == "convert":
             answer = convert_source(request, folders)
         else:
-            merge = partial(merge_records, scratch=scratch, memory_bytes=memory_bytes)
+            merge = partial(merge_records, order=DiskOrder(scratch, memory_bytes), scratch=scratch)
             answer = answer_of(request, ingest_source(request, folders, merge), folders.clock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -18,17 +18,12 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 
 from odf_engines.ingest.columns import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odf_engines.merging.row_order import SIDE
 
-SIDE: Final = "side"
-"""The column that says whether a row is of the state (0), new (1), or a key that could not be taken (``UNREAD``)."""
-
-UNREAD: Final = -1
+UNREAD, OLD, NEW = range(-1, 2)
+"""Values of ``SIDE``: a key that could not be taken, a row of the state, a new row."""
 
 _STAYS: Final = "stays"
-
-ORD: Final = "ord"
-"""The column by which new rows of one key are ordered."""
-
 
 Mask = np.ndarray
 

@@ -1,45 +1,32 @@
-"""Merge strategies without Spark: rows and state are brought into one order, and each row is looked at once.
+"""Merges: rows and state are brought into one order, and each row is looked at once.
 
-The state is sorted by key already; DataFusion sorts the rows, on disk where memory does not suffice, and merges both.
+An engine orders (``RowOrder``): DataFusion on one machine, Spark where a cluster does it. What follows from the order
+is decided here alone, so all engines give the same bytes.
 
 Source: ODF "Merge strategies"; spec/ingest.md ING-8 to ING-12.
 """
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from datafusion import col, lit
 
-from odf_engines.arrow.keyed_rows import ORD, SIDE, UNREAD, Decided, KeptRows, KeyedRows, iter_marked
-from odf_engines.arrow.rejected_rows import RejectedRows
-from odf_engines.arrow.sorting import (
-    by_value,
-    has_floats,
-    iter_ordered,
-    iter_regrouped,
-    make_context,
-    quoted,
-    rows_of_batch,
-)
 from odf_engines.contract import IngestRequest
 from odf_engines.errors import EngineError, EngineFailureError, InvalidSourceError
 from odf_engines.ingest.columns import APPEND, OP, RETRACT, Columns
 from odf_engines.ingest.merged import Merged, find_stand_in, iter_appended, iter_appends
 from odf_engines.ingest.state import open_state
 from odf_engines.ingest.unread_keys import NO_KEYS, UnreadKeys, has_null
+from odf_engines.merging.keyed_rows import NEW, OLD, UNREAD, Decided, KeptRows, KeyedRows, iter_marked
+from odf_engines.merging.rejected_rows import RejectedRows
+from odf_engines.merging.row_order import ORD, SIDE, Input, RowOrder
 from odf_engines.records.ahead import iter_ahead
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
 from odf_engines.strategies.contract import Keeps
 from odf_engines.strategies.registry import strategy_of
-
-if TYPE_CHECKING:
-    from datafusion import DataFrame
 
 _STATE = "state.arrow"
 
@@ -50,17 +37,25 @@ def merge_records(
     columns: Columns,
     unread: UnreadKeys = NO_KEYS,
     *,
+    order: RowOrder,
     scratch: Path,
-    memory_bytes: int,
 ) -> Merged:
     """Merge a file of converted records as the request says.
+
+    Args:
+        request: Of the ingest.
+        records: The file.
+        columns: Of the rows.
+        unread: Keys of rows that a snapshot has and that could not be taken.
+        order: Puts rows into an order.
+        scratch: Folder for files.
 
     Raises:
         EngineFailureError: The state is not the one of this dataset and offset.
         InvalidSourceError: The strategy of another package fails.
         MemoryError: There is too little.
     """
-    merging = _Merging(request, records, columns, unread, scratch, memory_bytes)
+    merging = _Merging(request, records, columns, unread, order, scratch)
     if (added := request.strategy) is None:
         return strategy_of(request.merge).merge(request.merge, merging)
     try:
@@ -81,11 +76,11 @@ class _Merging:
         records: Path,
         columns: Columns,
         unread: UnreadKeys,
+        order: RowOrder,
         scratch: Path,
-        memory_bytes: int,
     ) -> None:
         self._request, self._records, self._columns, self._unread = request, records, columns, unread
-        self._scratch, self._memory_bytes = scratch, memory_bytes
+        self._order, self._scratch = order, scratch
         self._keys = tuple(value_name(index) for index in columns.keys)
         self._op = None if columns.op is None else value_name(columns.op)
         self._data = [value_name(index) for index in columns.data]
@@ -93,8 +88,8 @@ class _Merging:
         self._strategy = strategy_of(request.merge, request.strategy)
 
     def append(self) -> Merged:
-        order = partial(iter_ordered, scratch=self._scratch, memory_bytes=self._memory_bytes)
-        return Merged(iter_appended(self._records, self._columns, self._request.fallback_event_time, order))
+        fallback, order = self._request.fallback_event_time, self._order.order_file
+        return Merged(iter_appended(self._records, self._columns, fallback, order))
 
     def compare(self, compared: tuple[str, ...] | None, *, retracts_missing: bool) -> Merged:
         self._require(Keeps.ROWS, retracts_missing=retracts_missing)
@@ -143,13 +138,12 @@ class _Merging:
                 state.write(keys.filter(_all_valid(keys)))
                 writer.write_batch(decided.take(decided.unknown).select(schema.names).cast(schema))
         stand_ins = {self._time: find_stand_in(new, self._time, self._request.fallback_event_time)}
-        ordered = iter_ordered(new, (self._time, ORD), stand_ins, self._scratch, self._memory_bytes)
+        ordered = self._order.order_file(new, (self._time, ORD), stand_ins)
         return Merged(iter_appends(ordered, self._columns), (), iter_ahead(state.iter_batches()))
 
     def pass_on(self) -> Merged:
         assert self._op is not None
-        names = (*self._keys, RECORD)
-        ordered = iter_ordered(self._records, names, {}, self._scratch, self._memory_bytes)
+        ordered = self._order.order_file(self._records, (*self._keys, RECORD), {})
 
         def changes() -> Iterator[pa.RecordBatch]:
             for found in ordered:
@@ -176,47 +170,26 @@ class _Merging:
 
     def _iter_sorted(self, state_indexes: tuple[int, ...], *, newest_first: bool) -> Iterator[pa.RecordBatch]:
         """Give the rows of the state and the new ones by key, those of the state first."""
-        request = self._request
-        paths = [self._records] if request.state_path is None else [self._records, request.state_path]
-        rows_at_once = min(rows_of_batch(path) for path in paths)
-        context = make_context(self._scratch, self._memory_bytes, rows_at_once)
-        types = self._types()
-        found = context.read_parquet(str(self._records), file_extension=self._records.suffix)
-        known = set(found.schema().names)
-        values = [_or_null(name if name in known else None, name, kind) for name, kind in types.items()]
-        place = col(RECORD) * lit(-1) if newest_first else col(RECORD)
-        rows = found.select(lit(1).alias(SIDE), place.cast(pa.int64()).alias(ORD), *values)
-        for name in self._needed():
-            rows = rows.filter(col(name).is_not_null())
-        if newest_first and self._op is not None:
-            op = col(self._op)
-            rows = rows.filter(op.is_null() | (op == lit(APPEND)) | (op == lit(RETRACT)))
+        request, types = self._request, self._types()
+        known = set(pq.read_schema(self._records).names)
+        names = {name: name for name in types if name in known}
+        inputs = [Input(self._records, NEW, names, RECORD, is_descending=newest_first)]
         if self._unread.path is not None:
-            rows = self._unread_rows(context, self._unread.path, types).union(rows)
+            inputs.append(Input(self._unread.path, UNREAD, {name: name for name in self._keys}))
         if request.state_path is not None:
-            rows = self._state_rows(context, state_indexes, types).union(rows)
+            old = {value_name(index): self._columns.schema.field(index).name for index in state_indexes}
+            open_state(request.state_path, request.merge, list(old.values()), request.next_offset)
+            inputs.append(Input(request.state_path, OLD, old, is_sorted=True))
         elif request.next_offset > 0:
             raise EngineFailureError("a dataset that has rows cannot be merged into without its projected state")
-        values = [by_value(name, types.get(name)) for name in (*self._keys, SIDE, ORD)]
-        return iter_regrouped(rows.sort(*(value.sort(ascending=True, nulls_first=True) for value in values)))
-
-    def _unread_rows(self, context: Any, path: Path, types: dict[str, pa.DataType]) -> "DataFrame":
-        rows = context.read_parquet(str(path), file_extension=path.suffix)
-        values = [_or_null(name if name in self._keys else None, name, kind) for name, kind in types.items()]
-        return rows.select(lit(UNREAD).alias(SIDE), lit(0).cast(pa.int64()).alias(ORD), *values)
-
-    def _state_rows(self, context: Any, indexes: tuple[int, ...], types: dict[str, pa.DataType]) -> "DataFrame":
-        path, merge = self._request.state_path, self._request.merge
-        assert path is not None
-        names = {value_name(index): self._columns.schema.field(index).name for index in indexes}
-        open_state(path, merge, list(names.values()), self._request.next_offset)
-        keys = [names[key] for key in self._keys]
-        # Those that were rebuilt have nulls at the end.
-        is_sorted = not (_may_have_nulls(path, keys) or any(has_floats(types[key]) for key in self._keys))
-        order = [[col(quoted(key)).sort(ascending=True, nulls_first=True) for key in keys]] if is_sorted else None
-        rows = context.read_parquet(str(path), file_extension=path.suffix, file_sort_order=order)
-        values = [_or_null(quoted(names[each]) if each in names else None, each, kind) for each, kind in types.items()]
-        return rows.select(lit(0).alias(SIDE), lit(0).cast(pa.int64()).alias(ORD), *values)
+        checks_op = newest_first and self._op is not None
+        for batch in self._order.order_inputs(inputs, types, self._keys):
+            is_new = pc.equal(batch.column(SIDE), NEW)
+            is_good = _all_valid(batch.select(list(self._needed())))
+            if checks_op:
+                op = batch.column(self._op)
+                is_good = pc.and_(is_good, pc.or_(pc.is_null(op), _is_operation(op, RETRACT)))
+            yield batch.filter(pc.or_(pc.invert(is_new), is_good))
 
     def _needed(self) -> tuple[str, ...]:
         """Give the columns without which a row is rejected: a key that would be another one each time."""
@@ -266,18 +239,3 @@ def _all_valid(rows: pa.RecordBatch) -> pa.BooleanArray:
     for column in rows.columns:
         valid = pc.and_(valid, pc.is_valid(column))
     return valid
-
-
-def _may_have_nulls(path: Path, names: list[str]) -> bool:
-    """Say whether a column of a Parquet file may have nulls."""
-    with pq.ParquetFile(path) as file:
-        places = [file.schema_arrow.get_field_index(name) for name in names]
-        for number in range(file.metadata.num_row_groups):
-            found = [file.metadata.row_group(number).column(place).statistics for place in places]
-            if any(each is None or each.null_count for each in found):
-                return True
-    return False
-
-
-def _or_null(source: str | None, name: str, kind: pa.DataType) -> Any:
-    return (lit(None) if source is None else col(source)).cast(kind).alias(name)
