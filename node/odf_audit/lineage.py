@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
-from uuid import UUID
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from odf_audit.lookups import MAX_RECORDS, AuditLookups, AuditRecord, Program
 from odf_node import __version__
@@ -67,7 +67,7 @@ def make_events(run: str, program: Program, found: Iterable[AuditRecord], namesp
         "producer": _PRODUCER,
         "schemaURL": _SCHEMA,
         "run": {
-            "runId": str(UUID(run)),
+            "runId": str(_id_of(run)),
             "facets": {"odf_program": {"_producer": _PRODUCER, "_schemaURL": _RUN_FACET, **told}},
         },
         "job": {"namespace": namespace, "name": program.name or "odf-node"},
@@ -83,6 +83,14 @@ def make_events(run: str, program: Program, found: Iterable[AuditRecord], namesp
             "outputs": _list_datasets(outputs, namespace),
         },
     ]
+
+
+def _id_of(run: str) -> UUID:
+    """Give the identity of a run as the event has to have it; in a restored log a run may be called anything."""
+    try:
+        return UUID(run)
+    except ValueError:
+        return uuid5(NAMESPACE_URL, run)
 
 
 def _list_datasets(found: dict[tuple[str, str], Any], namespace: str) -> list[dict[str, Any]]:

@@ -3,13 +3,14 @@
 Source: clauses AUDIT-12 to AUDIT-15 in ``spec/plug-ins/audit.md``.
 """
 
-import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
 from odf_audit.archives import iter_archive, list_files
+from odf_audit.record_values import read_record
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.home import Home
@@ -235,10 +236,11 @@ class AuditLookups:
         return None if stored is None else stored.sequence_number
 
     def _find_written(self, access: AuditRecord) -> FoundVersion | None:
-        record = self._home.store.find_dataset(DatasetId.parse(access.row.entry.subject))
-        if record is None:
-            return None
-        return FoundVersion(record, access.number, access.row.entry.detail, access.row.entry.at)
+        with suppress(MalformedError, UnsupportedError):
+            record = self._home.store.find_dataset(DatasetId.parse(access.row.entry.subject))
+            if record is not None:
+                return FoundVersion(record, access.number, access.row.entry.detail, access.row.entry.at)
+        return None
 
     def get_program(self, run: str | None) -> Program:
         """Give what is known of the process behind a record."""
@@ -248,9 +250,9 @@ class AuditLookups:
             has_changes: bool | None = None
             for row in self._home.store.list_records_of_run(run, MAX_RECORDS):
                 if row.entry.command == "run":
-                    told = told or _read(row).told
+                    told = told or read_record(row.record)
                 elif row.entry.command == "code":
-                    has_changes = _read(row).told.get("hasChanges")
+                    has_changes = read_record(row.record).get("hasChanges")
             self._programs[run] = Program(run, told, has_changes)
         return self._programs[run]
 
@@ -293,5 +295,4 @@ def _is_before(as_of: object, moment: Timestamp) -> bool:
 
 
 def _read(row: AuditRow) -> AuditRecord:
-    told = json.loads(row.record or "{}")
-    return AuditRecord(row, told if isinstance(told, dict) else {})
+    return AuditRecord(row, read_record(row.record))

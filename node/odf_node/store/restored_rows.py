@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from odf_node.records.audit import Outcome
 from odf_node.records.commits import role_of_traits
 from odf_node.records.datasets import BlockRole, Origin
 from odf_node.store.rows import as_bytes, as_int
@@ -32,7 +33,12 @@ from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp
 
 _MAX_TEXT: Final = 64 * 1024  # guess: no name, URL or reason that this program writes is longer
+_MAX_RECORD: Final = 1024 * 1024  # guess: a write from a thousand versions (AUDIT-4) has a third of it
 _MAX_BYTES: Final = 64 * 1024 * 1024  # guess: no document that this program keeps is longer
+_MAX_NUMBER: Final = (1 << 53) - 1
+"""Behind the greatest number that SQLite has no row gets one, so nothing could be written. Source: CHAIN-6."""
+_DIGEST_BYTES: Final = 32
+_SIGNATURE_BYTES: Final = 64
 _BATCH_ROWS: Final = 1_000
 _REPLACED_BLOCKS: Final = (
     "SELECT raw FROM replaced_blocks JOIN replaced_histories h ON h.id = history WHERE h.dataset = ?"
@@ -46,15 +52,19 @@ def _flag(value: int) -> None:
 
 
 def _number(value: int) -> None:
-    _require(value >= 0, "a number from 0", value)
+    _require(0 <= value <= _MAX_NUMBER, f"a number from 0 to {_MAX_NUMBER}", value)
 
 
 def _chain_place(value: int) -> None:
-    _require(value >= -1, "a block's number, or -1", value)
+    _require(-1 <= value <= _MAX_NUMBER, "a block's number, or -1", value)
 
 
 def _text(value: str) -> None:
     _require(len(value) <= _MAX_TEXT, f"at most {_MAX_TEXT:,} characters", len(value))
+
+
+def _record(value: str) -> None:
+    _require(len(value) <= _MAX_RECORD, f"at most {_MAX_RECORD:,} characters", len(value))
 
 
 def _word(value: str) -> None:
@@ -75,6 +85,14 @@ def _document(value: bytes) -> None:
 
 def _bytes(value: bytes) -> None:
     _require(len(value) <= _MAX_BYTES, f"at most {_MAX_BYTES:,} bytes", len(value))
+
+
+def _digest(value: bytes) -> None:
+    _require(len(value) == _DIGEST_BYTES, f"{_DIGEST_BYTES} bytes", len(value))
+
+
+def _signature(value: bytes) -> None:
+    _require(len(value) == _SIGNATURE_BYTES, f"{_SIGNATURE_BYTES} bytes", len(value))
 
 
 def _float(value: float) -> None:
@@ -166,10 +184,10 @@ COLUMNS: Final[Mapping[str, Mapping[str, Check]]] = {
         "created_at": Timestamp.parse, "expires_at": Timestamp.parse, "revoked_at": Timestamp.parse,
     },
     "audit": {
-        "id": _number, "at": Timestamp.parse, "actor": _text, "command": _text, "subject": _text, "outcome": _text,
-        "detail": _text, "run": _text, "record": _text, "before": _bytes, "chain": _bytes, "signature": _bytes,
+        "id": _number, "at": Timestamp.parse, "actor": _text, "command": _text, "subject": _text, "outcome": Outcome,
+        "detail": _text, "run": _text, "record": _record, "before": _digest, "chain": _digest, "signature": _signature,
     },
-    "audit_archives": {"first": _number, "last": _number, "chain": _bytes, "signature": _bytes},
+    "audit_archives": {"first": _number, "last": _number, "chain": _digest, "signature": _signature},
 }  # fmt: skip
 """What reads each column of each table; a column that may be empty is read where it is not."""
 
@@ -196,6 +214,7 @@ def check_rows(database: Path, origin: str) -> None:
     with closing(sqlite3.connect(database)) as connection:
         for table, columns in COLUMNS.items():
             _check_table(connection, table, columns, origin)
+        _require_next_numbers(connection, origin)
         _require_owners(connection, origin)
         _require_different_names(connection, origin)
         datasets = connection.execute(
@@ -237,6 +256,20 @@ def _check_table(connection: sqlite3.Connection, table: str, columns: Mapping[st
             except (OdfError, ValueError, KeyError, RecursionError) as error:
                 expected = f"rows that this program writes in {table}.{column}"
                 raise _malformed(origin, expected, str(error) or type(error).__name__) from error
+
+
+def _require_next_numbers(connection: sqlite3.Connection, origin: str) -> None:
+    """SQLite's notes of the numbers that rows got: by false ones the next row would have none, or an old row's."""
+    numbered = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE '%AUTOINCREMENT%'").fetchall()
+    notes = connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall()
+    noted = dict(notes)
+    is_right = len(noted) == len(notes) and noted.keys() <= {name for (name,) in numbered}
+    for (table,) in numbered:
+        greatest = connection.execute(f"SELECT coalesce(max(rowid), 0) FROM {table}").fetchone()[0]  # noqa: S608 - ours
+        number = noted.get(table, 0)
+        is_right = is_right and type(number) is int and greatest <= number <= _MAX_NUMBER
+    if not is_right:
+        raise _malformed(origin, "in sqlite_sequence the greatest number that rows of each table got", "others")
 
 
 def _require_owners(connection: sqlite3.Connection, origin: str) -> None:
