@@ -133,9 +133,9 @@ class Node(KeepsToSettings):
     @cached_property
     def engine_files(self) -> "EngineFiles":
         """Engines that the operator added."""
-        from odf_node.adapters.engine_folder import EngineFolder
+        from odf_node.engines.files import open_engine_files
 
-        return EngineFolder(self.home.folder)
+        return open_engine_files(self.home.folder)
 
     @cached_property
     def rate(self) -> ByteRate:

@@ -1,11 +1,16 @@
-"""What this machine offers: each thing the node relies on is tried, not assumed."""
+"""What this machine offers: each thing the node relies on is tried, not assumed.
+
+What plug-ins rely on they try themselves, as the group ``odf_node.machine`` says.
+
+Source: clause PLUG-23 in ``spec/plug-ins.md``.
+"""
 
 import os
 import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -17,15 +22,11 @@ from odf_engines.errors import EngineError, SandboxUnavailableError
 from odf_engines.registry import describe_extra, find_version, get_engine, installed_engines, list_brought, list_lacking
 from odf_engines.sandbox.boot_notes import forget_results
 from odf_engines.sandbox.layers import WITHOUT_VARIABLE, accepted_layers, examine_layers
-from odf_node.adapters.engine_folder import EngineFolder
-from odf_node.adapters.image_folder import ImageFolder
 from odf_node.configuration import find_configuration_file, load_configuration
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.errors import UsageError
 from odf_node.home_folder import HomeFolder, find_default_home
-from odf_node.plug_ins import list_failures, list_missing_plug_ins
-from odf_node.ports.engines import DamagedEngine
-from odf_node.ports.images import DamagedImage
+from odf_node.plug_ins import contained, list_failures, list_missing_plug_ins, load_plug_ins
 from odf_node.records.errors import HomeVersionError, mapped_os_errors
 from odf_node.store import MetadataStore
 from odf_node.upkeep.scrubbing import read_scrub_state
@@ -33,6 +34,7 @@ from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
 
 OLDEST_PYTHON: Final = (3, 11)
+GROUP: Final = "odf_node.machine"
 LOW_SPACE_BYTES: Final = 2_000_000_000  # guess: an engine's scratch and a few large slices
 PACKAGE: Final = "odf-node"
 FIXING: Final = {
@@ -54,6 +56,17 @@ class MachineFinding:
     fix: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class MachineCheck:
+    """What an entry point of ``odf_node.machine`` leads to.
+
+    Attributes:
+        examine: Tries what a plug-in relies on, given the folder of the home, which may not be there; changes nothing.
+    """
+
+    examine: Callable[[Path], Iterable[MachineFinding]]
+
+
 def examine_machine(home: Path | None) -> list[MachineFinding]:
     """Try everything; nothing is changed."""
     folder = home or find_default_home(os.environ)
@@ -62,9 +75,8 @@ def examine_machine(home: Path | None) -> list[MachineFinding]:
         *_sandbox(),
         _try("engine", _engine, "install odf-node again"),
         *_needs(),
-        *_added_engines(folder),
         *_cluster(folder),
-        *_images(folder),
+        *_checks(folder),
         *examine_extras(),
         *_plug_ins(),
         _home(folder),
@@ -149,18 +161,6 @@ def _plug_ins() -> list[MachineFinding]:
     return [*missing, *broken]
 
 
-def _added_engines(folder: Path) -> list[MachineFinding]:
-    """Return what each added engine needs, its files as they were added first of all (ADDED-5)."""
-    findings = []
-    for each in EngineFolder(HomeFolder(folder)).list():
-        if isinstance(each, DamagedEngine):
-            fix = f"odf-node engine remove {each.build}, and add it again"
-            findings.append(MachineFinding(f"engine {each.name}", False, each.found, fix))
-            continue
-        findings += [MachineFinding(need.what, need.is_there, need.found, need.fix) for need in each.engine.examine()]
-    return findings
-
-
 def _cluster(folder: Path) -> list[MachineFinding]:
     """Try the cluster that the settings name, as a step would use it (CLUSTER-6)."""
     try:
@@ -182,22 +182,13 @@ def _cluster(folder: Path) -> list[MachineFinding]:
     return [MachineFinding(what, True, f"takes this node; its executors write to {cluster.shared_folder}")]
 
 
-def _images(folder: Path) -> list[MachineFinding]:
-    """Return the images that fetch rows, their files as they were added (ING-41)."""
-    images, findings = ImageFolder(HomeFolder(folder)), []
-    for image in images.list():
-        what, fix = f"image {image.name}", f"odf-node image remove {image.name}, and add it again"
-        try:
-            if isinstance(image, DamagedImage):
-                findings.append(MachineFinding(what, False, image.found, fix))
-                continue
-            images.open_root(image)
-        except OdfError as error:
-            findings.append(MachineFinding(what, False, str(error), fix))
-            continue
-        reach = "with this machine's network" if image.has_network else "without a network"
-        findings.append(MachineFinding(what, True, f"{reach}, added {image.added_at}"))
-    return findings
+def _checks(folder: Path) -> Iterator[MachineFinding]:
+    """Yield what plug-ins find, in the order of their names."""
+    for name, check in load_plug_ins(GROUP, MachineCheck).items():
+        found: list[MachineFinding] = []
+        with contained(GROUP, name):
+            found += check.examine(folder)
+        yield from found
 
 
 def _home(folder: Path) -> MachineFinding:

@@ -21,10 +21,13 @@ from odf_engines.registry import describe_extra, list_lacking_extras
 from odf_node.errors import UsageError
 
 GROUPS: Final = (
+    "odf_node.actions",
     "odf_node.attachments",
     "odf_node.access",
     "odf_node.background",
     "odf_node.commands",
+    "odf_node.engine_files",
+    "odf_node.machine",
     "odf_node.metrics",
     "odf_node.observers",
     "odf_node.peers",
@@ -74,12 +77,13 @@ _reports: Final[list[Callable[[PlugInFailure], None]]] = []
 
 
 @cache
-def load_plug_ins(group: str, contract: type[Contract]) -> Mapping[str, Contract]:
+def load_plug_ins(group: str, contract: type[Contract], prefix: str = "") -> Mapping[str, Contract]:
     """Load the plug-ins of a group.
 
     Args:
         group: One of ``GROUPS``.
         contract: The class that each of them is an instance of.
+        prefix: Of the names of those that are loaded.
 
     Returns:
         The plug-ins by the names of their entry points; without those that cannot be used here.
@@ -91,7 +95,11 @@ def load_plug_ins(group: str, contract: type[Contract]) -> Mapping[str, Contract
     found: dict[str, Contract] = {}
     for name in names.installed():
         point = names.get_point(name)
-        if not list_lacking_extras(point) and (plug_in := _load(point, contract)) is not None:
+        if (
+            name.startswith(prefix)
+            and not list_lacking_extras(point)
+            and (plug_in := _load(point, contract)) is not None
+        ):
             found[name] = plug_in
     return found
 

@@ -68,7 +68,8 @@ class MqttSource(SourceKind):
 
 async def fetch_mqtt(step: FetchStepMqtt, context: FetchContext) -> Fetched | UpToDate:
     """Fetch what the broker has, as one line for each message; see ``SourceReader.fetch``."""
-    session, messages = context.session, context.settings.messages or context.folder
+    session, home = context.session, context.settings.home
+    messages = context.folder if home is None else home.messages
     name = f"mqtt://{step.host}:{step.port}"
     if missing := find_missing_extra(*_EXTRA):
         raise UnsupportedError("source", found=name, supported=missing)

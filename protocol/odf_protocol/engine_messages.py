@@ -3,7 +3,7 @@
 Requests are the table itself; answers sit in a root table around a union, whose last three members end a stream.
 All of it is declared as events are, so the codec of blocks reads and writes these too.
 
-Source: ODF "Engine contract"; clauses GRPC-1 to GRPC-4 of ``spec/extensions/engine-grpc.md``.
+Source: ODF "Engine contract"; clauses GRPC-1 to GRPC-4 of ``spec/plug-ins/engine-grpc.md``.
 """
 
 from dataclasses import dataclass

@@ -26,9 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from odf_engines.contract import Limits, QueryRequest, QueryTable, TransformRequest
 from odf_engines.engine import Capability, Engine
 from odf_engines.registry import get_engine
-from odf_node.adapters.engine_folder import EngineFolder
+from odf_foreign.engine_folder import EngineFolder, WantedStart
 from odf_node.home_folder import HomeFolder
-from odf_node.ports.engines import WantedStart
 from odf_protocol.did import DatasetId
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp

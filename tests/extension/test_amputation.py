@@ -131,6 +131,14 @@ def test_core_works_without(without: list[str], tmp_path: Path) -> None:
         assert reader.reject("add", tmp_path / "spark.yaml") == f"odf-node add: {missing}"
         assert reader.reject("sql", "--engine", "spark", "-c", "SELECT 1") == f"odf-node sql: {missing}"
 
+    if "odf_foreign" in without:  # FOREIGN-1
+        (tmp_path / "flink.yaml").write_text(DERIVATIVE.format(engine="flink"))
+        missing = (
+            "engine 'flink' is not installed (installed: arrow, datafusion, spark); 'odf-node engine add flink FILE' "
+            "of the plug-in odf_foreign, which is not installed here, brings it"
+        )
+        assert reader.reject("add", tmp_path / "flink.yaml") == f"odf-node add: {missing}"
+
 
 def test_manifest_that_names_a_converter_says_which_plug_in_brings_it(tmp_path: Path) -> None:
     """QUALITY-2: by ``add``, and by an ingest of a dataset that a node with the plug-in made."""

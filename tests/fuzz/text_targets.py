@@ -6,10 +6,10 @@ import json
 import msgspec
 
 from fuzz.target import Target
-from odf_engines.archive.tar_entries import iter_entries
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.query_bounds import check_query_bounds
 from odf_engines.host.query_tokens import split_statements
+from odf_foreign.archive.tar_entries import iter_entries
 from odf_node.remote_names import find_remote_names, require_undefined
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.exchange.messages import HeadMessage, decode_message

@@ -55,7 +55,7 @@ def serve() -> None:
 
 
 def answer(message: bytes, context: Any) -> Any:
-    from odf_engines.grpc.carrier import unwrap, wrap
+    from odf_foreign.grpc.carrier import unwrap, wrap
     from odf_protocol.engine_messages import (
         TransformResponseInternalError,
         TransformResponseInvalidQuery,

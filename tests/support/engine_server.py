@@ -11,8 +11,8 @@ from typing import Any
 
 import grpc
 
-from odf_engines.grpc.carrier import unwrap, wrap
-from odf_engines.grpc.service import SERVICE
+from odf_foreign.grpc.carrier import unwrap, wrap
+from odf_foreign.grpc.service import SERVICE
 from odf_protocol.did import DatasetId
 from odf_protocol.engine_messages import (
     DatasetVocabulary,
@@ -100,7 +100,7 @@ class EngineServer:
 
 @contextmanager
 def running_server(folder: Path, *, around: Sequence[str] = (), options: Sequence[str] = ()) -> Iterator[EngineServer]:
-    """Run ``python -m odf_engines.grpc`` over the folders ``in`` and ``out`` below ``folder``; end it with SIGTERM."""
+    """Run ``python -m odf_foreign.grpc`` over the folders ``in`` and ``out`` below ``folder``; end it with SIGTERM."""
     for name in ("in", "out", "work"):
         (folder / name).mkdir()
     write_orders(folder / "in" / "orders.parquet", ROWS)
@@ -110,7 +110,7 @@ def running_server(folder: Path, *, around: Sequence[str] = (), options: Sequenc
         process = subprocess.Popen(
             [
                 *around,
-                *(sys.executable, "-m", "odf_engines.grpc", "--port", "0", "--ready-file", str(ready)),
+                *(sys.executable, "-m", "odf_foreign.grpc", "--port", "0", "--ready-file", str(ready)),
                 *("--read", str(folder / "in"), "--write", str(folder / "out"), "--workspace", str(folder / "work")),
                 *options,
             ],

@@ -58,7 +58,7 @@ class Workspace:
         podman = folder / "bin" / "podman"
         podman.write_text(_PODMAN.format(python=sys.executable, podman=peer / "podman"))
         podman.chmod(0o755)
-        serve = [sys.executable, "-m", "odf_engines.grpc", "--workspace", str(folder / "engines")]
+        serve = [sys.executable, "-m", "odf_foreign.grpc", "--workspace", str(folder / "engines")]
         fusion = [*serve, "--engine", "datafusion"] if has_our_fusion else [str(peer / "engine-datafusion")]
         engines = {"engine-spark": serve, "engine-datafusion": fusion}
         (folder / "engines.json").write_text(json.dumps(engines))

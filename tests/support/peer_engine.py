@@ -70,8 +70,8 @@ def main(program: str) -> None:
     """Start the engine, and pass on requests until the input ends."""
     import grpc
 
-    from odf_engines.grpc.carrier import unwrap, wrap
-    from odf_engines.grpc.service import SERVICE
+    from odf_foreign.grpc.carrier import unwrap, wrap
+    from odf_foreign.grpc.service import SERVICE
 
     engine = subprocess.Popen([program], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

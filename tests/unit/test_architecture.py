@@ -21,6 +21,7 @@ PACKAGES = {
     "odf_audit": REPOSITORY / "node" / "odf_audit",
     "odf_spark": REPOSITORY / "engines" / "odf_spark",
     "odf_flight": REPOSITORY / "node" / "odf_flight",
+    "odf_foreign": REPOSITORY / "node" / "odf_foreign",
     "odf_gossip": REPOSITORY / "node" / "odf_gossip",
     "odf_drafts": REPOSITORY / "node" / "odf_drafts",
     "odf_iceberg": REPOSITORY / "node" / "odf_iceberg",

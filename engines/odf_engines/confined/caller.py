@@ -5,7 +5,7 @@ inside. Then the container is the sandbox. The engine still sees its files at th
 are put there for as long as it runs; it has no inherited environment, the kernel's limits, and the watch. It is not
 kept from the network or from other files of the container: that is the caller's part.
 
-Source: clause GRPC-11 of ``spec/extensions/engine-grpc.md``; clauses SANDBOX-7 to SANDBOX-10.
+Source: clause GRPC-11 of ``spec/plug-ins/engine-grpc.md``; clauses SANDBOX-7 to SANDBOX-10.
 """
 
 import contextlib

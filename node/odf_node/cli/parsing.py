@@ -57,6 +57,13 @@ class CommandParser(argparse.ArgumentParser):
         self._subcommands = super().add_subparsers(**settings)
         return self._subcommands
 
+    def add_action(self, name: str, **settings: Any) -> "CommandParser | None":
+        """Declare one more action of a command; None where it has one of this name."""
+        if self._subcommands is None or name in self._subcommands.choices:
+            return None
+        child: CommandParser = self._subcommands.add_parser(name, **settings)
+        return child
+
     def iter_parsers(self) -> "Iterator[CommandParser]":
         """Yield this parser and those of all actions below it."""
         yield self

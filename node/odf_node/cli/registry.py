@@ -17,13 +17,14 @@ import importlib
 import pkgutil
 import shlex
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any, Final
 
 from odf_engines.plug_in_names import PlugInNames
+from odf_node.cli.actions import add_to, choose_run, find_actions
 
 GROUP: Final = "odf_node.commands"
 """Entry points of commands: name and module."""
@@ -74,7 +75,7 @@ def find_command(name: str) -> Command | None:
         UnusableCommandError: It is of another package and cannot be loaded.
     """
     if name in _list_own():
-        return _read_module(name, importlib.import_module(f"{_OWN_PACKAGE}.{name}"))
+        return _with_actions(_read_module(name, importlib.import_module(f"{_OWN_PACKAGE}.{name}")))
     point = _find_points().get(name)
     return None if point is None else _load_point(point)
 
@@ -109,6 +110,21 @@ def _iter_usable() -> Iterator[Command]:
             continue
         if command is not None:
             yield command
+
+
+def _with_actions(command: Command) -> Command:
+    """Give a command with the actions that plug-ins add to it."""
+    added = find_actions(command.name)
+    if not added:
+        return command
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        command.configure(parser)
+        for each in added:
+            add_to(parser, each)
+
+    examples = (*command.examples, *(line for each in added for line in each.examples))
+    return replace(command, examples=examples, configure=configure, run=partial(choose_run, command.run))
 
 
 def _get_own(name: str) -> Command:

@@ -1,6 +1,6 @@
 """Which engine made what: engines that are here with the datasets that name them, and datasets whose engine is not.
 
-Source: clause ADDED-10 in ``spec/extensions/added-engines.md``.
+Source: clause ADDED-10 in ``spec/plug-ins/foreign.md``.
 """
 
 from collections import defaultdict

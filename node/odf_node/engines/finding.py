@@ -11,6 +11,7 @@ from collections.abc import Callable
 from odf_engines.engine import Engine
 from odf_engines.errors import EngineMissingError
 from odf_engines.registry import find_remedy, get_engine, installed_engines
+from odf_node.engines.files import find_adding
 from odf_node.ports.engines import DamagedEngine, EngineFiles, ShelvedEngine, split_build
 from odf_node.records.errors import HomeCorruptError
 from odf_protocol.errors import MalformedError
@@ -46,7 +47,8 @@ def get_engine_here(build: str, engine_files: EngineFiles | None) -> Engine:
     if damaged is not None:
         raise HomeCorruptError(damaged.place, damaged.describe())
     others = () if engine_files is None else tuple(dict.fromkeys(each.name for each in engine_files.list()))
-    raise EngineMissingError(build, (*installed_engines(), *others), remedy="" if digest else find_remedy(name))
+    remedy = "" if digest else find_remedy(name) or find_adding(name)
+    raise EngineMissingError(build, (*installed_engines(), *others), remedy=remedy)
 
 
 def choose_build(

@@ -1,6 +1,6 @@
 """Engines that the operator of this node added from files, beside those that are installed with it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -8,19 +8,6 @@ from typing import Protocol
 from odf_engines.engine import Engine
 from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedStart:
-    """How an engine shall be started, where its file does not say it or says it otherwise; None: as the file says.
-
-    Attributes:
-        command: Program and arguments, as the engine's own root folder has them.
-        port: Where it answers.
-    """
-
-    command: tuple[str, ...] | None = None
-    port: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,39 +89,4 @@ class EngineFiles(Protocol):
 
     def list(self) -> Sequence[AnyShelved]:
         """Return all, by name; one that is damaged keeps none of the others back."""
-        ...
-
-    def add(
-        self, name: str, file: Path, wanted: WantedStart, *, now: Timestamp, examine: Callable[[Engine], None]
-    ) -> ShelvedEngine:
-        """Take an engine from a file that nobody has checked.
-
-        Args:
-            name: What transforms call it.
-            file: A program, the root folder of a container as a tar, or an image of one.
-            wanted: How it shall be started.
-            now: For people.
-            examine: Looks at the engine before it is on the shelf; what it raises keeps it away.
-
-        Raises:
-            MalformedError, UnsupportedError: The file is none of these, or would leave its folder, or is too large.
-            RejectedError: It is there already, under this name.
-            HomeFullError, HomeReadOnlyError: It cannot be written.
-        """
-        ...
-
-    def remove(self, engine: AnyShelved) -> None:
-        """Forget an engine.
-
-        Raises:
-            NotFoundError: It is not there any more.
-        """
-        ...
-
-    def export(self, engine: ShelvedEngine, target: Path) -> None:
-        """Write the file that an engine was added from.
-
-        Raises:
-            FileExistsError, OSError: The file is there already, or cannot be written.
-        """
         ...

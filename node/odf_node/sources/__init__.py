@@ -3,7 +3,6 @@
 ``url`` and ``files`` fetch, ``archives`` prepares, ``kinds`` finds the kind of a step, ``reader`` asks it.
 """
 
-from odf_node.adapters.image_folder import ImageFolder
 from odf_node.byte_rate import ByteRate
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.sources import Commands
@@ -15,9 +14,7 @@ __all__ = ["LocalSourceReader", "SourceLimits", "limit_sources", "open_sources"]
 
 def open_sources(home: HomeFolder, rate: ByteRate, commands: Commands) -> LocalSourceReader:
     """Return the sources of a node, for which its own home is closed (ING-23)."""
-    images = ImageFolder(home)
-    limits = limit_sources(home)
-    return LocalSourceReader(limits=limits, rate=rate, commands=commands, images=images, messages=home.messages)
+    return LocalSourceReader(limits=limit_sources(home), rate=rate, commands=commands, home=home)
 
 
 def limit_sources(home: HomeFolder) -> SourceLimits:

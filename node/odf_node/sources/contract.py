@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from odf_node.byte_rate import ByteRate
-from odf_node.ports.images import ImageFiles
+from odf_node.home_folder import HomeFolder
 from odf_node.ports.sources import Commands, Fetched, UpToDate
 from odf_node.sources.limits import SourceLimits
 from odf_protocol.events import FetchStep, PrepStep, SourceState
@@ -28,15 +28,13 @@ class SourceSettings:
         limits: On what is fetched.
         rate: How fast bytes may move.
         commands: Who may run the programs of manifests.
-        images: Container images that there are.
-        messages: The folder in which messages of brokers wait, of all datasets; None: with each fetch.
+        home: Of the node, where kinds keep what outlasts a fetch; None: nothing does.
     """
 
     limits: SourceLimits = field(default_factory=SourceLimits)
     rate: ByteRate = field(default_factory=ByteRate, compare=False)
     commands: Commands = Commands.NONE
-    images: ImageFiles | None = None
-    messages: Path | None = None
+    home: HomeFolder | None = None
 
 
 @dataclass(frozen=True, slots=True)

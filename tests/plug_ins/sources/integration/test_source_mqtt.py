@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from odf_node.home_folder import HomeFolder
 from odf_node.ingest.source_variables import fill_in
 from odf_node.ports.sources import Fetched, SourceUnavailableError, UpToDate
 from odf_node.sources import LocalSourceReader, SourceLimits
@@ -41,7 +42,7 @@ def fetch(
     step = FetchStepMqtt(host="127.0.0.1", port=port, username=USER, password=password, topics=subscriptions)
     filled, got = fill_in(step, {"MQTT": PASSWORD}), folder / "got"
     got.mkdir(exist_ok=True)
-    reader = LocalSourceReader(limits=limits, messages=folder / "messages")
+    reader = LocalSourceReader(limits=limits, home=HomeFolder(folder))
     # A name for each test, as for each dataset.
     return asyncio.run(reader.fetch(filled, state=state, now=NOW, folder=got, session=folder.name[-20:]))
 
