@@ -21,10 +21,8 @@ settings.register_profile("quick", derandomize=True, deadline=None, max_examples
 settings.register_profile("deep", derandomize=False, deadline=None, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-# Commands that tests run leave no warm engine behind; the tests about warm engines ask for one.
 # Homes of tests share keys: what one signed must not be remembered by another.
 os.environ.setdefault("ODF_NODE_SIGNED_MARKS", "")
-os.environ.setdefault("ODF_NODE_ENGINE_IDLE_S", "0")
 
 
 MEMORY = Path("/dev/shm")

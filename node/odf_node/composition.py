@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from odf_node.derive.grading import TransformGrader
     from odf_node.derive.transforms import Transformer
     from odf_node.engines.sessions import EngineHost
+    from odf_node.engines.warm_sessions import WarmEngines
     from odf_node.exchange.bringing import Bringing
     from odf_node.exchange.following import Subscriptions
     from odf_node.exchange.peering import Peers
@@ -83,6 +84,7 @@ class Node(KeepsToSettings):
         super().__init__(Home(folder, self.store, self.objects, self.keys, clock, AuditTrail(self.store, clock)))
         self.store.access = FoundAccessLogs(AccessPlaces(folder, self.keys, clock, self.store))
         self.refused_bytes, self.commands = REJECTED_BYTES, Commands.NONE
+        self.warm: WarmEngines | None = None  # of the daemon
 
     def keep_to_settings(self) -> "Configuration":
         """Keep to the settings of the home, as whatever opens a node for a while does; the daemon has its own way.
@@ -122,13 +124,10 @@ class Node(KeepsToSettings):
     @cached_property
     def engines(self) -> "EngineHost":
         """Engine sessions of this run."""
-        from odf_node.adapters.kept_session import find_warm_engine
         from odf_node.engines.sessions import EngineHost
 
         parts = EngineWorkspace(self.home.folder.engines), self.objects.rows, self.engine_files
-        host = EngineHost(*parts, roles=self.engine_roles, observer=self.observer)
-        host.find_warm = lambda name: find_warm_engine(self.home.folder.engines, name, os.environ)
-        return host
+        return EngineHost(*parts, roles=self.engine_roles, observer=self.observer, warm=self.warm)
 
     @cached_property
     def engine_files(self) -> "EngineFiles":

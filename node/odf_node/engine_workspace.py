@@ -58,7 +58,11 @@ class EngineWorkspace:
 
 
 def sweep_workspaces(folder: Path) -> None:
-    """Remove workspaces whose process was killed."""
+    """Remove workspaces whose process was killed, and what versions before kept beside them for warm engines."""
+    for kept in folder.glob("*.*"):
+        if kept.suffix in {".key", ".lock", ".sock"}:
+            with contextlib.suppress(OSError):
+                kept.unlink()
     for workspace in folder.glob("process-*"):
         with contextlib.suppress(OSError):
             try:

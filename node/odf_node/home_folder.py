@@ -160,7 +160,7 @@ class HomeFolder:
 
     @property
     def engines(self) -> Path:
-        """Workspaces of engines, and where commands find one that is warm: ``staging/engines``."""
+        """Workspaces of engines: ``staging/engines``."""
         return self.staging / "engines"
 
     @property

@@ -1,7 +1,7 @@
 """Questions in SQL from pages: bounded, one at a time, over the datasets that whoever asks may read.
 
-An operator's question goes to the engine that is kept warm for commands; another viewer's gets an engine of its own,
-which ends with it (WARM-1).
+An operator's question goes to the engine that the daemon keeps warm; another viewer's gets an engine of its own,
+which ends with it (WARM-2).
 
 Source: clause PAGES-13 in ``spec/plug-ins/pages.md``.
 """
@@ -120,10 +120,11 @@ class PageQueries:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _answer(self, viewer: Viewer, asked: _Asked) -> ShownAnswer:
-        # A node of its own for each: it lets go of the warm engine, for which commands wait.
+        # A node of its own for each, so that the end of one question ends no other.
         with closing(Node(self.node.home.folder, self.node.clock)) as node:
             node.engine_roles = self.node.engine_roles
             if viewer.inspects:
+                node.warm = self.node.warm
                 return self._run(node, node.engines, asked, None)
             own = EngineWorkspace(node.home.folder.engines), node.objects.rows, node.engine_files
             with closing(EngineHost(*own, roles=node.engine_roles)) as engines:

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from odf_engines.sandbox.resources import activity_of
 from support.nodes import make_publisher
+from support.signed_in import SignedIn
 
 SETTLE_S = 15.0  # what a first request sets in motion ends
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -28,15 +29,8 @@ def main(seconds: float) -> None:
     """Measure one daemon."""
     with tempfile.TemporaryDirectory() as folder:
         publisher = make_publisher(Path(folder))
-        with publisher.node.serving():
-            publisher.node.must(
-                "sql",
-                "-c",
-                "SELECT count(*) FROM cities",
-                "--engine",
-                "spark",
-                environment={"ODF_NODE_ENGINE_IDLE_S": "600"},
-            )
+        with publisher.node.serving() as url:
+            SignedIn.by(publisher.node, url, "--inspect").ask("SELECT count(*) FROM cities", "spark")
             time.sleep(SETTLE_S)
             daemons = [int(each.name) for each in Path("/proc").glob("[0-9]*") if is_daemon(each, folder)]
             found = [each for daemon in daemons for each in activity_of(daemon).process_ids]

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import threading
 from contextlib import closing
 
 import pyarrow.parquet as pq
@@ -12,14 +11,11 @@ import pytest
 from odf_engines.arrow.engine import ArrowEngine
 from odf_engines.contract import IngestRequest, Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError
-from odf_node.adapters.keeper_place import KeeperPlace
-from odf_node.adapters.kept_session import find_warm_session
-from odf_node.adapters.warm_engines import Keeper
 from odf_node.daemon.gauges import add_stage_metrics
 from odf_node.engine_workspace import EngineWorkspace
+from odf_node.engines.warm_sessions import WarmEngines
 from odf_node.home_folder import HomeFolder
 from odf_node.metrics import Metrics
-from odf_node.program_files import build_of_program
 from odf_node.store import MetadataStore
 from odf_protocol.events import (
     DataTypeBool,
@@ -231,23 +227,18 @@ def long_source(tmp_path_factory):
     return path
 
 
-def test_long_source_says_through_a_keeper_how_many_records_are_read(long_source, tmp_path):
-    place = KeeperPlace(tmp_path / "engines", "arrow")
-    keeper = Keeper(place, EngineWorkspace(place.folder), build_of_program(), 600, ends_when_idle=False)
-    thread = threading.Thread(target=keeper.run)
-    thread.start()
-    wait_until(place.socket.exists, "a keeper", 60)
-    try:
-        with find_warm_session(place, build_of_program(), 600) as kept:
-            heard = []
-            kept.on_progress = heard.append
-            kept.ingest(request(long_source, read=ReadStepNdJson(schema=LONG)))
-        assert heard
-        assert heard == sorted(heard)
-        assert 0 < heard[-1] <= MANY
-    finally:
-        keeper.end()
-        thread.join()
+def test_long_source_says_through_a_shared_session_how_many_records_are_read(long_source, tmp_path):
+    """ENGINE-29, WARM-8."""
+    warm, own = WarmEngines(tmp_path / "engines"), EngineWorkspace(tmp_path / "engines")
+    with warm.lend("arrow", own.path, pytest.fail) as lent:
+        heard = []
+        lent.on_progress = heard.append
+        lent.ingest(request(long_source, read=ReadStepNdJson(schema=LONG)))
+    assert heard
+    assert heard == sorted(heard)
+    assert 0 < heard[-1] <= MANY
+    assert warm.end()
+    own.close()
 
 
 def test_long_ingest_moves_a_line_on_a_terminal_and_writes_lines_to_a_log(long_source, tmp_path):

@@ -71,13 +71,6 @@ def end(process: subprocess.Popen[str]) -> tuple[str, str]:
         process.kill()
 
 
-def words_of(process_id: int) -> str:
-    try:
-        return Path(f"/proc/{process_id}/cmdline").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-
-
 def leftovers(home: Path) -> list[str]:
     return sorted(path.name for path in (home / "staging").iterdir() if path.name not in {"downloads", "engines"})
 
@@ -108,47 +101,24 @@ def test_pull_that_is_stopped_while_the_engine_starts_changes_nothing(
 
 
 @pytest.mark.spark
-def test_ingest_that_is_stopped_while_an_engine_works_that_nobody_keeps_changes_nothing(
-    home: Path, tmp_path: Path
-) -> None:
+def test_ingest_that_is_stopped_while_an_engine_works_changes_nothing(home: Path, tmp_path: Path) -> None:
     before = list_kept(home)
     source = write_source(tmp_path / "source.csv.gz", SECOND_VERSION)
     process = start_command(home, "pull", "countries.daily", environment=source)
     # The folder of a request is made when the engine is ready for it.
     wait_until(lambda: [*(home / "staging" / "engines").glob("*/*/in/1")] or process.poll() is not None, "the request")
-    # Nobody is asked to keep an engine where that is switched off.
-    assert not [pid for pid in descendants(process.pid) if "warm_engines" in words_of(pid)]
-    assert not [*(home / "staging" / "engines").glob("*.sock")]
     stopped(process, signal.SIGINT, 130)
     assert list_kept(home) == before
     sweep(home)
 
 
 @pytest.mark.spark
-def test_query_that_is_stopped_changes_nothing_and_ends_the_engine_that_was_to_stay_warm(home: Path) -> None:
+def test_query_that_is_stopped_changes_nothing_and_ends_its_engine(home: Path) -> None:
     before = list_kept(home)
-    idle = {"ODF_NODE_ENGINE_IDLE_S": "600"}
-    process = start_command(home, "sql", "--engine", "spark", "-c", LONG_QUERY, environment=idle)
+    process = start_command(home, "sql", "--engine", "spark", "-c", LONG_QUERY)
     wait_until(lambda: [*(home / "staging" / "engines").glob("*/*/in/1")] or process.poll() is not None, "the request")
-    keepers: list[int] = []
-
-    def has_one_keeper() -> bool:
-        # What it starts shows its words too, until it is another program.
-        keepers[:] = [pid for pid in descendants(process.pid) if "warm_engines" in words_of(pid)]
-        return len(keepers) == 1
-
-    wait_until(has_one_keeper, "the keeper alone")
-    (keeper,) = keepers
-    started = descendants(process.pid)
-    try:
-        process.send_signal(signal.SIGINT)
-        out, err = end(process)
-        assert (process.returncode, out, err) == (130, "", "odf-node sql: stopped; nothing was left half-done\n")
-        wait_until(lambda: are_gone(started - {keeper}), "the end of the engine", SOON_S)
-        assert list_kept(home) == before
-    finally:
-        os.kill(keeper, signal.SIGTERM)
-    wait_until(lambda: are_gone({keeper}), "the end of the keeper", SOON_S)
+    stopped(process, signal.SIGINT, 130)
+    assert list_kept(home) == before
     sweep(home)
 
 

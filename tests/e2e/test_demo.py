@@ -36,7 +36,6 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         "AGENCY_PORT": "0",
         "FORGER_PORT": "0",
         "CABLE_PORT": "0",
-        "ODF_NODE_ENGINE_IDLE_S": "60",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     run = subprocess.run(

@@ -4,7 +4,6 @@ What each way took when the bounds were set, and where it shall get: ``spec/deci
 """
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -47,7 +46,6 @@ def trace(home: Path, *words: str, serving: str | None = None) -> tuple[list[str
     ran = subprocess.run(
         [sys.executable, "-m", "support.traced_way", *before, "--home", str(home), *words],
         cwd=Path(__file__).parents[1],
-        env=os.environ | {"ODF_NODE_ENGINE_IDLE_S": "0"},
         capture_output=True,
         text=True,
         timeout=WAIT_S,

@@ -18,7 +18,7 @@ SINKS = REPOSITORY / "spec" / "guides" / "sinks.md"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment in which the package is installed; no engine that does not know it is kept warm."""
+    """The environment in which the package is installed."""
     folder = tmp_path_factory.mktemp("site")
     subprocess.run(
         [
@@ -27,7 +27,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ],
         check=True, capture_output=True, timeout=400,
     )  # fmt: skip
-    return {"PYTHONPATH": str(folder), "ODF_NODE_ENGINE_IDLE_S": "0"}
+    return {"PYTHONPATH": str(folder)}
 
 
 @pytest.mark.spark

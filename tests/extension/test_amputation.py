@@ -48,7 +48,7 @@ class Program:
     def __init__(self, interpreter: Path, home: Path) -> None:
         self.command = [str(interpreter), "-m", "odf_node"]
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("ODF_NODE_", "PYTHON"))}
-        self.environment = kept | {"ODF_NODE_HOME": str(home), "ODF_NODE_ENGINE_IDLE_S": "0"}
+        self.environment = kept | {"ODF_NODE_HOME": str(home)}
         self.home = home
 
     def run(self, *words: str | Path) -> str:

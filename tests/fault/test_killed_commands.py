@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from odf_engines.sandbox.resources import _tree
-from odf_node.adapters.keeper_place import IDLE_VARIABLE
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.home_folder import HomeFolder
 from odf_node.store import MetadataStore
@@ -48,10 +47,6 @@ content:
             - {name: value, type: {kind: Option, inner: Int64}}
       merge: {kind: Ledger, primaryKey: [value]}
 """
-
-# Engines are ended with the command, so that they are seen to end. Where a kill is about the store, the command is lent
-# the engine that all tests share.
-COLD = {IDLE_VARIABLE: "0"}
 
 Sign = Callable[[HomeFolder], bool]
 Heads = dict[str, Head]
@@ -169,9 +164,9 @@ def test_pull_of_root_and_derivative_that_is_killed_twice_is_repeated_to_the_sam
 ) -> None:
     node = stage.copy(tmp_path / "home")
 
-    kill_at(node, stage.pull, request_in_engine, stage.environment | COLD)
+    kill_at(node, stage.pull, request_in_engine, stage.environment)
     assert heads(HomeFolder(node.home)) == stage.old
-    kill_at(node, stage.pull, heads_other_than(stage.old), stage.environment | COLD)
+    kill_at(node, stage.pull, heads_other_than(stage.old), stage.environment)
 
     found = heads(HomeFolder(node.home))
     assert found["cities"] == stage.new["cities"]
@@ -188,7 +183,7 @@ def test_killed_ingest_is_repeated_to_the_same_head(stage: Stage, tmp_path: Path
     node = stage.copy(tmp_path / "home")
     before = sum(1 for _ in HomeFolder(node.home).objects.glob("*/*"))
 
-    kill_at(node, stage.ingest, objects_more_than(before), stage.environment | COLD)
+    kill_at(node, stage.ingest, objects_more_than(before), stage.environment)
 
     assert heads(HomeFolder(node.home))["readings"] in (stage.old["readings"], stage.new["readings"])
     node.must(*stage.ingest, environment=stage.environment)
@@ -201,7 +196,7 @@ def kill_before_commit(node: RealNode, words: list[str], sign: Sign, whole: Head
     before, kept = heads(HomeFolder(node.home)), node.home.with_name("kept")
     for _ in range(5):
         shutil.copytree(node.home, kept)
-        kill_at(node, words, sign, COLD)
+        kill_at(node, words, sign, {})
         if heads(HomeFolder(node.home)) == before:
             shutil.rmtree(kept)
             return

@@ -8,7 +8,6 @@ Source: clauses FEED-1 and FEED-2 in ``spec/pushed-rows.md``, QUAR-3 in ``spec/q
 
 import http.client
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -49,7 +48,6 @@ BAD = '{{"event_time": "2024-01-01T00:00:00Z", "n": "{} or so"}}\n'
 SENDERS = 3
 KILLED_AT = (2, 5)
 """Acknowledged bodies, behind which the daemon is killed while others are on their way."""
-ENVIRONMENT = {"ODF_NODE_ENGINE_IDLE_S": "0"}
 
 
 @pytest.fixture
@@ -177,7 +175,7 @@ def test_command_about_rows_that_is_killed_is_whole_or_nothing_and_works_again_q
         kill_at(killed, words, find_sign(HomeFolder(killed.home)), at_once)
         found = operations(killed)
         assert found in (old, wanted)
-        ended = killed.run(*words, environment=ENVIRONMENT)
+        ended = killed.run(*words)
         assert ended.code == 0 or found == wanted, ended.err
         assert operations(killed) == wanted
         assert_sound(killed)
@@ -195,7 +193,6 @@ def kill_at(node: RealNode, words: tuple[str, ...], sign: Callable[[], bool], at
             [sys.executable, "-m", "odf_node", *words, "--home", str(node.home)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=os.environ | ENVIRONMENT,
             start_new_session=True,
         )
         for _ in range(at_once)

@@ -241,9 +241,7 @@ class Soak:
             with node.open_store() as here:
                 swept = here.objects.sweep(here.store.list_referenced_objects, now=NOON, keep_arrived=False)
                 assert swept.ran, f"{node.name}: a lease was never given back"
-                # The keeper's key and locks stay; three files however long a node runs.
-                stays = {*map(here.home.engines.joinpath, ("spark.key", "spark.lock"))}
-                left = [path for path in here.home.staging.rglob("*") if path.is_file() and path not in stays]
+                left = [path for path in here.home.staging.rglob("*") if path.is_file()]
                 assert left == [], f"{node.name}: {left}"
                 assert set(here.objects.iter_hashes()) == set(here.store.list_referenced_objects()), node.name
 

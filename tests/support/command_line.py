@@ -27,10 +27,10 @@ SECOND_VERSION = "2020-01-22,Chad,1,0,0\n2020-01-22,Peru,3,1,0\n2020-01-23,Chad,
 def environment_of(home: Path, **more: str) -> dict[str, str]:
     """The environment of a command on ``home``, without what a developer may have set.
 
-    No engine outlives it, and what it says does not follow from how long it takes.
+    What it says does not follow from how long it takes.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ODF_NODE_")}
-    return {**kept, "ODF_NODE_HOME": str(home), "ODF_NODE_ENGINE_IDLE_S": "0", "ODF_NODE_PROGRESS_S": "0", **more}
+    return {**kept, "ODF_NODE_HOME": str(home), "ODF_NODE_PROGRESS_S": "0", **more}
 
 
 def run_command(

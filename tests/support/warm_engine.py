@@ -55,7 +55,7 @@ def prepared_engine() -> SparkEngine:
 def warm_session(name: str = "spark") -> EngineSession:
     """One warm engine in its sandbox, started when it is first asked; every request has a Spark session of its own.
 
-    A command that was killed may leave a request at work in the keeper's thread: the next one waits for its end.
+    A test that stopped waiting may leave a request at work in a thread: the next one waits for its end.
     """
     return _open_warm(name)
 

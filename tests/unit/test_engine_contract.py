@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import odf_engines.contract
@@ -14,7 +13,6 @@ from odf_engines import errors
 from odf_engines.contract import Grade, GradeLevel, IngestRequest, Limits, QueryRequest, QueryTable
 from odf_engines.host.messages import decode_message, encode_message, error_from_fields, error_to_fields
 from odf_engines.registry import get_engine, installed_engines
-from odf_engines.stage_metrics import SampledStage
 from odf_protocol.events import MergeStrategySnapshot, ReadStepCsv
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -136,14 +134,6 @@ def test_engine_of_another_package_is_found(monkeypatch):
     point = EntryPoint("Other", "odf_spark.engine:SparkEngine", odf_engines.registry.ENTRY_POINT_GROUP)
     monkeypatch.setattr(odf_engines.registry, "entry_points", lambda group: [point])
     assert get_engine("other") is not None
-
-
-def test_first_rows_of_stages_come_back_as_they_were():
-    """ENGINE-8, ING-25: a keeper of warm engines tells them to the command that asked for a dry run."""
-    rows = pa.table({"a": [1, None], "b": [[{"c": "é"}], []]})
-    (shown,) = decode_message(encode_message([{SampledStage.QUERIED: rows, SampledStage.READ: rows.slice(2)}], str))
-    assert shown[SampledStage.QUERIED].equals(rows)
-    assert (shown[SampledStage.READ].num_rows, shown[SampledStage.READ].schema) == (0, rows.schema)
 
 
 @pytest.mark.parametrize(

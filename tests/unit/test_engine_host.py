@@ -11,22 +11,33 @@ from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
+from odf_node.engines.warm_sessions import LentSession, WarmEngines
 from odf_node.home_folder import HomeFolder
 
 
 def test_only_own_work_asks_for_a_warm_engine_and_every_foreign_dataset_gets_its_own(tmp_path: Path) -> None:
-    asked: list[str] = []
-    rows = RowsFolder(HomeFolder(tmp_path / "home"))
-    host = EngineHost(EngineWorkspace(tmp_path), rows, find_warm=lambda name: asked.append(name))
+    warm = WarmEngines(tmp_path)
+    host = EngineHost(EngineWorkspace(tmp_path), RowsFolder(HomeFolder(tmp_path / "home")), warm=warm)
     with host.foreign_session("spark") as first, host.foreign_session("spark") as second:
         assert isinstance(first, HostSession)
         assert isinstance(second, HostSession)
         assert first.folder != second.folder
-    assert asked == []
 
-    assert host.own_session("spark") is host.own_session("spark")
-    assert asked == ["spark"]
+    own = host.own_session("spark")
+    assert isinstance(own, LentSession)
+    assert host.own_session("spark") is own
     host.close()
+    assert warm.end()
+
+
+def test_command_keeps_one_session_of_an_engine_for_all_that_it_does_and_ends_it(tmp_path: Path) -> None:
+    """Clause WARM-8."""
+    host = EngineHost(EngineWorkspace(tmp_path), RowsFolder(HomeFolder(tmp_path / "home")))
+    own = host.own_session("spark")
+    assert isinstance(own, HostSession)
+    assert host.own_session("spark") is host.query_session("spark") is own
+    host.close()
+    assert not own.folder.exists()
 
 
 def test_only_steps_of_own_datasets_ask_for_the_cluster(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Arrow's schemas and small tables as texts, which messages between the two sides of the sandbox carry.
+"""Arrow's schemas as texts, which messages between the two sides of the sandbox carry.
 
 Source: clause ENGINE-4 in ``spec/extensions/engine-contract.md``.
 """
@@ -25,18 +25,3 @@ def schema_from_text(text: str) -> pa.Schema:
         return schema.remove_metadata()
     except (binascii.Error, pa.ArrowException, OSError) as error:
         raise ValueError(str(error)) from error
-
-
-def table_text(table: pa.Table) -> str:
-    """Write a few rows, such as samples; guests send none, so whoever reads this trusts who wrote it."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
-
-
-def table_from_text(text: str) -> pa.Table:
-    """Read what ``table_text`` wrote."""
-    with pa.ipc.open_stream(base64.b64decode(text)) as stream:
-        table: pa.Table = stream.read_all()
-    return table

@@ -20,7 +20,7 @@ import pyarrow as pa
 import odf_engines.contract
 import odf_engines.errors
 from odf_engines.errors import EngineError, EngineFailureError
-from odf_engines.host.arrow_texts import schema_from_text, schema_text, table_from_text, table_text
+from odf_engines.host.arrow_texts import schema_from_text, schema_text
 from odf_engines.ingest_parts import StrategyCall
 from odf_protocol import events
 from odf_protocol.did import DatasetId
@@ -36,7 +36,7 @@ def encode_message(message: object, place: Callable[[Path], str]) -> str:
     """Write a dataclass, and all below it, as one line of JSON.
 
     Args:
-        message: Dataclasses, tuples, lists, dictionaries with text keys, paths, schemas, small tables and plain values.
+        message: Dataclasses, tuples, lists, dictionaries with text keys, paths, schemas and plain values.
         place: Where a path of the host appears inside the sandbox.
     """
     return json.dumps(_plain(message, place), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
@@ -103,8 +103,6 @@ def _plain(value: object, place: Callable[[Path], str]) -> Any:
         return {_TYPE: "bytes", "hex": value.hex()}
     if isinstance(value, pa.Schema):
         return {_TYPE: "Schema", "ipc": schema_text(value)}
-    if isinstance(value, pa.Table):
-        return {_TYPE: "Table", "ipc": table_text(value)}
     if isinstance(value, tuple | list):
         return [_plain(item, place) for item in value]
     if isinstance(value, dict):
@@ -133,8 +131,6 @@ def _value(plain: Any) -> Any:
         return bytes.fromhex(values["hex"])
     if name == "Schema":
         return schema_from_text(values["ipc"])
-    if name == "Table":
-        return table_from_text(values["ipc"])
     kind = _types()[name]
     return kind[values["name"]] if issubclass(kind, enum.Enum) else kind(**values)
 

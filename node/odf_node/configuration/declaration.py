@@ -220,7 +220,7 @@ QUERY_ENGINE: Final = "datafusion"
 
 INGEST_ENGINE: Final = "arrow"
 SLOW_ENGINE: Final = "spark"
-"""Kept warm by the daemon, and the one that clusters run; settings of before name it as the one that ingests."""
+"""The one that clusters run; settings of before name it as the one that ingests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,7 @@ def open_beside(node: Node, live: Live) -> Node:
     """Open another node on the home of the daemon's, for work beside it; it keeps to the settings in force."""
     beside = Node(node.home.folder, node.clock)
     beside.rate = node.rate  # all that the daemon fetches is bounded together (DAEMON-11)
+    beside.warm = node.warm
     take_over(beside, live.configuration)
     return beside
 

@@ -1,12 +1,13 @@
-"""Engine sessions of one run of the node: opened when first needed, kept warm, never shared between strangers.
+"""Engine sessions of one run of the node: opened when first needed, ended with the run, one for each foreign dataset.
 
-What this node's operator wrote (own transforms, ingests, questions) shares one session. Every foreign dataset that is
+What this node's operator wrote (own transforms, ingests, questions) shares one session of each engine, in a daemon with
+all else that it does for its operator. Every foreign dataset that is
 re-executed gets a session of its own, so that one stranger's query cannot prepare the ground for another's. Where the
 settings name a cluster, steps of own datasets run there, and nothing else does.
 """
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,6 +33,7 @@ from odf_node.configuration.declaration import INGEST_ENGINE, QUERY_ENGINE, SLOW
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.engines.finding import choose_build, get_engine_here, is_installed
+from odf_node.engines.warm_sessions import WarmEngines
 from odf_node.ports.engines import EngineFiles
 from odf_node.ports.observing import UNOBSERVED, Observer
 from odf_node.ports.progress import NO_PROGRESS, Count, OnProgress
@@ -47,17 +49,17 @@ _NOT_CONVERTED: Final = "not-converted.parquet"
 class EngineHost:
     """Opens engines in sandboxes; used by one thread at a time.
 
-    ``find_warm`` gives a session that outlives this run, or None where there is none to be had; only work of the
-    node's operator goes there. ``rows`` has what engines read, by object. ``roles`` names the engines for work that no
-    manifest gives to one. ``shelf`` has the engines that the operator added; those that are installed come first. Which
-    engine is meant is said as in ``finding``: ``NAME`` or ``NAME@DIGEST``. ``observer`` hears what runs.
+    ``warm`` lends sessions that outlive this run, for work of the node's operator alone; only a daemon has it.
+    ``rows`` has what engines read, by object. ``roles`` names the engines for work that no manifest gives to one.
+    ``shelf`` has the engines that the operator added; those that are installed come first. Which engine is meant is
+    said as in ``finding``: ``NAME`` or ``NAME@DIGEST``. ``observer`` hears what runs.
     """
 
     own_workspace: EngineWorkspace
     rows: RowsCache
     engine_files: EngineFiles | None = None
     limits: Limits = field(default_factory=Limits)
-    find_warm: Callable[[str], EngineSession | None] = field(default=lambda _name: None)
+    warm: WarmEngines | None = None
     roles: Engines = field(default_factory=Engines)
     observer: Observer = UNOBSERVED
     _own: dict[str, EngineSession] = field(default_factory=dict)
@@ -215,7 +217,7 @@ class EngineHost:
     def own_session(self, name: str) -> EngineSession:
         """Return the session for work of this node's operator, started at the first call."""
         if name not in self._own:
-            # Beside which process an added engine stays warm, nobody would know: keepers have no shelf.
+            # An engine that was added can be removed from the shelf at any time.
             session = None if self._is_added(name) else self._find_warm(name)
             self._own[name] = self._stack.enter_context(session or self._open(name))
         return self._own[name]
@@ -278,8 +280,10 @@ class EngineHost:
         return not is_installed(name)
 
     def _find_warm(self, name: str) -> EngineSession | None:
-        session = self.find_warm(name)
-        return None if session is None else self._watched(session, name)
+        if self.warm is None:
+            return None
+        with mapped_os_errors(self.workspace):
+            return self._watched(self.warm.lend(name, self.workspace, partial(self._open, name)), name)
 
     def _open(self, name: str) -> EngineSession:
         with mapped_os_errors(self.workspace):
