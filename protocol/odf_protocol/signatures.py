@@ -44,6 +44,7 @@ class Purpose(StrEnum):
     SETTLEMENT = "settlement"
     BACKUP = "backup"
     AUDIT = "audit"
+    FINGERPRINT = "fingerprint"
 
 
 @dataclass(frozen=True, slots=True)
