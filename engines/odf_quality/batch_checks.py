@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from odf_engines.validation.columns import ColumnPath
 from odf_engines.validation.contract import Context, Fault, ParameterError, Validator
+from odf_protocol.comparison_form import with_comparison_forms
 
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DAY_MS = _UNITS_MS["d"]
@@ -46,7 +47,8 @@ class Unique(Validator):
 
     def check(self, rows: pa.Table) -> Iterable[Fault]:
         place = "\0place"
-        numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows)))
+        numbered = with_comparison_forms(rows, self.column_names)
+        numbered = numbered.append_column(place, pa.array(np.arange(rows.num_rows)))
         compared = numbered.drop_null()
         # With threads each would have a table of all values, and joining them takes longer than they save.
         groups = compared.group_by(list(self.column_names), use_threads=False)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odf_engines.conversion.contract import ConverterContext, ParameterError, Selection
+from odf_protocol.comparison_form import with_comparison_forms
 from odf_quality.keys import check_key_columns
 
 _KEPT: Final = ("First", "Last")
@@ -49,7 +50,8 @@ class Deduplicate(Selection):
     def leave_out(self, rows: pa.Table) -> pa.Array:
         """See ``Selection``."""
         keys, by = list(self.parameters.columns), self.parameters.by
-        compared = rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
+        compared = with_comparison_forms(rows, keys)
+        compared = compared.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
         for name in keys:
             compared = compared.filter(pc.is_valid(compared.column(name)))
         direction = "ascending" if self.parameters.keep == _KEPT[0] else "descending"

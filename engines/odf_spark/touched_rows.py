@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.contract import TransformInput, TransformRequest
+from odf_protocol.comparison_form import in_comparison_form
 from odf_protocol.errors import UnsupportedError
 from odf_spark.chunks import compute_ahead, fit_in_memory
 from odf_spark.folded_rows import data_schema, slices_upto, take_rows
@@ -199,7 +200,7 @@ def _find_touched(source: TransformInput, reported: pa.Schema) -> _Touched | Non
     values: dict[str, pa.Array] = {}
     log = {source.vocabulary.offset, source.vocabulary.op}
     for name in (each for each in reported.names if each not in log):
-        known = pc.unique(_in_one_form(brought.column(name)))
+        known = pc.unique(in_comparison_form(brought.column(name)))
         # Rows that are alike in fewer columns are more, which does no harm.
         if math.prod(map(len, values.values())) * len(known) <= _MAX_NUMBERED:
             values[name] = known
@@ -210,16 +211,9 @@ def _number(rows: pa.Table, values: Mapping[str, pa.Array]) -> pa.ChunkedArray:
     """Number the combinations of values of rows; a row with a value that is not known has none."""
     numbers = None
     for name, known in values.items():
-        found = pc.index_in(_in_one_form(rows.column(name)), known).cast(pa.int64())
+        found = pc.index_in(in_comparison_form(rows.column(name)), known).cast(pa.int64())
         numbers = found if numbers is None else pc.add(pc.multiply(numbers, len(known)), found)
     return numbers
-
-
-def _in_one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return values that are equal to SQL as the same bits: floating-point numbers have two zeros and many NaN."""
-    if not pa.types.is_floating(column.type):
-        return column
-    return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), pc.add(column, pa.scalar(0, column.type)))
 
 
 def _read_all(path: Path, columns: pa.Schema) -> pa.Table:

@@ -22,7 +22,7 @@ from odf_node.errors import UsageError
 from odf_node.front.table_operations import ChangedRows, TableDifference
 from odf_protocol.events import AddData, ExecuteTransform
 from odf_tables.frames import list_fields
-from odf_tables.queries import EVENTS, Relations, free_name, quote
+from odf_tables.queries import EVENTS, Relations, free_name, quote, select_forms
 from odf_tables.versions import iter_row_versions
 
 CHANGE_TYPE: Final = "_change_type"
@@ -152,8 +152,9 @@ class VersionChanges:
         given = f"sum(CASE WHEN {op} IN (0, 3) THEN 1 ELSE -1 END)"
         names = [each.name for each in fields]
         n, last, one, both = (free_name(each, names) for each in ("odf_n", "odf_last", "odf_one", "odf_both"))
+        compared = f"SELECT {op}, {offset}, {select_forms(fields)} FROM {EVENTS}"  # noqa: S608 - quoted, as below
         net = (
-            f"SELECT {columns}, {given} AS {n}, max({offset}) AS {last} FROM {EVENTS} "  # noqa: S608 - quoted, as below
+            f"SELECT {columns}, {given} AS {n}, max({offset}) AS {last} FROM ({compared}) "  # noqa: S608
             f"GROUP BY {columns} HAVING {given} <> 0"
         )
         each = f"SELECT *, unnest(array_repeat(0, abs({n}))) AS {one} FROM ({net})"  # noqa: S608

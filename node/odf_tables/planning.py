@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from odf_node.datasets.row_windows import find_keys
 from odf_node.errors import UsageError
+from odf_protocol.comparison_form import has_floats
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     MergeStrategy,
@@ -23,9 +24,22 @@ from odf_protocol.events import (
     MergeStrategyChangelogStream,
     MergeStrategyUpsertStream,
 )
+from odf_protocol.schema_arrow import rows_schema_of
 from odf_tables.errors import SHOWN_ROWS, RowsRejectedError
 from odf_tables.frames import fit_frame, list_fields, require_fitting, require_keys
-from odf_tables.queries import FRAME, NOW, THEN, Relations, check_condition, frame_table, free_name, quote
+from odf_tables.queries import (
+    FRAME,
+    NOW,
+    THEN,
+    Relations,
+    check_condition,
+    frame_table,
+    free_name,
+    quote,
+    quote_forms,
+    rows_where,
+    select_forms,
+)
 
 _BATCH_ROWS: Final = 65_536  # as of node.ingest
 
@@ -149,7 +163,7 @@ class Delete(Write):
         """See ``Write``."""
         check_condition(self.where)
         table = target.relations.current(NOW)
-        target.relations.ask_into(f"{_select_retractions(target)} {_condition(self.where)}", [table], path)
+        target.relations.ask_into(_select_retractions(target, self.where), [table], path)
         return _of_operations(target)
 
 
@@ -176,7 +190,7 @@ class Overwrite(Write):
             _require_fits(target, rows, self.where)
         require_fitting(target.name, rows, target.view)
         table = target.relations.current(NOW)
-        taken = target.relations.ask(f"{_select_retractions(target)} {_condition(self.where)}", [table])
+        taken = target.relations.ask(_select_retractions(target, self.where), [table])
         fields = {each.name: each for each in list_fields(target.view)}
         op = target.view.vocabulary.op
         schema = pa.schema([pa.field(op, pa.int32()), *(fields[name].with_nullable(True) for name in target.columns)])
@@ -206,14 +220,21 @@ class RestoreVersion(Write):
         relations = target.relations
         relations.require_version(self.version)
         tables = [relations.current(NOW), relations.current(THEN, version=self.version)]
+        fields = list_fields(target.view)
         columns = ", ".join(map(quote, target.columns))
         op = quote(target.view.vocabulary.op)
         one, count = free_name("odf_one", target.columns), free_name("odf_n", target.columns)
-        # As a multiset: what is there now and was not is retracted, what was there and is not is brought.
+        # As a multiset: what is there now and was not is retracted, what was there and is not is brought, as it was.
+        brought = ", ".join(
+            f"coalesce(first_value({quote(each.name)}) FILTER (WHERE {one} > 0), {form}) AS {quote(each.name)}"
+            if has_floats(each.type)
+            else quote(each.name)
+            for each, form in zip(fields, quote_forms(fields), strict=True)
+        )
         counted = (
-            f"SELECT {columns}, sum({one}) AS {count} FROM ("  # noqa: S608 - quoted, and names of this node's own
+            f"SELECT {brought}, sum({one}) AS {count} FROM ("  # noqa: S608 - quoted, and names of this node's own
             f"SELECT {columns}, 1 AS {one} FROM {THEN}__state UNION ALL "
-            f"SELECT {columns}, -1 AS {one} FROM {NOW}__state) GROUP BY {columns}"
+            f"SELECT {columns}, -1 AS {one} FROM {NOW}__state) GROUP BY {', '.join(quote_forms(fields))}"
         )
         repeated = f"SELECT *, unnest(array_repeat(0, abs({count}))) AS {one} FROM ({counted}) WHERE {count} <> 0"  # noqa: S608
         sql = (
@@ -236,20 +257,16 @@ def _of_operations(target: Target) -> PlannedRows:
     return PlannedRows(MergeStrategyChangelogStream(primary_key=()), has_operations=True)
 
 
-def _select_retractions(target: Target) -> str:
-    columns = ", ".join(map(quote, target.columns))
-    op = quote(target.view.vocabulary.op)
-    return f"SELECT CAST(1 AS INT) AS {op}, {columns} FROM {NOW}__state"  # noqa: S608 - quoted
-
-
-def _condition(where: str | None) -> str:
-    return "" if where is None else f"WHERE (\n{where}\n)"
+def _select_retractions(target: Target, where: str | None) -> str:
+    condition = "true" if where is None else f"(\n{where}\n)"
+    op = f"CAST(1 AS INT) AS {quote(target.view.vocabulary.op)}, "
+    return rows_where(f"{NOW}__state", list_fields(target.view), condition, shown=op)
 
 
 def _require_fits(target: Target, rows: pa.Table, where: str) -> None:
     """Reject rows for which the condition of an overwrite does not hold: they would add to other rows."""
     with frame_table(rows) as table:
-        sql = f"SELECT * FROM {FRAME} WHERE (\n{where}\n) IS NOT TRUE"  # noqa: S608 - the caller's own
+        sql = rows_where(FRAME, [*rows_schema_of(table.schema)], f"(\n{where}\n) IS NOT TRUE")
         found = target.relations.ask(sql, [table], max_rows=SHOWN_ROWS)
     if found.num_rows:
         raise RowsRejectedError(target.name, f"rows that are not of {where.strip()}", found.to_pylist())
@@ -257,7 +274,11 @@ def _require_fits(target: Target, rows: pa.Table, where: str) -> None:
 
 def _require_unique(target: Target, keys: Sequence[str]) -> None:
     columns = ", ".join(map(quote, keys))
-    sql = f"SELECT {columns} FROM {NOW}__state GROUP BY {columns} HAVING count(*) > 1"  # noqa: S608 - quoted
+    compared = select_forms([each for each in list_fields(target.view) if each.name in keys])
+    sql = (
+        f"SELECT {columns} FROM (SELECT {compared} FROM {NOW}__state) "  # noqa: S608 - quoted
+        f"GROUP BY {columns} HAVING count(*) > 1"
+    )
     found = target.relations.ask(sql, [target.relations.current(NOW)], max_rows=SHOWN_ROWS)
     if found.num_rows:
         reason = f"several current rows have one key ({', '.join(keys)})"

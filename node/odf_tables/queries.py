@@ -27,6 +27,7 @@ from odf_node.front.table_operations import require_version
 from odf_node.front.tables import bring_files
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.block import decode_block
+from odf_protocol.comparison_form import form_sql, has_floats
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.vocabulary import Vocabulary
@@ -46,6 +47,42 @@ def free_name(word: str, columns: Collection[str]) -> str:
     while word in columns:
         word += "_"
     return word
+
+
+def quote_forms(fields: Sequence[pa.Field], side: str = "") -> list[str]:
+    """Write the columns of a relation in the form in which rows are compared (QUERY-3), without names.
+
+    Args:
+        fields: As ``list_fields`` gives them.
+        side: What stands before the name of a column, as ``s.``.
+    """
+    return [form_sql(f"{side}{quote(each.name)}", each.type) for each in fields]
+
+
+def select_forms(fields: Sequence[pa.Field]) -> str:
+    """Write the columns of a relation in the form in which rows are compared, under their names."""
+    return ", ".join(f"{form} AS {quote(each.name)}" for form, each in zip(quote_forms(fields), fields, strict=True))
+
+
+def rows_where(relation: str, fields: Sequence[pa.Field], where: str, shown: str = "") -> str:
+    """Write the query for the rows of a relation for which a condition holds, as they are.
+
+    The condition sees numbers in the form in which rows are compared: ``k = 0`` holds for -0.0, and ``k < 0`` does not.
+
+    Args:
+        relation: Its name.
+        fields: Its columns.
+        where: What follows the word ``WHERE``.
+        shown: What stands before the columns of the result.
+    """
+    kept = dict[str, str]()
+    for each in fields:
+        if has_floats(each.type):
+            kept[each.name] = free_name(f"odf_{each.name}", [*(field.name for field in fields), *kept.values()])
+    columns = ", ".join(f"{quote(kept.get(each.name, each.name))} AS {quote(each.name)}" for each in fields)
+    plain = ", ".join(f"{quote(name)} AS {quote(free)}" for name, free in kept.items())
+    compared = f"SELECT {select_forms(fields)}{plain and ', '}{plain} FROM {relation}"  # noqa: S608 - quoted, as below
+    return f"SELECT {shown}{columns} FROM ({compared}) AS {relation} WHERE {where}"  # noqa: S608 - the caller's own
 
 
 def check_condition(where: str) -> None:

@@ -39,10 +39,10 @@ from odf_protocol.events import (
 )
 from odf_protocol.events.extra_attributes import ExtraAttributes
 from odf_tables.errors import SHOWN_ROWS, RowsRejectedError
-from odf_tables.frames import fit_frame
+from odf_tables.frames import fit_frame, list_fields
 from odf_tables.notes import note_write
 from odf_tables.planning import PlannedRows, Target, Write, frame_of, write_into
-from odf_tables.queries import FRAME, NOW, Relations, frame_table, quote
+from odf_tables.queries import FRAME, NOW, Relations, frame_table, quote, quote_forms
 
 _SOURCE: Final = "odf-tables"
 """The name of the source of a write, under which sizes of batches are compared."""
@@ -178,7 +178,9 @@ def _find_known(target: Target, frame: pa.Table | None) -> list[dict[str, Any]]:
     if frame is None:
         return []
     keys = fit_frame(target.name, frame, target.view).select([*target.key])
-    alike = " AND ".join(f"f.{name} = s.{name}" for name in map(quote, target.key))
+    key = [each for each in list_fields(target.view) if each.name in target.key]
+    pairs = zip(quote_forms(key, "f."), quote_forms(key, "s."), strict=True)
+    alike = " AND ".join(f"{mine} = {theirs}" for mine, theirs in pairs)
     columns = ", ".join(f"f.{quote(name)}" for name in target.key)
     with frame_table(keys) as table:
         sql = f"SELECT {columns} FROM {FRAME} f JOIN {NOW}__state s ON {alike}"  # noqa: S608 - quoted

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from odf_protocol.comparison_form import in_comparison_form
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.hashing.v1_leaf import normalized
 
@@ -197,9 +198,7 @@ def _bits_of(array: pa.Array, kind: pa.DataType) -> _Words:
 def _word_of(array: pa.Array, kind: pa.DataType) -> _Words:
     """Return one word for each value, so that equal values have equal words; 0 for a null."""
     if pat.is_floating(kind):
-        with np.errstate(invalid="ignore"):  # of NaN that signal
-            values = np.asarray(array.cast(pa.float64()).fill_null(0.0)) + 0.0  # which makes one of the two zeros
-        return np.where(np.isnan(values), np.nan, values).view(np.uint64)
+        return _bits_of(in_comparison_form(array.cast(pa.float64())), pa.float64())
     if pat.is_boolean(kind):
         return np.asarray(array.cast(pa.uint8()).fill_null(0)).astype(np.uint64)
     if pat.is_date32(kind) or pat.is_time32(kind):

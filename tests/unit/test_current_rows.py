@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -50,15 +51,20 @@ def ask(folder: Path, table: QueryTable, sql: str = SHOWN, memory_bytes: int = M
     return pq.read_table(place / "result.parquet").to_pylist()
 
 
+def form(row: tuple[Any, ...]) -> str:
+    """The text of a row, the same for both zeros."""
+    return repr(row).replace("-0.0", "0.0")
+
+
 def current_of(log: list[tuple[Any, ...]]) -> Counter[str]:
     standing: Counter[str] = Counter()
     for op, *row in log:
-        standing[repr(tuple(row))] += 1 if op in {0, 3} else -1
+        standing[form(tuple(row))] += 1 if op in {0, 3} else -1
     return +standing
 
 
 def as_counter(rows: list[dict[str, Any]]) -> Counter[str]:
-    return Counter(repr(tuple(row.values())) for row in rows)
+    return Counter(form(tuple(row.values())) for row in rows)
 
 
 @pytest.mark.parametrize("most", [0, current_rows.MAX_TAKEN_ROWS], ids=["all-counted", "few-counted"])
@@ -72,6 +78,41 @@ def test_rows_that_were_not_taken_back_are_current_each_as_often_as_it_stands_qu
 def test_rows_of_lists_are_current_as_others_are_query_3(tmp_path: Path) -> None:
     log = [(op, name, n, [n, None] if n else None) for op, name, n, _ in LOG]
     assert as_counter(ask(tmp_path, make_table(tmp_path, log, pa.list_(pa.int64())))) == current_of(log)
+
+
+OTHER_NAN = np.array([0xFFF8000000000001], "u8").view("f8")[0]
+FLOATS = [
+    (0, "a", 1, -0.0), (1, "a", 1, 0.0),
+    (0, "b", 2, NAN), (2, "b", 2, OTHER_NAN), (3, "b", 2, -0.0),
+    (0, "c", 3, 0.0), (0, "c", 3, -0.0), (1, "c", 3, -0.0),
+    (0, "d", 4, OTHER_NAN), (0, "e", 5, -0.0), (0, "f", 6, None), (0, "f", 6, NAN), (1, "f", 6, None),
+]  # fmt: skip
+FLOATS_LEFT = {"b": "0.0", "c": "0.0", "d": "nan", "e": "0.0", "f": "nan"}
+PLACES = {
+    "value": (lambda number: number, lambda kind: kind),
+    "struct": (lambda number: {"x": number, "y": "z"}, lambda kind: pa.struct([("x", kind), ("y", pa.string())])),
+    "list": (lambda number: [1.5, number], pa.list_),
+    "list-of-structs": (lambda number: [{"x": number}], lambda kind: pa.list_(pa.struct([("x", kind)]))),
+}
+
+
+@pytest.mark.parametrize("place", [*PLACES])
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("most", [0, current_rows.MAX_TAKEN_ROWS], ids=["all-counted", "few-counted"])
+def test_row_is_taken_back_by_one_with_the_other_zero_or_another_nan_query_3(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, kind: pa.DataType, place: str
+) -> None:
+    monkeypatch.setattr(current_rows, "MAX_TAKEN_ROWS", most)
+    put, type_of = PLACES[place]
+    log = [(op, name, n, put(number)) for op, name, n, number in FLOATS]
+
+    found = ask(tmp_path, make_table(tmp_path, log, type_of(kind)))
+
+    expected = {name: put(float(text)) for name, text in FLOATS_LEFT.items()}
+    assert {row["name"]: form((row["last"],)) for row in found} == {
+        name: form((value,)) for name, value in expected.items()
+    }
+    assert len(found) == len(expected)
 
 
 def test_changelog_of_appends_is_its_own_state_in_its_order_query_3(tmp_path: Path) -> None:

@@ -4,14 +4,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.records.current_rows import plain_schema_of, read_current
+from odf_engines.records.referenced_rows import ReferencedRows
 from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.datasets import referencing
 from odf_node.datasets.referencing import References
 from odf_node.errors import UnknownDatasetError, UsageError
+from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
 from support.false_footers import saying_offsets_are_others
 from support.offers import CITIES, MORE_CITIES, NOON, Judge, parquet_bytes, root_chain, slice_table
 
@@ -49,6 +53,17 @@ def test_rows_are_those_known_at_the_time_and_the_head_says_so(tmp_path: Path) -
         assert (cities(rows), seen.head) == ({*CITIES}, before.hash)
         assert plain_schema_of(rows).names == ["event_time", "city", "people"]
         assert known.find_columns(name, of="sales") == rows.__class__(vocabulary=rows.vocabulary, schema=rows.schema)
+
+
+def test_row_of_the_other_zero_takes_a_row_back_query_3(tmp_path: Path) -> None:
+    words = Vocabulary()
+    for number, (op, values) in enumerate([(0, [0.0, -0.0, 1.0]), (1, [-0.0, 1.0])]):
+        rows = {words.offset: [*range(len(values))], words.op: [op] * len(values), "x": values}
+        pq.write_table(pa.table(rows), tmp_path / f"{number}.parquet")
+    schema = data_schema_of(pa.schema([(words.offset, pa.int64()), (words.op, pa.int64()), ("x", pa.float64())]))
+    rows = ReferencedRows(vocabulary=words, schema=schema, slices=(*sorted(tmp_path.glob("*.parquet")),))
+
+    assert read_current(rows, plain_schema_of(rows)).to_pylist() == [{"x": 0.0}]
 
 
 class Growing:

@@ -6,21 +6,19 @@ their order does not depend on the parts.
 Source: spec/ingest.md ING-8; ENGINE-16 and ENGINE-25 in ``spec/extensions/engine-contract.md``.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, col, functions, lit, literal, udf
 
 from odf_engines.ingest.slice_writer import iter_groups
 from odf_engines.merging.row_order import ORD, SIDE, Input, RowOrder
 from odf_engines.records.ahead import cores
+from odf_protocol.comparison_form import form_function, has_floats, in_comparison_form
 
 if TYPE_CHECKING:
     from datafusion import DataFrame, Expr
@@ -114,36 +112,10 @@ def _may_have_nulls(path: Path, names: list[str]) -> bool:
 
 
 def by_value(name: str, kind: pa.DataType | None) -> "Expr":
-    """Return the expression by which a column is ordered: the two zeros are one value, and so is all that is no number.
-
-    DataFusion itself orders floats by their bits.
-    """
+    """Return the expression by which a column is ordered; DataFusion itself orders floats by their bits."""
     if kind is None or not has_floats(kind):
         return col(name)
-    return udf(_with_plain_floats, [kind], kind, "immutable", "plain_floats")(col(name))
-
-
-def has_floats(kind: pa.DataType) -> bool:
-    """Say whether there are floats in values of a type."""
-    return bool(pa.types.is_floating(kind)) or any(
-        has_floats(kind.field(place).type) for place in range(kind.num_fields)
-    )
-
-
-def _with_plain_floats(column: pa.Array) -> pa.Array:
-    if pa.types.is_floating(column.type):
-        one_zero = pc.add(column, pa.scalar(0.0, column.type))
-        return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), one_zero)
-    if not has_floats(column.type):
-        return column
-    nulls = column.is_null()
-    if pa.types.is_struct(column.type):
-        parts = [_with_plain_floats(each) for each in column.flatten()]
-        return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=nulls)
-    lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0))
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    items = _with_plain_floats(column.flatten())
-    return pa.ListArray.from_arrays(pa.array(offsets), items, type=column.type, mask=nulls)
+    return udf(in_comparison_form, [kind], kind, "immutable", form_function(kind))(col(name))
 
 
 def iter_regrouped(rows: "DataFrame") -> Iterator[pa.RecordBatch]:

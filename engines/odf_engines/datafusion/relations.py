@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from datafusion import col, functions, literal
+from datafusion import col, functions, literal, udf
 
-from odf_engines.contract import TransformInput
+from odf_engines.contract import QueryTable, TransformInput
 from odf_engines.datafusion.context import query_errors, quoted
 from odf_engines.datafusion.settings import BATCH_ROWS
 from odf_engines.errors import EngineFailureError, InvalidQueryError
+from odf_protocol.comparison_form import form_function, has_floats, in_comparison_form
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema
 from odf_protocol.schema_arrow import rows_schema_of
@@ -116,3 +117,13 @@ def count_rows(rows: "DataFrame", vocabulary: Vocabulary) -> dict[str, int | Non
 def register(context: "SessionContext", name: str, rows: "DataFrame") -> None:
     """Make rows known to queries under a name, which may have dots."""
     context.register_view(quoted(name), rows)
+
+
+def register_forms(context: "SessionContext", table: QueryTable, rows: "DataFrame") -> None:
+    """Make the comparison forms of a table's columns known to queries (``form_sql``)."""
+    types = {each.name: each.type for each in rows_schema_of(table.schema)}
+    for column in rows.schema():
+        declared = types.get(column.name)
+        if declared is not None and has_floats(declared):
+            kind = column.type
+            context.register_udf(udf(in_comparison_form, [kind], kind, "immutable", form_function(declared)))

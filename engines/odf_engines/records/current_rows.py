@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.records.referenced_rows import ReferencedRows
+from odf_protocol.comparison_form import in_comparison_form
 from odf_protocol.schema_arrow import rows_schema_of
 
 _GIVES: Final = (0, 3)  # Source: ODF OperationType: append, correct-to; the others take
@@ -23,7 +24,7 @@ def read_current(rows: ReferencedRows, schema: pa.Schema) -> pa.Table:
         schema: The columns that matter, plain ones: rows that differ in others are counted together.
 
     Returns:
-        Those columns.
+        Those columns, in the form in which they are compared.
     """
     known = rows.vocabulary
     # By number: a dataset of somebody else has columns of any name.
@@ -35,7 +36,9 @@ def read_current(rows: ReferencedRows, schema: pa.Schema) -> pa.Table:
             found = file.read(columns=[known.op, known.offset, *(name for name in schema.names if name in there)])
         gives = pc.is_in(found.column(known.op).cast(pa.int64()), pa.array(_GIVES, pa.int64()))
         values = [
-            found.column(field.name).cast(field.type) if field.name in there else pa.nulls(len(found), field.type)
+            in_comparison_form(found.column(field.name).cast(field.type))
+            if field.name in there
+            else pa.nulls(len(found), field.type)
             for field in schema
         ]
         offsets = pc.if_else(gives, found.column(known.offset).cast(pa.int64()), -1)

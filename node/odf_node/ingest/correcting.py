@@ -35,6 +35,7 @@ from odf_node.ingest.current_rows import VALUE, CurrentRows, content_of, read_va
 from odf_node.ingest.ingest_rules import find_rules
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.block_notes import LookedUp, note_correction, note_lookups
+from odf_protocol.comparison_form import with_comparison_forms
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.enums import DatasetKind
 from odf_protocol.events import AddData, OffsetInterval
@@ -266,5 +267,6 @@ def _changes_of(correction: Correction, system_time: Timestamp) -> "pa.Table":
 
 def _find_differences(before: "pa.Table", after: "pa.Table", names: Sequence[str]) -> list[bool]:
     """Say of each row whether it changes; Arrow does not compare lists, and corrections are few."""
+    before, after = (with_comparison_forms(rows, names) for rows in (before, after))
     pairs = [(before.column(name).to_pylist(), after.column(name).to_pylist()) for name in names]
     return [any(repr(old[row]) != repr(new[row]) for old, new in pairs) for row in range(before.num_rows)]

@@ -23,6 +23,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ingest.fixing import InvalidEditError, iter_texts
 from odf_node.records.datasets import DatasetRecord
+from odf_protocol.comparison_form import form_sql
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     DataField,
@@ -159,13 +160,17 @@ class CurrentRows:
             UsageError: There is none, or there are more than ``MAX_ROWS``.
             InvalidQueryError: The condition or an expression is none, or fails on a value.
         """
+        assert self.view.schema is not None
         table, op, offset = self._names
         shown = [offset, *(f"(\n{sql}\n) AS {VALUE.format(number)}" for number, sql in enumerate(expressions))]
-        # The operator's own, and it passes the gate.
-        sql = (
-            f"SELECT {', '.join(shown)} FROM {table} "  # noqa: S608
-            f"WHERE {op} IN (0, 3) AND (\n{condition}\n) ORDER BY {offset}"
+        columns = [(quote_spark_name(each.name), each.type) for each in rows_schema_of(self.view.schema)]
+        forms = ", ".join(f"{form_sql(name, kind)} AS {name}" for name, kind in columns)
+        # The operator's own, and it passes the gate. It is asked of values in the form in which rows are compared.
+        found_by = (
+            f"SELECT {offset} FROM (SELECT {forms} FROM {table}) AS {table} "  # noqa: S608
+            f"WHERE {op} IN (0, 3) AND (\n{condition}\n)"
         )
+        sql = f"SELECT {', '.join(shown)} FROM {table} WHERE {offset} IN ({found_by}) ORDER BY {offset}"  # noqa: S608
         found = self._ask(sql, most=MAX_ROWS + 1)
         offsets = found.column(0).to_pylist()
         if len(offsets) > MAX_ROWS:
@@ -209,8 +214,12 @@ class CurrentRows:
         taken = self._ask(f"SELECT count(*) AS n FROM {table} WHERE {op} IN (1, 2)", most=1)  # noqa: S608
         if not offsets or not taken.column(0)[0].as_py():
             return [*offsets]
-        content = map(quote_spark_name, content_of(self.view))
-        alike = " AND ".join(f"(g.{name} IS NOT DISTINCT FROM t.{name})" for name in content)
+        assert self.view.schema is not None
+        content = [each for each in rows_schema_of(self.view.schema) if each.name in content_of(self.view)]
+        mine, theirs = (
+            [form_sql(f"{side}.{quote_spark_name(each.name)}", each.type) for each in content] for side in ("g", "t")
+        )
+        alike = " AND ".join(f"({one} IS NOT DISTINCT FROM {other})" for one, other in zip(mine, theirs, strict=True))
         is_given = f"t.{op} IN (0, 3)"
         sql = f"""
             SELECT g.{offset} AS place,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -45,6 +46,15 @@ def test_of_rows_with_one_key_one_stays(tmp_path: Path, parameters: dict, stays:
     found = run(tmp_path, TABLE, call("Deduplicate", **{"columns": ["k"], **parameters}), group_rows=group_rows)
     assert repr(good(found)) == repr([ROWS[place] for place in stays])
     assert (found.left_out, bad(found)) == (len(ROWS) - len(stays), {})
+
+
+OTHER_NAN = float(np.array([0xFFF8000000000001], "u8").view("f8")[0])
+NUMBERS = pa.table({"x": pa.array([0.0, -0.0, NAN, OTHER_NAN, 1.0, None, None]), "n": pa.array(range(7))})
+
+
+def test_rows_of_both_zeros_and_of_all_that_is_no_number_have_one_key_query_3(tmp_path: Path) -> None:
+    found = run(tmp_path, NUMBERS, call("Deduplicate", columns=["x"]))
+    assert ([row["n"] for row in good(found)], found.left_out) == ([0, 2, 4, 5, 6], 2)
 
 
 def test_row_that_fails_takes_no_good_one_away_and_tells_all_its_errors(tmp_path: Path) -> None:

@@ -152,6 +152,12 @@ def test_first_row_of_several_with_the_same_key_is_good(tmp_path: Path) -> None:
     assert errors(found) == [(3, "duplicate", None, None), (3, "duplicate", "a", "x"), (6, "duplicate", "a", "x")]
 
 
+def test_both_zeros_are_one_value_of_a_key_query_3(tmp_path: Path) -> None:
+    table = pa.table({"x": pa.array([0.0, -0.0, float("nan"), -float("nan"), 1.0])})
+    found = run(tmp_path, table, call("Unique", columns=["x"]))
+    assert [(number, code) for number, code, *_ in errors(found)] == [(2, "duplicate"), (4, "duplicate")]
+
+
 def test_batch_is_told_of_as_a_whole(tmp_path: Path) -> None:
     table = pa.table({"at": pa.array([NOW_MS - 3_600_001, None], pa.int64()).cast(TIMESTAMP)})
     found = run(tmp_path, table, call("RowCount", least="3"), call("Freshness", column="at", within="1h"))
