@@ -1,8 +1,9 @@
 """Class-data archives: what Java would compute anew at every start, kept in one file per machine.
 
-Made in two steps, both in the sandbox: a worker answers small requests while Java lists the classes it loads, then Java
-dumps them. The archive is a picture of memory that Java trusts, so it is only ever made by us, from a query of ours,
-and appears in the cache folder at once and whole, under a name that says what it was made for.
+Made in one run of training, in the sandbox: a worker answers small requests while Java lists the classes it loads; from
+the list Java makes the archive. At the end of the run itself it could only add to an archive that its runtime had, and
+the one in the wheel has none. The archive is a picture of memory that Java trusts, so it is only ever made by us, from
+a query of ours, and appears in the cache folder at once and whole, under a name that says what it was made for.
 
 Archives stand on a shelf of the machine's cache, each under a name that says what it was made for. Several processes
 may want one at the same time; all but one wait. Nothing on a shelf is needed: it can be deleted at any time.

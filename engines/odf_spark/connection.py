@@ -13,7 +13,6 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from odf_spark.launch import CONNECTION, SECRET
-from odf_spark.warm_up import load_beside, load_libraries, load_sql
 
 
 def connect_spark(java: "subprocess.Popen[bytes]") -> SparkSession:
@@ -49,8 +48,5 @@ def connect_java(java: "subprocess.Popen[bytes]") -> None:
 
 def start_spark() -> SparkSession:
     """Start Spark in the Java that is connected, and return its root session."""
-    sql = load_beside(load_sql)
     SparkContext.getOrCreate()
-    sql.join()
-    load_beside(load_libraries)
     return SparkSession.builder.getOrCreate()

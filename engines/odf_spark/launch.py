@@ -137,31 +137,17 @@ SETTINGS = {
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
-# Java asks one archive after the other for a class: those that most classes come from stand first, the rest by name.
-# Of two archives with a class of the same name the first stays the first.
-_FIRST_ARCHIVES = (
-    "spark-catalyst_", "spark-core_", "scala-library-", "spark-sql-api_", "spark-sql_", "log4j-core-",
-    "jackson-databind-", "parquet-column-", "hadoop-client-api-", "parquet-jackson-", "janino-", "spark-config_",
-    "parquet-encoding-", "hadoop-client-runtime-", "parquet-format-structures-", "arrow-vector-",
-    "spark-network-common_", "netty-common-", "antlr4-runtime-", "parquet-hadoop-", "netty-transport-4",
-    "jackson-module-scala_", "jackson-core-", "netty-buffer-", "spark-common-utils_", "log4j-api-", "icu4j-",
-    "jackson-annotations-", "parquet-common-", "spark-unsafe_", "py4j-",
-)  # fmt: skip
-
 # Functions over vectors, which no query can call: every session would register them, and for that alone start the
 # reflection of Scala, half a second of processor time.
 _LEFT_OUT_ARCHIVE = "spark-mllib_"
 
 
 def class_archives(folder: Path) -> list[Path]:
-    """Return Spark's archives that Java is started with, in one fixed order; a wildcard would take the folder's."""
-    found = (path for path in folder.glob("*.jar") if not path.name.startswith(_LEFT_OUT_ARCHIVE))
-    return sorted(found, key=_rank)
+    """Return Spark's archives that Java is started with, by name; a wildcard would take the folder's order.
 
-
-def _rank(archive: Path) -> tuple[int, str]:
-    ranks = (place for place, start in enumerate(_FIRST_ARCHIVES) if archive.name.startswith(start))
-    return next(ranks, len(_FIRST_ARCHIVES)), archive.name
+    Of two archives with a class of the same name the first is taken.
+    """
+    return sorted(path for path in folder.glob("*.jar") if not path.name.startswith(_LEFT_OUT_ARCHIVE))
 
 
 def java_command(

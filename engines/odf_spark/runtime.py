@@ -18,7 +18,6 @@ from odf_engines.host.digest import content_digest, iter_files, iter_runtime_fil
 from odf_engines.host.runtime import Guest
 from odf_engines.sandbox.profile import Mount
 from odf_protocol.multihash import Multihash
-from odf_spark.launch import class_archives
 
 _OWN_PACKAGE = __name__.partition(".")[0]
 
@@ -123,14 +122,13 @@ def engine_digest(runtime: SparkRuntime, cache: Path) -> Multihash:
 def class_data_key(runtime: SparkRuntime, cache: Path) -> str:
     """Return a name for what a class-data archive depends on: the Java runtime and Spark's archives, and their times.
 
-    Java takes an archive only with the very files that it was made with, in the same order, by size and time of change:
-    one that was made from the same files of another installation would be passed over, without a word.
+    Java takes an archive only with the very files that it was made with, by size and time of change: one that was made
+    from the same files of another installation would be passed over, without a word.
     """
     files = dict(_iter_java_files(runtime))
     times = "".join(f"{place} {path.stat().st_mtime_ns}\n" for place, path in sorted(files.items()))
-    order = "".join(f"{path.name}\n" for path in class_archives(runtime.jars))
     content = content_digest(files, cache).digest
-    return hashlib.sha3_256(content + times.encode() + order.encode()).hexdigest()[:32]
+    return hashlib.sha3_256(content + times.encode()).hexdigest()[:32]
 
 
 def iter_engine_files(runtime: SparkRuntime, cache: Path | None = None) -> Iterator[tuple[str, Path]]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from odf_spark import launch
 from odf_spark.class_data import find_class_data
 from odf_spark.runtime import SparkRuntime, class_data_key, engine_digest, find_runtime, iter_engine_files
 
@@ -166,12 +165,6 @@ def test_archive_key_follows_java_and_spark_only(runtime, tmp_path):
     (tmp_path / "here/ours/odf_spark/query.py").write_bytes(b"changed")
     assert class_data_key(runtime, tmp_path / "cache") == before
     (tmp_path / "here/site/pyspark/jars/a.jar").write_bytes(b"changed")
-    assert class_data_key(runtime, tmp_path / "cache") != before
-
-
-def test_archive_for_another_order_of_sparks_archives_is_not_used(runtime, tmp_path, monkeypatch):
-    before = class_data_key(runtime, tmp_path / "cache")
-    monkeypatch.setattr(launch, "_FIRST_ARCHIVES", ("b",))
     assert class_data_key(runtime, tmp_path / "cache") != before
 
 

@@ -4,7 +4,6 @@ import zipfile
 
 import pytest
 
-from odf_spark import launch
 from odf_spark.launch import class_archives, java_command
 from odf_spark.runtime import find_runtime
 
@@ -12,17 +11,14 @@ from odf_spark.runtime import find_runtime
 FIRST_OF_TWO = ("parquet-column-", "parquet-hadoop-1"), ("orc-core-", "orc-mapreduce-")
 
 
-def test_archives_are_all_but_one_and_the_large_ones_stand_first():
+def test_archives_are_all_but_one_by_name():
     folder = find_runtime().jars
     found = class_archives(folder)
     assert {path.name for path in folder.glob("*.jar")} - {path.name for path in found} == {
         path.name for path in folder.glob("spark-mllib_*")
     }
     assert len(list(folder.glob("spark-mllib_*"))) == 1
-    first = [path.name for path in found[: len(launch._FIRST_ARCHIVES)]]
-    assert all(name.startswith(start) for name, start in zip(first, launch._FIRST_ARCHIVES, strict=True))
-    rest = [path.name for path in found[len(first) :]]
-    assert rest == sorted(rest)
+    assert found == sorted(found)
 
 
 def test_archives_that_share_classes_keep_the_order_of_their_names():
