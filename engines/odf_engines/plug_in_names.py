@@ -3,7 +3,7 @@
 A name of ours stays ours. Nothing is loaded here.
 
 Source: clauses READ-3, CONV-3, VALID-3 and SINK-1 in ``spec/readers.md``, ``spec/conversion.md``,
-``spec/validation.md`` and ``spec/quarantine.md``; QUALITY-2 in ``spec/plug-ins/quality.md``.
+``spec/validation.md`` and ``spec/plug-ins/corrections.md``; QUALITY-2 in ``spec/plug-ins/quality.md``.
 """
 
 from collections.abc import Mapping
@@ -96,12 +96,5 @@ PLANS: Final = PlugInNames(
 CONVERTERS: Final = PlugInNames("odf_converters", {}, "odf_quality")
 VALIDATORS: Final = PlugInNames("odf_validators", {}, "odf_quality")
 
-SINKS: Final = PlugInNames(
-    "odf_sinks",
-    {
-        "File": ("odf_node.adapters.sinks.local", "File"),
-        "Quarantine": ("odf_node.adapters.sinks.local", "Quarantine"),
-        "Webhook": ("odf_node.adapters.sinks.webhook", "Webhook"),
-    },
-)
+SINKS: Final = PlugInNames("odf_sinks", {}, "odf_corrections")
 """They run in the node's process, and none of them in a sandbox."""

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from odf_node.exchange.receiving import PushJudge
     from odf_node.exchange.taking import Taking
     from odf_node.ingest.ingestion import Ingestor
-    from odf_node.ingest.sinking import BadRowSinks
     from odf_node.ports.engines import EngineFiles
     from odf_node.ports.progress import OnProgress
     from odf_node.trust.trusting import TrustReport
@@ -202,15 +201,6 @@ class Node(KeepsToSettings):
 
         sources = open_sources(self.home.folder, self.rate, self.commands)
         return Ingestor(self.home, self.engines, sources, os.environ)
-
-    @cached_property
-    def sinks(self) -> "BadRowSinks":
-        """Behind ``quarantine deliver``, and the daemon's thread for it."""
-        from odf_node.adapters.request_signing import SignedPosts
-        from odf_node.ingest.sinking import BadRowSinks
-
-        posts = SignedPosts(self.keys, self.clock)
-        return BadRowSinks(self.home, posts, os.environ)
 
     @cached_property
     def transformer(self) -> "Transformer":

@@ -41,7 +41,6 @@ class Metrics:
         )
         self.pushes = self.add_counter("pushes_total", "Pushes that were judged, by outcome.", "outcome")
         self.notices = self.add_counter("notices_total", "Notices of new blocks, by result.", "result")
-        self.sinks = self.add_counter("sinks_total", "Entries of quarantine given to sinks, by result.", "result")
         self.faults = self.add_counter("faults_total", "Requests that failed for no known reason.")
 
     def add_gauge(self, name: str, meaning: str, read: Callable[[], float | None]) -> None:

@@ -1,6 +1,6 @@
 """Which entry of quarantine each sink of each dataset had last: a file of the home that may be gone.
 
-Source: clause SINK-4 in ``spec/quarantine.md``.
+Source: clause SINK-4 in ``spec/plug-ins/corrections.md``.
 """
 
 import fcntl

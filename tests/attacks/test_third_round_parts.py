@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from odf_corrections.sinks.local import File
 from odf_engines.reading.evolved_rows import in_columns
 from odf_flight.brought_messages import (
     DATA,
@@ -22,7 +23,6 @@ from odf_flight.brought_messages import (
     RST_STREAM,
     BroughtMessages,
 )
-from odf_node.adapters.sinks.local import File
 from odf_node.exchange.notices import NOTES_FILE, read_registry
 from odf_node.ports.notices import find_address_problem
 from odf_node.ports.sinks import BadRows, SinkContext, Told

@@ -139,6 +139,38 @@ def test_core_works_without(without: list[str], tmp_path: Path) -> None:
         )
         assert reader.reject("add", tmp_path / "flink.yaml") == f"odf-node add: {missing}"
 
+    if "odf_corrections" in without:  # CORRECT-1
+        rejected = reader.fail(2, "quarantine", "fix", "cities", "--set", "people=1")
+        assert "invalid choice: 'fix'" in rejected
+        assert "quarantine fix" not in reader.run("quarantine", "--help")
+
+
+def test_node_without_the_plug_in_for_corrections_keeps_bad_rows_and_sends_them_again(tmp_path: Path) -> None:
+    """CORRECT-1: what a node with it declared and fixed; sinks wait."""
+    node = Program(Path(sys.executable), tmp_path / "home")
+    lacking = Program(make_amputated(tmp_path / "program", ["odf_corrections"]), tmp_path / "home")
+    sinks = [
+        "    - kind: SetAttachments",
+        "      attachments:",
+        "        kind: Embedded",
+        "        items: [{path: odf-node/ingest.yaml, content: 'sinks: [{kind: File, name: bad.ndjson}]'}]",
+    ]
+    (tmp_path / "cities.yaml").write_text(MANIFEST + "\n".join(sinks) + "\n")
+    (tmp_path / "cities.csv").write_text(ROWS + "Bonn,many\nKiel,few\n")
+    brought_by = "those of odf-node are in its plug-in odf_corrections, which is not installed here"
+
+    assert brought_by in lacking.fail(7, "add", tmp_path / "cities.yaml")
+    node.run("add", tmp_path / "cities.yaml")
+    lacking.run("ingest", "cities", tmp_path / "cities.csv")
+    assert "Bonn" in lacking.run("quarantine", "show", "cities")
+    node.run("quarantine", "fix", "cities", "1.1", "--set", "people='30'")
+    lacking.run("quarantine", "resend", "cities", "1.1")
+    lacking.run("quarantine", "drop", "cities", "1.2")
+    query = 'SELECT city FROM "cities" ORDER BY city'
+    found = [row["city"] for row in json.loads(lacking.run("sql", "-c", query, "-o", "json"))]
+    assert found == ["Bonn", "Lima", "Oslo"]
+    assert "done" in node.run("quarantine", "deliver", "cities")
+
 
 def test_manifest_that_names_a_converter_says_which_plug_in_brings_it(tmp_path: Path) -> None:
     """QUALITY-2: by ``add``, and by an ingest of a dataset that a node with the plug-in made."""

@@ -23,6 +23,7 @@ PACKAGES = {
     "odf_flight": REPOSITORY / "node" / "odf_flight",
     "odf_foreign": REPOSITORY / "node" / "odf_foreign",
     "odf_gossip": REPOSITORY / "node" / "odf_gossip",
+    "odf_corrections": REPOSITORY / "node" / "odf_corrections",
     "odf_drafts": REPOSITORY / "node" / "odf_drafts",
     "odf_iceberg": REPOSITORY / "node" / "odf_iceberg",
     "odf_locate": REPOSITORY / "node" / "odf_locate",

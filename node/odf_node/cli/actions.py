@@ -43,6 +43,11 @@ def find_actions(command: str) -> tuple[CommandActions, ...]:
     return tuple(load_plug_ins(GROUP, CommandActions, f"{command}.").values())
 
 
+def has_action(command: str, action: str) -> bool:
+    """Say whether a plug-in adds an action to a command."""
+    return any(action in each.lines for each in find_actions(command))
+
+
 def add_to(parser: argparse.ArgumentParser, added: CommandActions) -> None:
     """Declare actions behind those that a command has."""
     assert isinstance(parser, CommandParser)

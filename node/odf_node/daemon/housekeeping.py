@@ -12,7 +12,6 @@ from odf_node.daemon.background_notices import BackgroundNotices
 from odf_node.daemon.background_rebuild import BackgroundRebuild
 from odf_node.daemon.background_renewal import BackgroundRenewal
 from odf_node.daemon.background_scrub import BackgroundScrub
-from odf_node.daemon.background_sinks import BackgroundSinks
 from odf_node.daemon.reloading import open_beside
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.engines.warm_sessions import END_S, WarmEngines
@@ -26,7 +25,6 @@ class Housekeeping:
     renewal: BackgroundRenewal
     rebuilds: BackgroundRebuild
     notices: BackgroundNotices
-    sinks: BackgroundSinks
 
 
 @asynccontextmanager
@@ -51,7 +49,6 @@ async def keep_house(
         BackgroundRenewal(node, live),
         BackgroundRebuild(partial(open_beside, node, live)),
         BackgroundNotices(node, live),
-        BackgroundSinks(node, live),
     )
     background.rebuilds.start()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
@@ -61,7 +58,6 @@ async def keep_house(
         notify_supervisor(os.environ, "STOPPING=1")
         engines_end.cancel()
         await asyncio.to_thread(background.notices.end)
-        await asyncio.to_thread(background.sinks.end)
         await asyncio.to_thread(background.rebuilds.end)
         await asyncio.to_thread(care.end)
         await asyncio.to_thread(background.renewal.end)

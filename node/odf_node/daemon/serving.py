@@ -111,7 +111,6 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 _announce(node, listening, ready_file, console, pages=Pages(running.access.pages))
                 house.renewal.start()
                 house.notices.start()
-                house.sinks.start()
 
             await serve_http(
                 _make_served(node, key, house, verifications),

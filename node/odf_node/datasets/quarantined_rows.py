@@ -1,6 +1,6 @@
 """Rows of quarantine as people work with them: what was sent, what is wrong, what it was fixed to, what became of it.
 
-Source: clauses QUAR-1 and QUAR-4 in ``spec/quarantine.md``.
+Source: clauses QUAR-1 and QUAR-4 in ``spec/quarantine.md`` and ``spec/plug-ins/corrections.md``.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -23,8 +23,8 @@ _INTRODUCTION = """\
 
 This page is made of the plug-ins themselves. How they are declared, and what errors they give:
 [readers](../readers.md), [converters](../conversion.md), [validators](../validation.md),
-[sinks](../quarantine.md). Each declaration also has `kind`, and that of a validator may have `severity`. How to write
-one: [validators.md](validators.md)."""
+[sinks](../plug-ins/corrections.md). Each declaration also has `kind`, and that of a validator may have `severity`.
+How to write one: [validators.md](validators.md)."""
 
 
 def write_page() -> str:

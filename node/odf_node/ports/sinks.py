@@ -4,7 +4,7 @@ A package of its own names its class under the entry point group ``odf_sinks``. 
 entry by entry, oldest first, after it is durable; it runs in the node's own process, in a thread that no ingest waits
 for. What it answers changes nothing of quarantine, which has every row whatever becomes of it here.
 
-Source: clauses SINK-1 to SINK-4 in ``spec/quarantine.md``.
+Source: clauses SINK-1 to SINK-4 in ``spec/plug-ins/corrections.md``.
 """
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,6 @@
 """What of this node wants doing: what is unsound, stale or waiting, and the command that fixes it."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from odf_node.acceptance.refusals import Rejections
@@ -12,7 +11,6 @@ from odf_node.derive.engine_usage import EngineUsage
 from odf_node.derive.steps import StepBuilder
 from odf_node.derive.waiting import find_waited_for
 from odf_node.home import Home
-from odf_node.ingest.sinking import list_waiting
 from odf_node.keys.disputes import Disputes
 from odf_node.plug_ins import list_failures
 from odf_node.records.datasets import DatasetRecord, Origin
@@ -88,13 +86,6 @@ class NodeStatus:
             kept += ["1 batch" if batches == 1 else f"{batches:,} batches"] if batches else []
             what = f"in quarantine: {', '.join(kept)}"
             yield StatusFinding(Condition.WAITING, record.name, what, f"odf-node quarantine show {record.name}")
-        if self.home.folder.cache is None:
-            return
-        with suppress(OdfError):  # 'verify' says what is wrong with its rules
-            for sink, count in list_waiting(self.home.store, self.home.folder.cache, record):
-                entries = "1 entry waits" if count == 1 else f"{count:,} entries wait"
-                what = f"{entries} for the sink {sink}, which 'odf-node serve' gives it, or this command"
-                yield StatusFinding(Condition.WAITING, record.name, what, f"odf-node quarantine deliver {record.name}")
 
     def _of_own_derivative(self, record: DatasetRecord) -> Iterator[StatusFinding]:
         name = record.name

@@ -1,23 +1,29 @@
-"""``odf-node quarantine``: look at what was not taken, fix it, send it again or give it up."""
+"""``odf-node quarantine``: look at what was not taken, send it again or give it up; plug-ins add further actions."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from odf_node.cli.column_settings import explaining_texts, read_settings
+from odf_node.cli.actions import has_action
 from odf_node.cli.context import CommandContext, report_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_actions, add_output_format, whole_number
+from odf_node.cli.quarantine_rows import (
+    REPORTED_COLUMNS,
+    ROW_COLUMN,
+    add_code,
+    add_ids,
+    has_code,
+    read_ids,
+    select_rows,
+)
 from odf_node.cli.reports import ReportLog
 from odf_node.cli.rows import rows_of_texts, write_rows
-from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
-from odf_node.ingest.fixing import REPORTED_COLUMNS, ROW_COLUMN, compute_fixed, find_columns, iter_edited, list_edited
 from odf_node.ingest.resending import Resending
-from odf_node.ports.notices import Told
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.quarantine import QuarantineFile, RowId
 from odf_node.wording import count_of
@@ -28,24 +34,16 @@ EXAMPLES: Final = """\
 quarantine list sales
 quarantine show sales
 quarantine export sales --output-path rows.ndjson
-quarantine fix sales --file rows.ndjson
-quarantine fix sales 3.1 --set "price=2.50"
 quarantine resend sales
 quarantine drop sales 3.1
-quarantine deliver sales
 """
-
-_IDS = "an entry (3) or a row (3.17), as 'quarantine list' and 'show' number them"
-
 
 _ACTIONS: Final = {
     "list": "list entries: what ingests set aside, and what of it waits",
     "show": "show rows with all their errors, as they were sent",
     "export": "write rows to be edited, each with its id and its errors",
-    "fix": "fix rows, by an edited file or by SQL; nothing is sent yet",
     "resend": "send what waits through the whole pipeline again, exactly once",
     "drop": "give up what waits; it stays to be looked at",
-    "deliver": "give the sinks of the manifest what they did not have yet; only this and 'odf-node serve' do so",
 }
 
 
@@ -54,16 +52,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "In 'odf-node sql', NAME__quarantine is a table of all rows that were set aside, with their errors."
     for name, child in add_actions(parser, _ACTIONS).items():
         child.add_argument("dataset", metavar="DATASET", help="name or identity")
-        if name not in {"list", "deliver"}:
-            needed = "+" if name == "drop" else "*"
-            rest = "" if name == "drop" else " (default: everything that waits)"
-            child.add_argument("ids", nargs=needed, metavar="ID", help=f"{_IDS}{rest}")
+        if name != "list":
+            add_ids(child, is_required=name == "drop")
         _add_options(child, name)
 
 
 def _add_options(child: argparse.ArgumentParser, name: str) -> None:
-    if name not in {"list", "drop", "deliver"}:
-        child.add_argument("--code", metavar="CODE", help="only rows that have an error of this code, such as range")
+    if name not in {"list", "drop"}:
+        add_code(child)
     match name:
         case "list":
             add_output_format(child, "table", "json")
@@ -75,15 +71,6 @@ def _add_options(child: argparse.ArgumentParser, name: str) -> None:
         case "export":
             add_output_format(child, "csv", "ndjson")
             child.add_argument("--output-path", type=Path, metavar="FILE", help="write there")
-        case "fix":
-            child.add_argument("--file", type=Path, metavar="FILE", help="what 'export' wrote, edited (CSV or NDJSON)")
-            child.add_argument(
-                "--set",
-                action="append",
-                default=[],
-                metavar="COLUMN=SQL",
-                help="an expression over the columns, which are texts: abs(CAST(n AS BIGINT)) (may be repeated)",
-            )
         case "resend":
             child.add_argument(
                 "--release", action="store_true", help="let a waiting batch pass whatever its limits say"
@@ -100,9 +87,7 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     if arguments.action == "list":
         _list(context, reader, record, as_json=arguments.output_format == "json")
         return 0
-    if arguments.action == "deliver":
-        return _deliver(context, record)
-    entries, rows = _read_ids(arguments.ids)
+    entries, rows = read_ids(arguments.ids)
     reader.require_known(record, entries, rows)
     if arguments.action == "drop":
         _drop(context, reader, record, entries, rows)
@@ -110,11 +95,7 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     if arguments.action == "resend":
         _resend(context, reader, record, arguments, entries, rows)
         return 0
-    found = [
-        row
-        for row in reader.iter_rows(record, entries=entries, rows=rows)
-        if _has_code(row, arguments.code) and (arguments.ids or row.waits or row.state == "batch waits")
-    ]
+    found = select_rows(reader, record, arguments)
     match arguments.action:
         case "show":
             batches = [
@@ -127,17 +108,7 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
             _report_next(context, record, found, batches)
         case "export":
             _export(context, found, arguments.output_format, arguments.output_path)
-        case _:
-            _fix(context, reader, record, found, arguments)
     return 0
-
-
-def _deliver(context: CommandContext, record: DatasetRecord) -> int:
-    is_done = True
-    for each in context.node.sinks.deliver(record):
-        context.console.line(f"{each.sink}: entry {each.entry} {each.reported} ({each.why})")
-        is_done = is_done and each.reported is Told.DONE
-    return 0 if is_done else 1
 
 
 def _list(context: CommandContext, reader: QuarantineReader, record: DatasetRecord, *, as_json: bool) -> None:
@@ -208,7 +179,7 @@ def _report_next(
 ) -> None:
     """Say what can be done with rows that wait: those that are fixed are sent, others are fixed or given up."""
     unmended = next((row for row in rows if row.state == "waits"), None)
-    if unmended is not None:
+    if unmended is not None and has_action("quarantine", "fix"):
         what = f"odf-node quarantine fix {record.name} {unmended.id} --set \"COLUMN='VALUE'\""
         context.console.note(f"next: {what} fixes a row, or 'drop' in place of 'fix' gives it up")
     elif batches:
@@ -250,50 +221,6 @@ def _export(context: CommandContext, rows: Sequence[KeptRow], output_format: str
     write_rows(context.console, rows_of_texts(table), output_format, path=path)
 
 
-def _fix(
-    context: CommandContext,
-    reader: QuarantineReader,
-    record: DatasetRecord,
-    rows: Sequence[KeptRow],
-    arguments: argparse.Namespace,
-) -> None:
-    node = context.node
-    if (arguments.file is None) == (not arguments.set):
-        raise UsageError("say how rows are fixed: either --file FILE or --set COLUMN=SQL")
-    view = load_view(node.store, record.id)
-    fixed: Mapping[RowId, Mapping[str, str | None]]
-    untouched = 0
-    if arguments.file is not None:
-        check_input(str(arguments.file))
-        edited = {each.row: each.columns for each in iter_edited(arguments.file)}
-        reader.require_single(record, edited)
-        columns = find_columns({name for each in edited.values() for name in each}, rows, view)
-        named = {row: {columns[name]: text for name, text in each.items()} for row, each in edited.items()}
-        fixed = list_edited(named, rows)
-        untouched = len(named) - len(fixed)
-    else:
-        waiting = [row for row in rows if row.waits]
-        if not waiting:
-            reader.require_single(record, (row.id for row in rows))
-        settings = read_settings(arguments.set, example="\"people=replace(people, ',', '')\"")
-        columns = find_columns(settings, waiting, view)
-        expressions = {columns[name]: sql for name, sql in settings.items()}
-        # Who writes keeps a sweep of the staging folder away from the rows that the engine reads.
-        with node.objects.writing(), context.console.progress("mending"), explaining_texts(settings):
-            fixed = compute_fixed(node.engines, waiting, expressions, node.home.folder.staging)
-    if untouched:
-        reported = count_of(untouched, "row")
-        context.console.note(f"left as it is, since nothing was edited: {reported} of {arguments.file}")
-    if not fixed:
-        context.console.text(f"{record.name}: nothing was edited, no row was fixed")
-        return
-    node.store.fix_rows(record.id, fixed)
-    node.record("quarantine fix", record.name, count_of(len(fixed), "row"))
-    context.console.text(
-        f"{record.name}: {count_of(len(fixed), 'row')} fixed; 'odf-node quarantine resend {record.name}' sends them"
-    )
-
-
 def _resend(
     context: CommandContext,
     reader: QuarantineReader,
@@ -328,7 +255,7 @@ def _resend(
         if batches and not entries and not rows:
             return
         sendable, broken = resending.list_sendable(record, entries=entries, rows=rows)
-        sent = [row for row in sendable if _has_code(row, arguments.code)]
+        sent = [row for row in sendable if has_code(row, arguments.code)]
         with console.progress(f"{record.name}: sending {count_of(len(sent), 'row')} again"):
             for report in resending.resend_rows(record, sent, system_time=report_writing_time(context, record)):
                 log.add(report)
@@ -373,19 +300,3 @@ def _drop(
 def _resending(context: CommandContext, reader: QuarantineReader) -> Resending:
     node = context.node
     return Resending(node.home, reader, node.ingestor.taker)
-
-
-def _read_ids(words: Sequence[str]) -> tuple[list[int], list[RowId]]:
-    entries, rows = [], []
-    for word in words:
-        if word.isascii() and word.isdigit() and len(word) <= 15:
-            entries.append(int(word))
-        elif (row := RowId.find(word)) is not None:
-            rows.append(row)
-        else:
-            raise UsageError(f"'{word}' is no id: expected {_IDS}")
-    return entries, rows
-
-
-def _has_code(row: KeptRow, code: str | None) -> bool:
-    return code is None or any(error["code"] == code for error in row.errors)

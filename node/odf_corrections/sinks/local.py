@@ -1,6 +1,6 @@
 """Sinks on this machine: quarantine itself, and a file beside it.
 
-Source: clause SINK-2 in ``spec/quarantine.md``.
+Source: clause SINK-2 in ``spec/plug-ins/corrections.md``.
 """
 
 import csv

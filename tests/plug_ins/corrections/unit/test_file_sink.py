@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odf_node.adapters.sinks.local import File
+from odf_corrections.sinks.local import File
 from odf_node.ports.sinks import BadRows, SinkContext, Told
 
 LONG = "x" * 300_000  # three of them fit a file

@@ -3,10 +3,11 @@
 Quarantine is the outbox: an entry is in it with the block, or without one, before any sink hears of it (QUAR-1). Of
 each sink is noted which entry it had last, so what waits follows from that, and nobody waits for a sink.
 
-Source: clauses SINK-1 to SINK-4 in ``spec/quarantine.md``.
+Source: clauses SINK-1 to SINK-4 in ``spec/plug-ins/corrections.md``.
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any, Final
 
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
+from odf_node.adapters.request_signing import SignedPosts
+from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.home import Home
@@ -134,6 +137,11 @@ class BadRowSinks:
             why=None if entry.batch is None else entry.batch.why,
             iter_rows=lambda: map(_row_to_json, reader.iter_rows(record, entries=(entry.id,))),
         )
+
+
+def open_sinks(node: Node) -> BadRowSinks:
+    """Make what delivers for a node."""
+    return BadRowSinks(node.home, SignedPosts(node.keys, node.clock), os.environ)
 
 
 def list_waiting(store: MetadataStore, cache: Path, record: DatasetRecord) -> list[tuple[str, int]]:

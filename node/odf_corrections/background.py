@@ -1,13 +1,20 @@
 """The daemon gives bad rows to the sinks that manifests declare: a thread that looks at quarantine (SINK-3).
 
-It looks at what is committed, whoever committed it, so nothing waits for it.
+It looks at what is committed, whichever process committed it, so nothing waits for it.
+
+``SERVICE`` is found by its entry point in the group ``odf_node.background``.
 """
 
+import asyncio
 import logging
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
+from odf_corrections.sinking import open_sinks
 from odf_node.composition import Node
+from odf_node.daemon.background_work import BackgroundService, RunningDaemon, Start
 from odf_node.daemon.repeated_look import LOOK_EACH_S, RepeatedLook
 from odf_node.http.access_log import write_line
 from odf_node.http.served_node import Live
@@ -24,7 +31,10 @@ class BackgroundSinks(RepeatedLook):
 
     def __init__(self, node: Node, live: Live, *, look_each_s: float = LOOK_EACH_S) -> None:
         super().__init__("sinks", look_each_s, node.store.read_change)
-        self._node, self._live = node, live
+        self._node, self._sinks = node, open_sinks(node)
+        self._results = live.metrics.add_counter(
+            "sinks_total", "Entries of quarantine given to sinks, by result.", "result"
+        )
         self._seen: dict[DatasetId, tuple[Head, int]] = {}
 
     def end(self, wait_s: float | None = _END_S) -> None:
@@ -40,16 +50,16 @@ class BackgroundSinks(RepeatedLook):
         for record in records:
             if not self._stop.is_set():
                 self._look_at(record)
-        return any(self._node.sinks.waits(record) for record in records)
+        return any(self._sinks.waits(record) for record in records)
 
     def _look_at(self, record: DatasetRecord) -> None:
-        sinks, newest = self._node.sinks, 0
+        sinks, newest = self._sinks, 0
         for entry in self._node.store.iter_quarantine(record.id):
             newest = entry.id
         if self._seen.get(record.id) == (record.head, newest) and not sinks.waits(record):
             return
         for each in sinks.deliver(record, time.monotonic()):
-            self._live.metrics.sinks.labels(result=each.reported).inc()
+            self._results.labels(result=each.reported).inc()
             level = logging.INFO if each.reported is Told.DONE else logging.WARNING
             write_line(
                 "sink",
@@ -63,3 +73,15 @@ class BackgroundSinks(RepeatedLook):
             if self._stop.is_set():
                 return
         self._seen[record.id] = record.head, newest
+
+
+@asynccontextmanager
+async def _serve(daemon: RunningDaemon) -> AsyncIterator[Start]:
+    sinks = BackgroundSinks(daemon.node, daemon.live)
+    try:
+        yield lambda _listening, _app: sinks.start()
+    finally:
+        await asyncio.to_thread(sinks.end)
+
+
+SERVICE: Final = BackgroundService(_serve)

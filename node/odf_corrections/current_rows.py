@@ -3,7 +3,7 @@
 What a condition may be is the operator's affair: it only says offsets, and values that expressions give. What the rows
 have is asked by offset.
 
-Source: clause ING-27 in ``spec/ingest.md``; QUERY-3 in ``spec/query.md``.
+Source: clause ING-27 in ``spec/plug-ins/corrections.md``; QUERY-3 in ``spec/query.md``.
 """
 
 import json
@@ -15,13 +15,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from odf_corrections.fixing import InvalidEditError, iter_texts
 from odf_engines.contract import IngestRequest
 from odf_engines.reading.files import read_table
 from odf_engines.records.carriers import from_carrier, to_carrier
 from odf_node.datasets.queries import QueryRunner
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
-from odf_node.ingest.fixing import InvalidEditError, iter_texts
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.comparison_form import form_sql
 from odf_protocol.dataset_view import DatasetView

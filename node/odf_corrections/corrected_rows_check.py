@@ -3,7 +3,7 @@
 The engine that ingests is asked with the rows as its source, and what it would write is thrown away. Limits, and what a
 validator says of a batch as a whole, are about what sources bring.
 
-Source: clause ING-27 in ``spec/ingest.md``; VALID-2 and VALID-8 in ``spec/validation.md``.
+Source: clause ING-27 in ``spec/plug-ins/corrections.md``; VALID-2 and VALID-8 in ``spec/validation.md``.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from odf_corrections.current_rows import content_of
 from odf_engines.contract import IngestRequest, QuarantineReason, ValidatorCall
 from odf_engines.reading.files import read_table
 from odf_node.engines.sessions import EngineHost
-from odf_node.ingest.current_rows import content_of
 from odf_node.wording import count_of
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import MalformedError

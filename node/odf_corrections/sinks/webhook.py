@@ -1,6 +1,6 @@
 """The sink that tells a receiver of bad rows, as one is told of new blocks.
 
-Source: clauses SINK-2 and SINK-3 in ``spec/quarantine.md``; NOTICE-3 and NOTICE-4 in ``spec/notices.md``.
+Source: clauses SINK-2 and SINK-3 in ``spec/plug-ins/corrections.md``; NOTICE-3 and NOTICE-4 in ``spec/notices.md``.
 """
 
 import json

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from odf_node.cli.column_settings import explaining_texts, read_settings
+from odf_corrections.column_settings import explaining_texts, read_settings
+from odf_corrections.correcting import Correcting
 from odf_node.cli.context import CommandContext, report_writing_time
 from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_dry_run, add_output_format
@@ -15,12 +16,11 @@ from odf_node.cli.rows import write_rows
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.referencing import References
 from odf_node.errors import UsageError
-from odf_node.ingest.correcting import Correcting
 from odf_node.ingest.report import describe_reasons
 from odf_node.wording import count_of
 
 if TYPE_CHECKING:
-    from odf_node.ingest.correcting import Correction
+    from odf_corrections.correcting import Correction
     from odf_node.records.datasets import DatasetRecord
 
 TOPIC: Final = "make and read datasets"

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from integration.daemon.test_notices import verifier, wait_for
+from odf_corrections.background import BackgroundSinks
+from odf_corrections.sinking import open_sinks
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.configuration import Configuration
-from odf_node.daemon.background_sinks import BackgroundSinks
 from odf_node.home_folder import HomeFolder
 from odf_node.http.served_node import Live
 from odf_node.ports.notices import MAX_ATTEMPTS, Told
@@ -290,15 +291,15 @@ def theirs(tmp_path: Path) -> Iterator[None]:
 def test_sink_of_another_package_is_given_rows_and_one_that_raises_harms_nobody(theirs, make) -> None:
     node = make("{kind: Raises, column: people}", "{kind: Counts, column: people}", "{kind: File, name: a}")
     with closing(Node(HomeFolder(node.home), SystemClock())) as opened:
-        (record,) = opened.store.list_datasets()
-        first = [(each.sink, each.reported, each.why) for each in opened.sinks.deliver(record, 0.0)]
+        (record,), sinks = opened.store.list_datasets(), open_sinks(opened)
+        first = [(each.sink, each.reported, each.why) for each in sinks.deliver(record, 0.0)]
         assert first == [
             ("Raises", Told.UNAVAILABLE, "RuntimeError"),
             ("Counts", Told.DONE, "counted"),
             ("File", Told.DONE, f"2 rows in sinks/{sinks_of(node).name}/a"),
         ]
-        assert list(opened.sinks.deliver(record, 1.0)) == []  # it is left alone for a while
-        later = [each for number in range(1, MAX_ATTEMPTS + 5) for each in opened.sinks.deliver(record, number * 1e5)]
+        assert list(sinks.deliver(record, 1.0)) == []  # it is left alone for a while
+        later = [each for number in range(1, MAX_ATTEMPTS + 5) for each in sinks.deliver(record, number * 1e5)]
         assert [each.reported for each in later] == [Told.UNAVAILABLE] * (MAX_ATTEMPTS - 2) + [Told.DROPPED]
     assert (sinks_of(node) / "counted").read_text() == "['=cmd', 'many']"
     assert waiting(node) == ["many", "=cmd"]

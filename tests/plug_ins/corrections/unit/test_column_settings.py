@@ -2,7 +2,7 @@
 
 import pytest
 
-from odf_node.cli.column_settings import read_settings
+from odf_corrections.column_settings import read_settings
 from odf_node.errors import UsageError
 
 

@@ -7,7 +7,7 @@
 4. One block has all of it: retractions, or pairs of correct-from and correct-to, with the reason. It names no projected
    state, so the next ingest makes it anew from what is in force then.
 
-Source: clauses ING-27 to ING-29 in ``spec/ingest.md``.
+Source: clauses ING-27 to ING-29 in ``spec/plug-ins/corrections.md``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +19,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
+from odf_corrections.corrected_rows_check import check_corrected
+from odf_corrections.current_rows import VALUE, CurrentRows, content_of, read_values, whole
 from odf_engines.contract import QuarantineReason, ReferencedRows
 from odf_engines.host.slices import open_slice_file
 from odf_engines.records.carriers import from_carrier, to_carrier
@@ -30,8 +32,6 @@ from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
 from odf_node.errors import UsageError
 from odf_node.home import Home
-from odf_node.ingest.corrected_rows_check import check_corrected
-from odf_node.ingest.current_rows import VALUE, CurrentRows, content_of, read_values, whole
 from odf_node.ingest.ingest_rules import find_rules
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.block_notes import LookedUp, note_correction, note_lookups

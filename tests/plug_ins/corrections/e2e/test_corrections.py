@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from odf_corrections.correcting import Correcting
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.datasets.referencing import References
 from odf_node.home_folder import HomeFolder
-from odf_node.ingest.correcting import Correcting
 from odf_node.records.errors import HeadMovedError
 from support.command_line import list_kept
 from support.nodes import RealNode

@@ -1,6 +1,6 @@
 """Fixing rows of quarantine: by a file that somebody edited, or by expressions in SQL over their texts.
 
-Source: clause QUAR-4 in ``spec/quarantine.md``.
+Source: clause QUAR-4 in ``spec/plug-ins/corrections.md``.
 """
 
 import csv
@@ -18,6 +18,7 @@ from odf_engines.host.tables import table_in
 from odf_engines.ingest.json_records import parse_object
 from odf_engines.ingest.source_schema import find_declared
 from odf_engines.records.json_members import BrokenJsonError
+from odf_node.cli.quarantine_rows import REPORTED_COLUMNS, ROW_COLUMN
 from odf_node.datasets.quarantined_rows import KeptRow
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
@@ -29,8 +30,6 @@ from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
 __all__ = [
-    "REPORTED_COLUMNS",
-    "ROW_COLUMN",
     "InvalidEditError",
     "compute_fixed",
     "find_columns",
@@ -38,12 +37,6 @@ __all__ = [
     "iter_texts",
     "list_edited",
 ]  # fmt: skip
-
-ROW_COLUMN: Final = "_row"
-"""The column of an exported file that says which row a line is; it has to stay."""
-
-REPORTED_COLUMNS: Final = ("_errors", "_line", "_original")
-"""Columns of an exported file that tell what is wrong; what stands there is not read again."""
 
 _TABLE: Final = "quarantine"
 
