@@ -5,7 +5,7 @@ import json
 import pytest
 
 from odf_protocol.chain import Strictness, append
-from odf_protocol.chain.stored_state import decode_state, encode_state
+from odf_protocol.chain.stored_state import decode_reads, decode_state, encode_state
 from odf_protocol.errors import CorruptError
 from odf_protocol.events import AddData, Event, SetDataSchema, SetVocab, SourceState
 from support.chains import (
@@ -49,6 +49,21 @@ def test_stored_state_is_read_back_equal(name: str) -> None:
     stored = encode_state(state)
     assert decode_state(stored) == state
     assert encode_state(decode_state(stored)) == stored
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_what_a_chain_has_read_is_read_back_without_the_rest(name: str) -> None:
+    state = CHAINS[name].state()
+    assert state is not None
+    reads = decode_reads(encode_state(state))
+    assert reads.taken == state.progress_by_input()
+    assert (reads.rows, reads.has_schema, reads.has_polling_source) == (
+        state.next_offset,
+        state.has_schema,
+        state.has_polling_source,
+    )
+    with pytest.raises(CorruptError):
+        decode_reads(encode_state(state)[:-1])
 
 
 @pytest.mark.parametrize("events", [ordinary_root_events, ordinary_derivative_events])

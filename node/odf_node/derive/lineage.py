@@ -90,12 +90,12 @@ def write_dot(lineage: list[LineageDataset]) -> Iterator[str]:
     yield "  rankdir=LR;"
     yield "  node [shape=box];"
     for each in lineage:
-        label = r"\n".join(_dot_text(line) for line in _lines(each))
+        label = r"\n".join(dot_text(line) for line in _lines(each))
         yield f'  n{numbers[each.dataset_id]} [label="{label}"];'
     for each in lineage:
         for item in each.inputs:
             source, target = numbers[item.dataset_id], numbers[each.dataset_id]
-            yield f'  n{source} -> n{target} [label="{_dot_text(item.alias)}"];'
+            yield f'  n{source} -> n{target} [label="{dot_text(item.alias)}"];'
     yield "}"
 
 
@@ -104,11 +104,11 @@ def write_mermaid(lineage: list[LineageDataset]) -> Iterator[str]:
     numbers = {each.dataset_id: number for number, each in enumerate(lineage)}
     yield "flowchart LR"
     for each in lineage:
-        label = "<br/>".join(_mermaid_text(line) for line in _lines(each))
+        label = "<br/>".join(mermaid_text(line) for line in _lines(each))
         yield f'  n{numbers[each.dataset_id]}["{label}"]'
     for each in lineage:
         for item in each.inputs:
-            alias = f'|"{_mermaid_text(item.alias)}"|' if item.alias else ""
+            alias = f'|"{mermaid_text(item.alias)}"|' if item.alias else ""
             yield f"  n{numbers[item.dataset_id]} -->{alias} n{numbers[each.dataset_id]}"
 
 
@@ -118,11 +118,13 @@ def _lines(each: LineageDataset) -> list[str]:
     return [each.name, "root" if each.engine is None else f"derived by {each.engine}", each.trust]
 
 
-def _dot_text(text: str) -> str:
+def dot_text(text: str) -> str:
+    """Write a text inside quotation marks of Graphviz."""
     return _CONTROLS.sub(" ", text).replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _mermaid_text(text: str) -> str:
+def mermaid_text(text: str) -> str:
+    """Write a text inside quotation marks of Mermaid."""
     # Mermaid has its own escapes: a number sign, a name or a number, a semicolon.
     escaped = _CONTROLS.sub(" ", text).replace("#", "#35;").replace("&", "#amp;")
     return escaped.replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")

@@ -148,6 +148,14 @@ class ChainTables(StoreTables):
         with self._database.reading() as connection:
             return as_int(connection.execute(_COUNT_OF_ROLE, (key, role, first, last)).fetchone()[0])
 
+    def find_newest_data(self, dataset_id: DatasetId) -> int | None:
+        """Return the number of the newest block with rows or a watermark, without reading any; None: there is none."""
+        key, newest = self._find_ends(dataset_id)
+        roles = (role for role in BlockRole if role > BlockRole.DATA)
+        with self._database.reading() as connection:
+            found = [connection.execute(_OF_ROLE + _NEWEST, (key, role, newest)).fetchone() for role in roles]
+        return max((as_int(row[0]) for row in found if row is not None), default=None)
+
     def has_data_before(self, dataset_id: DatasetId, sequence_number: int) -> bool:
         """Say whether a block of data stands before another one, without reading any."""
         key, _newest = self._find_ends(dataset_id)
