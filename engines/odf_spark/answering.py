@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from odf_engines.confined.service import Service
@@ -38,6 +37,7 @@ from odf_engines.host.worker import answer_request, output_folder
 from odf_spark.cluster import connect_cluster
 from odf_spark.connection import connect_spark
 from odf_spark.gate.statement import TOO_DEEP
+from odf_spark.java_side import is_java_reachable
 
 OPERATIONS = {
     "check": "odf_spark.check.run",
@@ -140,18 +140,10 @@ def _cause_of_failed_job(error: Exception) -> str | None:
 def _has_ended(java: "subprocess.Popen[bytes]") -> bool:
     """Whether Java is gone; asked after a failure, when it may be about to go."""
     try:
-        java.wait(timeout=_END_GRACE_S if _is_unreachable() else 0)
+        java.wait(timeout=0 if is_java_reachable() else _END_GRACE_S)
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def _is_unreachable() -> bool:
-    try:
-        SparkContext._jvm.System.nanoTime()  # noqa: SLF001
-    except Exception:  # noqa: BLE001 - whatever the pipe to Java says when its other end is gone
-        return True
-    return False
 
 
 def _fresh_session(root: SparkSession) -> SparkSession:

@@ -22,15 +22,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
-from pyspark.util import _load_from_socket
 
 from odf_engines.errors import LimitExceededError
 from odf_spark.changelog import APPEND
-from odf_spark.java_side import java_class, tasks_at_once
+from odf_spark.java_side import arrow_batches, collect_partition, tasks_at_once
 
 _Result = TypeVar("_Result")
 
@@ -56,7 +54,7 @@ def collect_chunks(rows: DataFrame, columns: StructType) -> Iterator[pa.Table]:
         PySparkException: Of computing a piece; the ones before it were handed over.
     """
     # Planned and compiled once; each piece is a job of its own on it, so that none waits in Java to be taken.
-    batches = rows._jdf.toArrowBatchRdd(BATCH_ROWS, "UTC", False, False)  # noqa: SLF001
+    batches = arrow_batches(rows, BATCH_ROWS)
     schema = to_arrow_schema(columns, timezone="UTC")
     numbers = range(batches.getNumPartitions())
     if not numbers:  # as of what Spark knows to have no rows before it reads any
@@ -137,15 +135,6 @@ def cut_even(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
 
 
 def _collect(rows: DataFrame, batches: Any, number: int, schema: pa.Schema) -> pa.Table:
-
-    context = rows.sparkSession.sparkContext
-    partitions = java_class("java.util.ArrayList")()
-    partitions.add(number)
-    served = java_class("org.apache.spark.api.python.PythonRDD").runJob(
-        context._jsc.sc(),  # noqa: SLF001
-        batches.toJavaRDD(),
-        partitions,
-    )
-    with _load_from_socket(served, NoOpSerializer()) as messages:
-        found = [pa.ipc.read_record_batch(pa.py_buffer(message), schema) for message in messages]
+    messages = collect_partition(rows.sparkSession, batches, number)
+    found = [pa.ipc.read_record_batch(pa.py_buffer(message), schema) for message in messages]
     return pa.Table.from_batches(found, schema)

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from odf_engines.cluster import parse_masters
 from odf_engines.errors import ClusterUnavailableError
 from odf_spark.connection import connect_java, start_spark
-from odf_spark.java_side import analysed_plan, java_class, rows_of_plan, scala_object, scala_sequence
+from odf_spark.java_side import analysed_plan, java_class, java_context, rows_of_plan, scala_object, scala_sequence
 
 if TYPE_CHECKING:
     import subprocess
@@ -99,7 +99,7 @@ def _ask_masters(master: str) -> None:
 
 def _wait_for_executors(root: "SparkSession", wanted: int) -> int:
     """Wait for the first executor, and a little for the others; return how many there are."""
-    tracker = root.sparkContext._jsc.sc().statusTracker()  # noqa: SLF001 - has no public name
+    tracker = java_context(root).statusTracker()
     deadline, found = time.monotonic() + _EXECUTORS_S, 0
     while found < wanted and time.monotonic() < deadline:
         now = len(tracker.getExecutorInfos()) - 1  # the driver is among them

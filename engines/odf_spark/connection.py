@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from odf_spark.java_side import connect_to_java
 from odf_spark.launch import CONNECTION, SECRET
 
 
@@ -40,7 +41,7 @@ def connect_java(java: "subprocess.Popen[bytes]") -> None:
     port, length = struct.unpack("!ii", raw[:8])
     os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=raw[8 : 8 + length].decode())
     connection.unlink()
-    SparkContext._ensure_initialized()  # noqa: SLF001 - connects, and has no public name
+    connect_to_java()
     if (secret := Path(SECRET)).exists():
         # Not on the command line of Java, which everybody on the machine can read.
         SparkContext.setSystemProperty("spark.authenticate.secret", secret.read_text().strip())

@@ -22,12 +22,12 @@ from itertools import count
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.errors import LimitExceededError, NotReproducibleError
 from odf_spark.gate.row_order import find_order_dependence
 from odf_spark.gate.trees import items, iter_expressions, iter_plan, simple_name, view_name
-from odf_spark.java_side import analysed_plan, java_class, rows_of_plan, scala_object, scala_sequence
+from odf_spark.java_side import analysed_plan, java_class, java_context, rows_of_plan, scala_object, scala_sequence
 from odf_spark.launch import ANY_ORDER, ONE_ORDER
 
 _numbers = count()
@@ -76,14 +76,13 @@ def unspilled(spark: Any, *, matters: bool) -> Iterator[None]:
     if not matters:
         yield
         return
-    context = spark.sparkContext
     group = f"fixed order {next(_numbers)}"
-    context.setJobGroup(group, group)
+    spark.sparkContext.setJobGroup(group, group)
     try:
         yield
     finally:
-        context._jsc.sc().clearJobGroup()  # noqa: SLF001
-    spilled = _spilled_bytes(context, group)
+        java_context(spark).clearJobGroup()
+    spilled = _spilled_bytes(spark, group)
     if spilled:
         heap = int(java_class("java.lang.Runtime").getRuntime().maxMemory())
         raise LimitExceededError(
@@ -94,11 +93,11 @@ def unspilled(spark: Any, *, matters: bool) -> Iterator[None]:
         )
 
 
-def _spilled_bytes(context: Any, group: str) -> int:
-    java = context._jsc.sc()  # noqa: SLF001
+def _spilled_bytes(spark: SparkSession, group: str) -> int:
+    java = java_context(spark)
     # What tasks report arrives by a queue.
     java.listenerBus().waitUntilEmpty()
-    tracker, store = context.statusTracker(), java.statusStore()
+    tracker, store = spark.sparkContext.statusTracker(), java.statusStore()
     stages = {
         stage
         for job in tracker.getJobIdsForGroup(group)

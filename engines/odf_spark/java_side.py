@@ -1,7 +1,8 @@
 """Spark's Java side: classes by name, and plans, where Spark's Python names have no way in and ours go around them.
 
 A plan, analysed, is an object of Java's that says what a query means; rows are a data frame of Python's. The gate and
-the order of rows are decisions about plans, so one is made of the other here and there, and only here.
+the order of rows are decisions about plans, so one is made of the other here and there, and only here. No other module
+uses a private name of Spark's.
 """
 
 import os
@@ -9,9 +10,31 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
 from pyspark import SparkContext
+from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as JavaDataFrame
+from pyspark.util import _load_from_socket
+
+
+def connect_to_java() -> None:
+    """Connect to the Java that the environment names; Spark need not be up there."""
+    SparkContext._ensure_initialized()  # noqa: SLF001 - has no public name
+
+
+def is_java_reachable() -> bool:
+    """Ask Java for the time, and say whether it answers."""
+    try:
+        java_class("java.lang.System").nanoTime()
+    except Exception:  # noqa: BLE001 - whatever the pipe to Java says when its other end is gone
+        return False
+    return True
+
+
+def is_java_instance(value: Any, name: str) -> bool:
+    """Say whether an object of Java's is of a class, or of one derived from it."""
+    return bool(is_instance_of(SparkContext._gateway, value, name))  # noqa: SLF001 - has no public name
 
 
 @cache
@@ -42,9 +65,43 @@ def scala_sequence(values: Iterable[Any]) -> Any:
 _CLUSTER_CORES = "spark.cores.max"  # which is set for clusters alone
 
 
+def query_execution(rows: DataFrame) -> Any:
+    """Return Java's side of how rows are computed: plans, and what was observed."""
+    return rows._jdf.queryExecution()  # noqa: SLF001 - has no public name
+
+
 def analysed_plan(rows: DataFrame) -> Any:
     """Return what the rows are computed by, all names and types resolved."""
-    return rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - has no public name
+    return query_execution(rows).analyzed()
+
+
+def arrow_batches(rows: DataFrame, max_rows: int) -> Any:
+    """Return Java's partitions of the rows, as messages of Arrow with times in UTC; nothing is computed yet.
+
+    Args:
+        rows: A query.
+        max_rows: Of one message.
+    """
+    return rows._jdf.toArrowBatchRdd(max_rows, "UTC", False, False)  # noqa: SLF001 - has no public name
+
+
+def collect_partition(spark: SparkSession, batches: Any, number: int) -> list[bytes]:
+    """Compute one of the partitions that ``arrow_batches`` gave, as a job of its own.
+
+    Raises:
+        PySparkException, Py4JError: Of computing it.
+    """
+    partitions = java_class("java.util.ArrayList")()
+    partitions.add(number)
+    run = java_class("org.apache.spark.api.python.PythonRDD").runJob
+    served = run(java_context(spark), batches.toJavaRDD(), partitions)
+    with _load_from_socket(served, NoOpSerializer()) as messages:
+        return list(messages)
+
+
+def java_context(spark: SparkSession) -> Any:
+    """Return Java's side of the context of a session, as Scala has it."""
+    return spark.sparkContext._jsc.sc()  # noqa: SLF001 - has no public name
 
 
 def java_session(spark: SparkSession) -> Any:

@@ -30,6 +30,7 @@ from odf_engines.contract import TransformInput
 from odf_protocol.schema_spark import quote_spark_name
 from odf_spark.folded_rows import reaches_beyond, slices_upto
 from odf_spark.gate.trees import items
+from odf_spark.java_side import query_execution
 from odf_spark.small_inputs import NOTHING_READ, RowsRead, Work
 
 _NAME = "rows_read"
@@ -126,16 +127,16 @@ def _counted(offset: str) -> list[Column]:
 
 def _counted_in_plan(result: DataFrame) -> RowsRead:
     # A piece is a job of its own on the plan, which Spark's own observer hears nothing of.
-    found = result._jdf.queryExecution().observedMetrics().get(_NAME)  # noqa: SLF001 - has no public name
+    found = query_execution(result).observedMetrics().get(_NAME)
     row = found.get() if found.isDefined() else None
     return {name: None if row is None else row.get(place) for place, name in enumerate(_READ)}
 
 
 def _reads_files(computed: DataFrame) -> bool:
-    leaves = computed._jdf.queryExecution().optimizedPlan().collectLeaves()  # noqa: SLF001 - has no public name
+    leaves = query_execution(computed).optimizedPlan().collectLeaves()
     return any(leaf.nodeName() == "LogicalRelation" for leaf in items(leaves))
 
 
 def _scanned_rows(computed: DataFrame) -> int:
-    leaves = computed._jdf.queryExecution().executedPlan().collectLeaves()  # noqa: SLF001 - has no public name
+    leaves = query_execution(computed).executedPlan().collectLeaves()
     return sum(int(leaf.metrics().apply("numOutputRows").value()) for leaf in items(leaves))

@@ -8,12 +8,10 @@ Spark sorts all of it.
 Source: clause VIEW-7 in ``spec/extensions/maintained-views.md``.
 """
 
-import io
 import re
 import shutil
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +22,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from odf_spark.chunks import CHUNK_BYTES, bound_rows, collect_chunks
+from odf_spark.java_side import query_execution
 
 _PLAIN: Final = re.compile(
     r"boolean|tinyint|smallint|int|bigint|date|timestamp|timestamp_ntz|string|binary|decimal\(\d+,\d+\)"
@@ -81,9 +80,7 @@ def find_runs(
 
 def _is_exchanged(rows: DataFrame) -> bool:
     """Say whether rows go between tasks. A column may be called so too, which costs a sort and nothing else."""
-    with redirect_stdout(io.StringIO()) as reported:
-        rows.explain()
-    return _EXCHANGE.search(reported.getvalue()) is not None
+    return _EXCHANGE.search(str(query_execution(rows).executedPlan().toString())) is not None
 
 
 def sort_rows(rows: pa.Table, order: Sequence[str]) -> pa.Table:

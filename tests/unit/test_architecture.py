@@ -136,6 +136,28 @@ def _unusual_names(path: Path) -> set[str]:
     return names | (attributes & {"sys.modules"}) | ({"gc"} & parsed(path).imports)
 
 
+OF_PYTHON_ITSELF = {"engines/odf_engines/host/runtime.py", "node/odf_node/cli/commands/completion.py"}
+"""Where a private name of the standard library is used, which has no public one."""
+
+
+def test_private_names_of_libraries_stand_in_one_module_for_spark() -> None:
+    """Those of its objects are found by a linter, which that module alone tells to pass them over."""
+    passed_over = {relative(path) for path in MODULES if "noqa: SLF001" in path.read_text()}
+    imported = {relative(path) for path in MODULES if _imports_private_names(path)}
+    assert passed_over - OF_PYTHON_ITSELF == imported == {"engines/odf_spark/java_side.py"}
+
+
+def _imports_private_names(path: Path) -> bool:
+    imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    foreign = [node for node in imports if (node.module or "").partition(".")[0] not in PACKAGES]
+    return any(name.startswith("_") for node in foreign for name in _imported_names(node))
+
+
+def _imported_names(node: ast.ImportFrom) -> list[str]:
+    names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+    return [name for name in names if not name.startswith("__")]
+
+
 IMPORTS_OF_THE_USERS_OWN = {"pandas", "polars"}
 """Libraries whose tables Python's front gives where its user has them."""
 

@@ -197,7 +197,7 @@ def _beyond_engine(error: Any) -> InvalidQueryError:
 
 
 def _defined_names(node: Any) -> list[str]:
-    return [str(pair._1()) for pair in items(node.cteRelations())]  # noqa: SLF001 - Scala's name
+    return [str(pair.productElement(0)) for pair in items(node.cteRelations())]
 
 
 def _check_relation(node: Any, allowed: set[str], known: Collection[str]) -> None:

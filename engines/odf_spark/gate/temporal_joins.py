@@ -174,7 +174,7 @@ def _rewrite_tables(node: Any, asked: Mapping[str, AskedTime], tables: _Tables) 
     """Rewrite the tables that a query defines (WITH)."""
     defined = []
     for each in items(node.cteRelations()):
-        name, table, depth = each._1(), each._2(), each._3()  # noqa: SLF001 - Scala's names
+        name, table, depth = (each.productElement(place) for place in range(3))
         new, pending = _rewrite(table, asked, tables)
         defined.append(java_class("scala.Tuple3")(name, table if pending else new, depth))
     return java_class(_WITH)(node.child(), scala_sequence(defined), node.allowRecursion())

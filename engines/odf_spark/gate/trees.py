@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from py4j.java_gateway import is_instance_of
-from pyspark import SparkContext
+from odf_spark.java_side import is_java_instance
 
 _SHOWN_CHARACTERS = 160  # guess: enough to find the place in a query
 _REPLACED = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"
@@ -100,7 +99,7 @@ def is_replaced(node: Any) -> bool:
     """Whether Spark will run something else in place of a node; asked once per class."""
     name = class_name(node)
     if name not in _known_replaced:
-        _known_replaced[name] = bool(is_instance_of(SparkContext._gateway, node, _REPLACED))  # noqa: SLF001
+        _known_replaced[name] = is_java_instance(node, _REPLACED)
     return _known_replaced[name]
 
 
