@@ -25,6 +25,7 @@ GROUPS: Final = (
     "odf_node.attachments",
     "odf_node.access",
     "odf_node.background",
+    "odf_node.chain_rules",
     "odf_node.commands",
     "odf_node.engine_files",
     "odf_node.machine",

@@ -10,6 +10,7 @@ from odf_node.records.commits import NewBlock, role_of_traits
 from odf_protocol import block_traits as traits
 from odf_protocol.block import Block, decode_block
 from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.chain.rule import Rule
 from odf_protocol.chain.verify import ChainVerifier
 from odf_protocol.dataset_view import DatasetView, ViewFold
 from odf_protocol.did import DatasetId
@@ -165,6 +166,7 @@ class ChainCheck:
         state: ChainState | None,
         before: DatasetView | None,
         signed: bool,
+        further: Sequence[Rule] = (),
     ) -> None:
         """Begin.
 
@@ -174,13 +176,14 @@ class ChainCheck:
             state: After the block before the first one; None: they start with the Seed.
             before: What is in force after that block.
             signed: Every block has to be signed.
+            further: Rules that this node alone has.
         """
         self._stage = stage
         self._keys = keys
         self._before = before
         self._signed = signed
         self._number = 0 if state is None else state.sequence_number + 1
-        self._verifier = ChainVerifier(state, strictness=Strictness.FOREIGN)
+        self._verifier = ChainVerifier(state, strictness=Strictness.FOREIGN, further=further)
         self._fold = ViewFold(before)
         self.has_rows = False
         """Whether some block so far has data."""

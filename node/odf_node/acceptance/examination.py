@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from odf_node.acceptance.checked_chain import ChainCheck, CheckedChain, stage_unchecked
+from odf_node.acceptance.further_rules import list_further_rules
 from odf_node.acceptance.histories import find_fork, find_last_common
 from odf_node.acceptance.offers import Candidate, Proposal
 from odf_node.acceptance.rejecting import Rejecter
@@ -82,6 +83,7 @@ class Examination:
         Raises:
             HeadMovedError: The copy that the offer continues has grown; ask the peer again.
             HomeFullError, HomeReadOnlyError: They cannot be kept.
+            UsageError: A rule that this node alone has cannot be used.
         """
         left = iter(blocks)
         if self._error is None:
@@ -135,6 +137,7 @@ class Examination:
             state=state,
             before=before,
             signed=self._signed_head is not None,
+            further=list_further_rules(),
         )
 
     def _identify(self, first: ProposedBlock) -> DatasetId:

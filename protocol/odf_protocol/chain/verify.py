@@ -3,12 +3,12 @@
 Source: ``spec/chain.md``, CHAIN-50 for many.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from odf_protocol.block import Block, decode_block
 from odf_protocol.block_traits import traits_of
-from odf_protocol.chain.rule import ChainWarning, Strictness
+from odf_protocol.chain.rule import ChainWarning, Rule, Strictness
 from odf_protocol.chain.rules import FIRST_BLOCK_RULES, RULES
 from odf_protocol.chain.state import ChainState, advance, start
 from odf_protocol.errors import RejectedError
@@ -53,6 +53,39 @@ def append(
     return advance(state, block), tuple(warnings)
 
 
+def judge_further(rules: Sequence[Rule], state: ChainState, block: Block) -> tuple[ChainWarning, ...]:
+    """Judge a block of others, which holds, by rules that this node alone has (PLUG-24).
+
+    A rule that fails on a block rejects it: who wrote the block chose what it fails on.
+
+    Args:
+        rules: They see every block but the first.
+        state: Before the block.
+        block: The next one.
+
+    Returns:
+        What breaks a rule that does not bind.
+
+    Raises:
+        RejectedError: A rule that binds is broken.
+    """
+    warnings = []
+    for rule in rules:
+        if rule.event_types is not None and not isinstance(block.event, rule.event_types):
+            continue
+        try:
+            breach = rule.find_breach(state, block)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            raise _rejection(str(rule), block, "a block that the rule can judge", text) from error
+        if breach is None:
+            continue
+        if rule.binds_foreign:
+            raise _rejection(str(rule), block, breach.expected, breach.found)
+        warnings.append(ChainWarning(str(rule), block.sequence_number, breach.expected, breach.found))
+    return tuple(warnings)
+
+
 def _rejection(rule: str, block: Block, expected: object, found: object) -> RejectedError:
     return RejectedError(rule, sequence_number=block.sequence_number, expected=expected, found=found)
 
@@ -86,12 +119,13 @@ class ChainVerifier:
         warning_count: How many there were.
     """
 
-    def __init__(self, state: ChainState | None, *, strictness: Strictness) -> None:
-        """Begin after ``state``; None begins a new chain."""
+    def __init__(self, state: ChainState | None, *, strictness: Strictness, further: Sequence[Rule] = ()) -> None:
+        """Begin after ``state``; None begins a new chain. ``further``: rules that this node alone has."""
         self.warnings: list[ChainWarning] = []
         self.warning_count = 0
         self._state = state
         self._strictness = strictness
+        self._further = further
 
     @property
     def state(self) -> ChainState | None:
@@ -117,7 +151,10 @@ class ChainVerifier:
     def take(self, raw: bytes) -> VerifiedBlock:
         """Verify the next block, as ``verify`` does, and say what is known of it."""
         block = decode_block(raw, expected_hash=None)
-        self._state, warnings = append(self._state, block, strictness=self._strictness)
+        after, warnings = append(self._state, block, strictness=self._strictness)
+        if self._further and self._state is not None:
+            warnings = (*warnings, *judge_further(self._further, self._state, block))
+        self._state = after
         self.warning_count += len(warnings)
         self.warnings.extend(warnings[: MAX_WARNINGS - len(self.warnings)])
         return VerifiedBlock(block.hash.digest, traits_of(block.event), block)
