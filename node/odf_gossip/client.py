@@ -10,14 +10,14 @@ from typing import Final, Self
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
+from odf_gossip_protocol.messages import MAX_MESSAGE_BYTES, Reply, Request, decode_reply, encode_gossip
 from odf_node import __version__
 from odf_node.adapters.http_client import read_bounded
 from odf_node.adapters.http_failures import error_of_status, mapped_failures
 from odf_node.adapters.public_resolver import PublicResolver
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.exchange.routes import gossip_path
-from odf_protocol.gossip.addresses import PeerAddress
-from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES, Reply, Request, decode_reply, encode_gossip
+from odf_protocol.peer_addresses import PeerAddress
 
 ANSWER_S: Final = 8.0  # guess: four rounds; a peer that needs longer is of little use as one
 CONNECTIONS: Final = 32  # guess: all links, and as many again

@@ -12,14 +12,8 @@ from contextlib import suppress
 from typing import Final
 
 from odf_gossip.home_reading import HomeReader, read_items
-from odf_node.ports.clock import Clock
-from odf_node.ports.gossip import GossipSink, GossipTransport
-from odf_node.records.datasets import Subscription
-from odf_node.records.peers import KeptItem
-from odf_node.store import MetadataStore
-from odf_protocol.did import DatasetId
-from odf_protocol.errors import MalformedError, OdfError, UnavailableError
-from odf_protocol.gossip import (
+from odf_gossip.ports import GossipSink, GossipTransport
+from odf_gossip_protocol import (
     Accept,
     Effect,
     Event,
@@ -31,7 +25,6 @@ from odf_protocol.gossip import (
     Item,
     ItemKind,
     Notify,
-    PeerAddress,
     Publish,
     Received,
     Replied,
@@ -42,12 +35,17 @@ from odf_protocol.gossip import (
     SetPinned,
     SetRecord,
     Tick,
-    decode_peer_record,
     decode_request,
     encode_gossip,
-    sign_peer,
 )
-from odf_protocol.gossip.store import OWN
+from odf_gossip_protocol.store import OWN
+from odf_node.ports.clock import Clock
+from odf_node.records.datasets import Subscription
+from odf_node.records.peers import KeptItem
+from odf_node.store import MetadataStore
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import MalformedError, OdfError, UnavailableError
+from odf_protocol.peer_addresses import PeerAddress, decode_peer_record, sign_peer
 from odf_protocol.timestamp import Timestamp
 
 RECORD_S: Final = 2 * 86_400

@@ -6,6 +6,7 @@ A dataset matters when it is held or subscribed to. Everything else that gossip 
 from contextlib import suppress
 from dataclasses import dataclass
 
+from odf_gossip_protocol.item import Item, ItemKind
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import HeadsFreshness
 from odf_node.keys.logs import KeyLogs
@@ -16,7 +17,6 @@ from odf_node.records.evidence import HeldAttestation
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
-from odf_protocol.gossip.item import Item, ItemKind
 from odf_protocol.key_events import decode_key_event
 from odf_protocol.statements import decode_statement
 

@@ -5,13 +5,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from odf_gossip_protocol import Interests, Item, ItemKind, read_item
 from odf_node.keys.logs import KeyLogs
 from odf_node.records.datasets import Subscription
 from odf_node.records.evidence import DocumentKind
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, OdfError
-from odf_protocol.gossip import Interests, Item, ItemKind, PeerAddress, read_item
+from odf_protocol.peer_addresses import PeerAddress
 
 PROOF_ROUNDS: Final = 5  # guess: proofs that gossip did not bring are rare, and so are settlements
 PAGE_ATTESTATIONS: Final = 200

@@ -8,17 +8,17 @@ from typing import Final
 
 from aiohttp import web
 
+from odf_gossip.ports import GossipReceiver
+from odf_gossip_protocol.messages import MAX_MESSAGE_BYTES
 from odf_node.composition import Node
 from odf_node.http.bodies import require_json
 from odf_node.http.problems import ProblemError
 from odf_node.http.route_tables import Route, RouteTable
-from odf_node.ports.gossip import GossipReceiver
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.limits import message_limit_s
 from odf_protocol.exchange.messages import JSON_MEDIA_TYPE
 from odf_protocol.exchange.routes import gossip_path
-from odf_protocol.gossip.addresses import bucket_of_ip
-from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES
+from odf_protocol.peer_addresses import bucket_of_ip
 
 _RETRY_AFTER_S: Final = "10"
 _UNKNOWN: Final = "unknown"

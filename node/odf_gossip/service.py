@@ -10,22 +10,23 @@ from typing import Final
 from aiohttp import web
 
 from odf_gossip.client import GossipClient
+from odf_gossip.following import Follower
 from odf_gossip.gossiping import Gossip
 from odf_gossip.hearsay import Hearsay
 from odf_gossip.home_reading import HomeReader
 from odf_gossip.route import ANSWERING
+from odf_gossip_protocol import GossipSettings
 from odf_node.adapters.policy_file import WatchedPolicies
 from odf_node.composition import Node
 from odf_node.configuration.declaration import GossipSection as Section
 from odf_node.daemon.background_work import BackgroundService, RunningDaemon, Start
 from odf_node.errors import UsageError
-from odf_node.exchange.following import Follower
 from odf_node.http.access_log import write_line
 from odf_node.http.server import ListeningAddress
 from odf_node.semaphore import FairSemaphore
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError
-from odf_protocol.gossip import GossipSettings, PeerAddress
+from odf_protocol.peer_addresses import PeerAddress
 
 _PRIVATE_FACTOR: Final = 20
 """In a private network all nodes behind one address are one bucket: they share twenty times as much.  # guess"""

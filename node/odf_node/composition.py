@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from odf_node.engines.sessions import EngineHost
     from odf_node.engines.warm_sessions import WarmEngines
     from odf_node.exchange.bringing import Bringing
-    from odf_node.exchange.following import Subscriptions
     from odf_node.exchange.peering import Peers
     from odf_node.exchange.pulling import BatchPulling, Pulling
     from odf_node.exchange.receiving import PushJudge
+    from odf_node.exchange.subscriptions import Subscriptions
     from odf_node.exchange.taking import Taking
     from odf_node.ingest.ingestion import Ingestor
     from odf_node.ports.engines import EngineFiles
@@ -342,7 +342,7 @@ class Node(KeepsToSettings):
     @cached_property
     def subscriptions(self) -> "Subscriptions":
         """Behind ``subscribe``."""
-        from odf_node.exchange.following import Subscriptions
+        from odf_node.exchange.subscriptions import Subscriptions
 
         return Subscriptions(self.home, self.outgoing.open_peer)
 

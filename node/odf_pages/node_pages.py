@@ -16,7 +16,7 @@ from odf_pages.rendering import Page
 from odf_pages.requests import PageRequest
 from odf_protocol.did import DidKey
 from odf_protocol.errors import OdfError
-from odf_protocol.gossip.addresses import decode_peer_record
+from odf_protocol.peer_addresses import decode_peer_record
 
 MAX_FINDINGS: Final = 500  # guess
 MAX_ENTRIES: Final = 200  # guess

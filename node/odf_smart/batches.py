@@ -10,9 +10,9 @@ from odf_protocol.did import DatasetId
 from odf_protocol.exchange.block_outlines import read_outline
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.batches import encode_batch
-from odf_protocol.smart_transfer.messages import BlocksBatch, ObjectFile, TransferPlan
 from odf_smart.conversations import object_file_of
+from odf_smart_protocol.batches import encode_batch
+from odf_smart_protocol.messages import BlocksBatch, ObjectFile, TransferPlan
 
 EMPTY_PLAN: Final = TransferPlan(
     num_blocks=0, num_objects=0, num_records=0, bytes_in_raw_blocks=0, bytes_in_raw_objects=0

@@ -20,9 +20,9 @@ from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnavailableError
 from odf_protocol.exchange.block_outlines import WantedObject
 from odf_protocol.exchange.limits import message_limit_s
-from odf_protocol.smart_transfer.conversation import Close, Closed, ReceivedMessage, SendMessage, TimePassed
-from odf_protocol.smart_transfer.limits import ANSWER_S, MAX_MESSAGE_BYTES
-from odf_protocol.smart_transfer.messages import ObjectFile, ObjectType
+from odf_smart_protocol.conversation import Close, Closed, ReceivedMessage, SendMessage, TimePassed
+from odf_smart_protocol.limits import ANSWER_S, MAX_MESSAGE_BYTES
+from odf_smart_protocol.messages import ObjectFile, ObjectType
 
 CLOSE_S: Final = 5.0
 """How long a side that is done waits for the other's close. Source: the other implementation."""

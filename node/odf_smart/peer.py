@@ -24,12 +24,15 @@ from odf_protocol.exchange.packs import PackedBlock
 from odf_protocol.exchange.routes import block_path
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.batches import decode_batch
-from odf_protocol.smart_transfer.conversation import ConversationFailed, Opened, Rejected
-from odf_protocol.smart_transfer.limits import MAX_OBJECTS_PER_MESSAGE
-from odf_protocol.smart_transfer.messages import BlocksBatch, TransferPlan
-from odf_protocol.smart_transfer.problems import TransferProblem
-from odf_protocol.smart_transfer.pull_client import (
+from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
+from odf_smart.conversations import Conversation, name_peer, object_file_of, open_conversation
+from odf_smart.transfer_urls import read_transfer_url
+from odf_smart_protocol.batches import decode_batch
+from odf_smart_protocol.conversation import ConversationFailed, Opened, Rejected
+from odf_smart_protocol.limits import MAX_OBJECTS_PER_MESSAGE
+from odf_smart_protocol.messages import BlocksBatch, TransferPlan
+from odf_smart_protocol.problems import TransferProblem
+from odf_smart_protocol.pull_client import (
     BlocksArrived,
     FetchBlocks,
     Finish,
@@ -38,9 +41,6 @@ from odf_protocol.smart_transfer.pull_client import (
     Planned,
     PullClient,
 )
-from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
-from odf_smart.conversations import Conversation, name_peer, object_file_of, open_conversation
-from odf_smart.transfer_urls import read_transfer_url
 
 
 class SmartPeer(SilentPeer):

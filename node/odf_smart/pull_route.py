@@ -18,16 +18,19 @@ from odf_protocol.did import DatasetId
 from odf_protocol.exchange.limits import MAX_CONCURRENT_PACKS
 from odf_protocol.exchange.routes import ObjectKind, object_path
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.limits import MAX_ASKING_MESSAGE_BYTES
-from odf_protocol.smart_transfer.messages import (
+from odf_smart.batches import EMPTY_PLAN, plan_batch
+from odf_smart.conversations import VERSION, VERSION_HEADER
+from odf_smart.served_sockets import SOCKETS, close_sockets, converse, open_socket
+from odf_smart_protocol.limits import MAX_ASKING_MESSAGE_BYTES
+from odf_smart_protocol.messages import (
     Header,
     ObjectFile,
     PullStrategy,
     SmartPullRequest,
     TransferUrl,
 )
-from odf_protocol.smart_transfer.problems import InvalidInterval, TransferProblem
-from odf_protocol.smart_transfer.pull_server import (
+from odf_smart_protocol.problems import InvalidInterval, TransferProblem
+from odf_smart_protocol.pull_server import (
     LocateObjects,
     NotPrepared,
     ObjectsLocated,
@@ -35,9 +38,6 @@ from odf_protocol.smart_transfer.pull_server import (
     PreparedTransfer,
     PullServer,
 )
-from odf_smart.batches import EMPTY_PLAN, plan_batch
-from odf_smart.conversations import VERSION, VERSION_HEADER
-from odf_smart.served_sockets import SOCKETS, close_sockets, converse, open_socket
 
 KINDS: Final[Mapping[str, ObjectKind]] = {"DataSlice": ObjectKind.DATA, "Checkpoint": ObjectKind.CHECKPOINT}
 

@@ -25,16 +25,19 @@ from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.exchange.routes import PREFIX
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
-from odf_protocol.smart_transfer.limits import MAX_MESSAGE_BYTES
-from odf_protocol.smart_transfer.messages import ObjectFile, PushStrategy, SmartPushRequest, TransferUrl
-from odf_protocol.smart_transfer.problems import (
+from odf_smart.pull_route import transfer_headers
+from odf_smart.served_sockets import converse, open_socket
+from odf_smart.upload import SmartUpload
+from odf_smart_protocol.limits import MAX_MESSAGE_BYTES
+from odf_smart_protocol.messages import ObjectFile, PushStrategy, SmartPushRequest, TransferUrl
+from odf_smart_protocol.problems import (
     Empty,
     InvalidHead,
     NameCollision,
     RefCollision,
     TransferProblem,
 )
-from odf_protocol.smart_transfer.push_server import (
+from odf_smart_protocol.push_server import (
     Agreed,
     CommitTransfer,
     Declined,
@@ -44,9 +47,6 @@ from odf_protocol.smart_transfer.push_server import (
     TakeBlocks,
     UploadsPlanned,
 )
-from odf_smart.pull_route import transfer_headers
-from odf_smart.served_sockets import converse, open_socket
-from odf_smart.upload import SmartUpload
 
 _UPLOADS_PATH: Final = f"{PREFIX}/uploads"
 

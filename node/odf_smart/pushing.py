@@ -23,12 +23,12 @@ from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.conversation import ConversationFailed, Ended, Opened, Rejected
-from odf_protocol.smart_transfer.messages import PushStrategy, SmartPushRequest
-from odf_protocol.smart_transfer.push_client import PushClient, Upload, Uploaded, UploadsDone
 from odf_smart.batches import PlannedBatch, plan_batch
 from odf_smart.conversations import Conversation, name_peer, open_conversation
 from odf_smart.transfer_urls import read_transfer_url
+from odf_smart_protocol.conversation import ConversationFailed, Ended, Opened, Rejected
+from odf_smart_protocol.messages import PushStrategy, SmartPushRequest
+from odf_smart_protocol.push_client import PushClient, Upload, Uploaded, UploadsDone
 
 _MAX_ANSWER_BYTES: Final = 64 * KIB
 

@@ -15,8 +15,8 @@ from odf_node.http.sending import SEND_RATE
 from odf_node.http.served_node import LIVE
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.limits import message_limit_s
-from odf_protocol.smart_transfer.conversation import ConversationFailed, Ended
 from odf_smart.conversations import CLOSE_S, VERSION, VERSION_HEADER, Conversation, Role
+from odf_smart_protocol.conversation import ConversationFailed, Ended
 
 SOCKETS: Final = web.AppKey("sockets", dict[Any, str])
 """Conversations that may be ended when the node stops, and whose they are."""

@@ -8,7 +8,7 @@ from yarl import URL
 
 from odf_node.ports.peer_errors import PeerLiedError
 from odf_protocol.public_addresses import is_public_host
-from odf_protocol.smart_transfer.messages import TransferUrl
+from odf_smart_protocol.messages import TransferUrl
 
 _KEPT_BY_US: Final = frozenset(
     {

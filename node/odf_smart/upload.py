@@ -22,8 +22,8 @@ from odf_protocol.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS
 from odf_protocol.exchange.packs import PackedBlock
 from odf_protocol.head import Head
 from odf_protocol.multihash import SHA3_256, Multihash
-from odf_protocol.smart_transfer.batches import decode_batch
-from odf_protocol.smart_transfer.messages import BlocksBatch
+from odf_smart_protocol.batches import decode_batch
+from odf_smart_protocol.messages import BlocksBatch
 
 
 @dataclass(slots=True)

@@ -18,8 +18,8 @@ from odf_node.adapters.public_resolver import PublicResolver, SteadyResolver
 from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
 from odf_protocol.errors import OdfError
 from odf_protocol.public_addresses import is_public_host, is_public_ip
-from odf_protocol.smart_transfer.messages import Header, TransferUrl
 from odf_smart.transfer_urls import read_transfer_url
+from odf_smart_protocol.messages import Header, TransferUrl
 from support.event_loop import in_loop
 from support.http_server import serving
 

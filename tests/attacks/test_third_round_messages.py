@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from odf_gossip_protocol import ItemKind, read_item
+from odf_gossip_protocol.item import Item
+from odf_gossip_protocol.messages import MAX_MESSAGE_BYTES, decode_reply, decode_request
 from odf_protocol.errors import OdfError
-from odf_protocol.gossip import ItemKind, read_item
-from odf_protocol.gossip.item import Item
-from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES, decode_reply, decode_request
 from support.gossip_items import attestation, head, key_events, proof, settlement
 from support.signing import DATASET_KEY, NEW_KEY, NODE_KEY, OTHER_KEY
 

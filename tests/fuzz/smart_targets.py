@@ -7,8 +7,8 @@ from functools import cache
 from fuzz.target import Target
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.batches import decode_batch
-from odf_protocol.smart_transfer.messages import (
+from odf_smart_protocol.batches import decode_batch
+from odf_smart_protocol.messages import (
     Answer,
     BlocksResponse,
     ObjectsPullRequest,

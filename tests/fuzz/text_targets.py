@@ -10,14 +10,14 @@ from odf_engines.errors import InvalidQueryError
 from odf_engines.host.query_bounds import check_query_bounds
 from odf_engines.host.query_tokens import split_statements
 from odf_foreign.archive.tar_entries import iter_entries
+from odf_gossip_protocol.messages import decode_reply, decode_request
 from odf_node.remote_names import find_remote_names, require_undefined
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.exchange.messages import HeadMessage, decode_message
 from odf_protocol.exchange.object_parts import find_content_range, find_range, matches_etag
-from odf_protocol.gossip.addresses import PeerAddress
-from odf_protocol.gossip.messages import decode_reply, decode_request
 from odf_protocol.http_signatures import decode_signature
 from odf_protocol.judging import decode_bundle, judge
+from odf_protocol.peer_addresses import PeerAddress
 from odf_protocol.schema_spark import parse_spark_schema
 
 __all__ = ["TEXT_TARGETS"]

@@ -16,12 +16,14 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 TREES = ("protocol", "engines", "node")
 CORE = {"odf_protocol", "odf_engines", "odf_node"}
+_DECIDES = "_protocol"
+"""Ends the name of the part of a plug-in that decides without I/O, which goes with it."""
 
 
 def list_plug_in_packages() -> list[str]:
-    """List the packages beside the core, below ``node`` and ``engines``."""
+    """List the plug-ins beside the core."""
     packages = {path.parent.name for tree in TREES for path in (REPOSITORY / tree).glob("*/__init__.py")}
-    return sorted(packages - CORE)
+    return sorted(name for name in packages - CORE if name.removesuffix(_DECIDES) not in packages - {name})
 
 
 def make_amputated(folder: Path, without: Sequence[str]) -> Path:
@@ -34,6 +36,7 @@ def make_amputated(folder: Path, without: Sequence[str]) -> Path:
     Returns:
         The interpreter that runs it.
     """
+    without = [*without, *(f"{name}{_DECIDES}" for name in without)]
     # With what is compiled: times of files go with them, so that it is used.
     for tree in TREES:
         for package in (REPOSITORY / tree).glob("*/__init__.py"):

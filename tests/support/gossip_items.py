@@ -5,10 +5,10 @@ What was read once is remembered, also for whoever reads it with ``remembered_it
 
 from functools import cache
 
+from odf_gossip_protocol import Item, ItemKind, read_item
 from odf_protocol.attestations import AttestedStep, sign_attestation
 from odf_protocol.did import DidKey
 from odf_protocol.equivocation import EquivocationKind, check_equivocation, prove_equivocation
-from odf_protocol.gossip import Item, ItemKind, read_item
 from odf_protocol.heads import sign_head
 from odf_protocol.in_toto import BlockRef
 from odf_protocol.key_history import KeyHistory

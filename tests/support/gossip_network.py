@@ -12,15 +12,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Protocol
 
-from odf_protocol.errors import OdfError
-from odf_protocol.gossip import (
+from odf_gossip_protocol import (
     Accept,
     Failed,
     GossipMachine,
     GossipSettings,
     Item,
-    PeerAddress,
-    PeerRecord,
     Publish,
     Received,
     Replied,
@@ -30,14 +27,14 @@ from odf_protocol.gossip import (
     SetPinned,
     SetRecord,
     Tick,
-    decode_peer_record,
     decode_reply,
     decode_request,
     encode_gossip,
-    sign_peer,
 )
-from odf_protocol.gossip.effects import Event
-from odf_protocol.gossip.messages import Compare, Feed, Items, Push, Ranges, Taken, Want
+from odf_gossip_protocol.effects import Event
+from odf_gossip_protocol.messages import Compare, Feed, Items, Push, Ranges, Taken, Want
+from odf_protocol.errors import OdfError
+from odf_protocol.peer_addresses import PeerAddress, PeerRecord, decode_peer_record, sign_peer
 from odf_protocol.timestamp import Timestamp
 from support.gossip_items import remembered_item
 

@@ -4,12 +4,11 @@ import base64
 import hashlib
 from typing import Any
 
+from odf_gossip_protocol.item import Item
+from odf_gossip_protocol.ranges import IdRange, IdSet, answer_ranges, fingerprint, open_ranges
 from odf_protocol.canonical_json import encode_canonical
 from odf_protocol.errors import MalformedError
-from odf_protocol.gossip import PeerAddress, sign_peer
-from odf_protocol.gossip.addresses import _PeerRecord, decode_peer_record
-from odf_protocol.gossip.item import Item
-from odf_protocol.gossip.ranges import IdRange, IdSet, answer_ranges, fingerprint, open_ranges
+from odf_protocol.peer_addresses import PeerAddress, _PeerRecord, decode_peer_record, sign_peer
 from odf_protocol.signatures import Purpose, sign_document
 from odf_protocol.timestamp import Timestamp
 from support.gossip_items import attestation, head, key_events, proof, settlement

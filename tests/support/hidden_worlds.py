@@ -15,19 +15,19 @@ import msgspec
 from odf_gossip.gossiping import Gossip
 from odf_gossip.hearsay import Hearsay
 from odf_gossip.home_reading import HomeReader
+from odf_gossip_protocol import GossipSettings, encode_gossip
+from odf_gossip_protocol.item import ItemKind, item_id
+from odf_gossip_protocol.messages import Compare, Follow, Hello, ItemMessage, Push, Want
+from odf_gossip_protocol.ranges import IdRange
 from odf_node.configuration import AccessSettings, Configuration
 from odf_node.http.served_node import Live
 from odf_protocol.errors import UnavailableError
 from odf_protocol.events import AddData, Checkpoint, DatasetKind, ExecuteTransform, ExecuteTransformInput, Seed
 from odf_protocol.exchange.packs import PackedBlock, encode_pack
-from odf_protocol.gossip import GossipSettings, encode_gossip
-from odf_protocol.gossip.item import ItemKind, item_id
-from odf_protocol.gossip.messages import Compare, Follow, Hello, ItemMessage, Push, Want
-from odf_protocol.gossip.ranges import IdRange
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.batches import encode_batch
-from odf_protocol.smart_transfer.messages import BlocksBatch, PushBlocks, encode_message
 from odf_protocol.timestamp import Timestamp
+from odf_smart_protocol.batches import encode_batch
+from odf_smart_protocol.messages import BlocksBatch, PushBlocks, encode_message
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, select
 from support.secretive_node import PUSHES, THIEF_TOKEN, Answer, SecretiveNode, Stranger
 from support.signing import NEW_KEY, OTHER_KEY

@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from odf_gossip.ports import GossipReceiver
 from odf_gossip.route import ANSWERING
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
@@ -20,7 +21,6 @@ from odf_node.http.served_node import Live, ServedNode
 from odf_node.http.server import create_app
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports.gossip import GossipReceiver
 from odf_node.records.access import AccessToken
 from odf_node.rows.trees import KeptTrees
 from odf_protocol.did import DidKey

@@ -5,10 +5,10 @@ from typing import Any
 from aiohttp import web
 
 from odf_gossip import route as gossip_route
+from odf_gossip.ports import GossipReceiver
 from odf_node.http.route_tables import add_table
 from odf_node.http.served_node import ServedNode
 from odf_node.http.server import create_app
-from odf_node.ports.gossip import GossipReceiver
 from odf_smart import routes as smart_routes
 
 

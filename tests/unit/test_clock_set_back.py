@@ -9,10 +9,11 @@ import random
 
 import pytest
 
-from odf_protocol.gossip import GossipSettings, PeerAddress
-from odf_protocol.gossip.peers import PeerBook
-from odf_protocol.gossip.settings import Rates, Strikes
-from odf_protocol.gossip.store import OWN, ItemStore, ItemVerdict
+from odf_gossip_protocol import GossipSettings
+from odf_gossip_protocol.peers import PeerBook
+from odf_gossip_protocol.settings import Rates, Strikes
+from odf_gossip_protocol.store import OWN, ItemStore, ItemVerdict
+from odf_protocol.peer_addresses import PeerAddress
 from support.gossip_items import NOON_MS, attestation, head
 from support.signing import DATASET_KEY, OTHER_KEY
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from odf_gossip.hearsay import Hearsay
+from odf_gossip_protocol.item import ItemKind, read_item
 from odf_node.acceptance.offers import AcceptOptions
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.key_files import FOLDER_VARIABLE
@@ -37,7 +38,6 @@ from odf_node.records.errors import HeadMovedError, KeyLogMovedError, SigningKey
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.events import SetInfo
-from odf_protocol.gossip.item import ItemKind, read_item
 from odf_protocol.heads import decode_signed_head, sign_head
 from odf_protocol.signatures import sign_block
 from odf_protocol.timestamp import Timestamp

@@ -10,6 +10,7 @@ import pytest
 
 from odf_gossip.gossiping import HomeReader
 from odf_gossip.hearsay import Hearsay
+from odf_gossip_protocol.item import ItemKind, read_item
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
@@ -31,7 +32,6 @@ from odf_node.ports.pushes import PushedHead
 from odf_node.records.datasets import Subscription
 from odf_node.records.errors import SigningKeyLostError
 from odf_node.trust.recovery import RecoveryReport
-from odf_protocol.gossip.item import ItemKind, read_item
 from support.exchange_nodes import TOKEN, TestNode
 from support.key_logs import RECOVERY_KEY, KeyLog
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,19 +14,17 @@ from odf_node.acceptance import row_checks
 from odf_node.acceptance.offers import AcceptanceReport
 from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, ProposalRejectedError, UnknownDatasetError, UsageError
-from odf_node.exchange.following import Follower
 from odf_node.exchange.pulling import name_in_url
 from odf_node.exchange.receiving import PushJudge
 from odf_node.exchange.taking import PullRequest
 from odf_node.ports.peer_client import PeerHead
 from odf_node.records.access import READS_EVERYTHING
-from odf_node.records.datasets import Subscription
 from odf_node.store.object_names import open_arrivals
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import DatasetKind, Seed, SetInfo
 from support.offering_peer import OfferingPeer
-from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, select
+from support.offers import Judge, PeerChain, PublisherHome, root_chain, select
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of
 from support.slice_reader import OwnReader
 
@@ -389,25 +386,3 @@ def test_push_is_told_to_the_audit_log_with_who_pushed(node: Node, chain: PeerCh
     with node.objects.writing():
         asyncio.run(push())
     assert audited(node) == [("token-7", "push", "cities", f"block {chain.head.sequence_number}")]
-
-
-def test_subscription_is_told_to_the_audit_log(node: Node, chain: PeerChain) -> None:
-    class News:
-        subscriptions = (Subscription(dataset_id=chain.id, name="cities", url="http://peer.example/c", since=NOW),)
-
-        def find_news(self) -> dict[DatasetId, Any]:
-            return {}
-
-        def list_sources(self) -> list[Any]:
-            return []
-
-    async def open_peer(url: str, *, also: Sequence[str] = ()) -> OfferingPeer:
-        return OfferingPeer(chain)
-
-    async def follow() -> None:
-        stated = node.read_policies
-        follower = Follower(node.store, lambda: node.taking, open_peer, stated, lambda *_, **__: None)  # type: ignore[arg-type]
-        await follower.look(News(), asyncio.Event())
-
-    asyncio.run(follow())
-    assert audited(node) == [("subscription", "pull", "cities", f"block {chain.head.sequence_number}")]

@@ -22,7 +22,7 @@ from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.exchange.messages import JSON_MEDIA_TYPE, NodeInfo, decode_message
 from odf_protocol.exchange.routes import PROTOCOL_VERSION
-from odf_protocol.gossip.addresses import PeerAddress
+from odf_protocol.peer_addresses import PeerAddress
 from odf_protocol.public_addresses import without_mark
 
 

@@ -7,7 +7,7 @@ from odf_node.ports.clock import Clock
 from odf_node.records.peers import Peer
 from odf_node.store import MetadataStore
 from odf_protocol.errors import MalformedError, OdfError
-from odf_protocol.gossip.addresses import PeerAddress, decode_peer_record
+from odf_protocol.peer_addresses import PeerAddress, decode_peer_record
 from odf_protocol.public_addresses import as_heard
 
 

@@ -17,7 +17,7 @@ from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUna
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.exchange.limits import MAX_REPORTED_CHARACTERS, MAX_SEARCH_WORDS
 from odf_protocol.exchange.messages import JSON_MEDIA_TYPE
-from odf_protocol.gossip.addresses import PeerAddress, sign_peer
+from odf_protocol.peer_addresses import PeerAddress, sign_peer
 from odf_protocol.timestamp import Timestamp
 from support.command_line import run_command
 from support.described_datasets import add_described

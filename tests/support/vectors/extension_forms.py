@@ -122,8 +122,9 @@ def _equivocation(document: Case) -> Checks:
 
 
 def _gossip(document: Case) -> Checks:
-    from odf_protocol.gossip import ItemKind, PeerAddress, decode_peer_record, read_item
-    from odf_protocol.gossip.ranges import IdRange, IdSet, answer_ranges, fingerprint
+    from odf_gossip_protocol import ItemKind, read_item
+    from odf_gossip_protocol.ranges import IdRange, IdSet, answer_ranges, fingerprint
+    from odf_protocol.peer_addresses import PeerAddress, decode_peer_record
 
     def check_record(case: Case) -> None:
         expect(decode_peer_record(base64.b64decode(case["document"])).raw.endswith(case["payload"].encode()), True)

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from odf_gossip.client import GossipClient
+from odf_gossip_protocol import Item, ItemKind, read_item
+from odf_gossip_protocol.messages import ItemMessage, Push
 from odf_node.adapters.clocks import SystemClock
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.home_folder import HomeFolder
 from odf_node.store import MetadataStore
 from odf_protocol.did import DatasetId
-from odf_protocol.gossip import Item, ItemKind, PeerAddress, read_item
-from odf_protocol.gossip.messages import ItemMessage, Push
 from odf_protocol.heads import sign_head
 from odf_protocol.multihash import Multihash
+from odf_protocol.peer_addresses import PeerAddress
 from support.gossip_processes import Daemon, stop_all, wait_until
 
 COUNT = 12

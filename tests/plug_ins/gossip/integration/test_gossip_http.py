@@ -13,12 +13,13 @@ from aiohttp.test_utils import TestClient as LoopbackClient
 from aiohttp.test_utils import TestServer as LoopbackServer
 
 from odf_gossip.client import GossipClient
+from odf_gossip_protocol import GossipMachine, GossipSettings, encode_gossip
+from odf_gossip_protocol import messages as gossip_messages
+from odf_gossip_protocol.messages import MAX_MESSAGE_BYTES, Follow, Taken
 from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
-from odf_protocol.gossip import GossipMachine, GossipSettings, PeerAddress, encode_gossip
-from odf_protocol.gossip import messages as gossip_messages
-from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES, Follow, Taken
+from odf_protocol.peer_addresses import PeerAddress
 from support.event_loop import in_loop
 from support.exchange_nodes import TestNode
 from support.http_server import serving, serving_bytes

@@ -7,27 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from odf_gossip.following import Follower
 from odf_gossip.gossiping import Gossip
 from odf_gossip.hearsay import Hearsay
 from odf_gossip.home_reading import HomeReader
-from odf_node.adapters.clocks import FixedClock
-from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.exchange.following import Follower, Subscriptions
-from odf_node.exchange.peering import Peers
-from odf_node.http.server import ListeningAddress
-from odf_node.keys.disputes import Disputes
-from odf_node.ports.peer_client import PeerDataset
-from odf_node.ports.peer_errors import PeerUnavailableError
-from odf_node.records.datasets import HeldHead, Subscription
-from odf_node.records.errors import HomeBusyError
-from odf_node.records.evidence import HeldAttestation
-from odf_node.store import MetadataStore
-from odf_protocol.accept_policies import NO_POLICIES, PolicySet
-from odf_protocol.did import DatasetId
-from odf_protocol.equivocation import EquivocationKind, prove_equivocation
-from odf_protocol.errors import MalformedError
-from odf_protocol.gossip import GossipSettings, Item, ItemKind, PeerAddress, encode_gossip, read_item
-from odf_protocol.gossip.messages import (
+from odf_gossip_protocol import GossipSettings, Item, ItemKind, encode_gossip, read_item
+from odf_gossip_protocol.messages import (
     Compare,
     Feed,
     Follow,
@@ -40,8 +25,25 @@ from odf_protocol.gossip.messages import (
     Taken,
     Welcome,
 )
-from odf_protocol.gossip.ranges import IdRange
+from odf_gossip_protocol.ranges import IdRange
+from odf_node.adapters.clocks import FixedClock
+from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.exchange.peering import Peers
+from odf_node.exchange.subscriptions import Subscriptions
+from odf_node.http.server import ListeningAddress
+from odf_node.keys.disputes import Disputes
+from odf_node.ports.peer_client import PeerDataset
+from odf_node.ports.peer_errors import PeerUnavailableError
+from odf_node.records.datasets import HeldHead, Subscription
+from odf_node.records.errors import HomeBusyError
+from odf_node.records.evidence import HeldAttestation
+from odf_node.store import MetadataStore
+from odf_protocol.accept_policies import NO_POLICIES, PolicySet
+from odf_protocol.did import DatasetId
+from odf_protocol.equivocation import EquivocationKind, prove_equivocation
+from odf_protocol.errors import MalformedError
 from odf_protocol.heads import sign_head
+from odf_protocol.peer_addresses import PeerAddress
 from odf_protocol.policy import Auditor
 from odf_protocol.timestamp import Timestamp
 from support.event_loop import in_loop

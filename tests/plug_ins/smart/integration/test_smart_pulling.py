@@ -21,10 +21,10 @@ from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 from odf_protocol.exchange.block_outlines import WantedObject, iter_wanted
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer import batches
-from odf_protocol.smart_transfer.batches import encode_batch
-from odf_protocol.smart_transfer.messages import BlocksBatch, BlocksResponse, encode_message
 from odf_smart.peer import SmartPeer
+from odf_smart_protocol import batches
+from odf_smart_protocol.batches import encode_batch
+from odf_smart_protocol.messages import BlocksBatch, BlocksResponse, encode_message
 from support.event_loop import in_loop
 from support.exchange_nodes import Chain, TestNode, read_kamu_chain, serving
 

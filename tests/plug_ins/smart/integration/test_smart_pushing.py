@@ -18,10 +18,10 @@ from odf_node.ports.peer_errors import PeerForbidsError, PushRejectedError
 from odf_node.ports.pushes import PushedHead, PushOutcome
 from odf_protocol.errors import OdfError, RejectedError, UnavailableError, UnsupportedError
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer import batches, push_client
-from odf_protocol.smart_transfer.batches import encode_batch
-from odf_protocol.smart_transfer.messages import BlocksBatch, PushBlocks, encode_message
 from odf_smart.pushing import SmartPush
+from odf_smart_protocol import batches, push_client
+from odf_smart_protocol.batches import encode_batch
+from odf_smart_protocol.messages import BlocksBatch, PushBlocks, encode_message
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, dataset_id
 

@@ -12,10 +12,10 @@ import pytest
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer import batches, messages
-from odf_protocol.smart_transfer.batches import decode_batch, encode_batch
-from odf_protocol.smart_transfer.limits import MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES
-from odf_protocol.smart_transfer.messages import (
+from odf_smart_protocol import batches, messages
+from odf_smart_protocol.batches import decode_batch, encode_batch
+from odf_smart_protocol.limits import MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES
+from odf_smart_protocol.messages import (
     Answer,
     BlocksBatch,
     BlocksResponse,
@@ -32,7 +32,7 @@ from odf_protocol.smart_transfer.messages import (
     decode_message,
     encode_message,
 )
-from odf_protocol.smart_transfer.problems import Empty
+from odf_smart_protocol.problems import Empty
 from support.kamu import read_chain
 from support.smart_recordings import PULLS, PUSHES, read_recordings
 

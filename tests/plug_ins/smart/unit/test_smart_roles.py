@@ -7,7 +7,7 @@ import pytest
 
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnavailableError
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.conversation import (
+from odf_smart_protocol.conversation import (
     Close,
     Closed,
     ConversationFailed,
@@ -18,8 +18,8 @@ from odf_protocol.smart_transfer.conversation import (
     SendMessage,
     TimePassed,
 )
-from odf_protocol.smart_transfer.limits import ANSWER_S, IDLE_S, MAX_OBJECTS_PER_MESSAGE
-from odf_protocol.smart_transfer.messages import (
+from odf_smart_protocol.limits import ANSWER_S, IDLE_S, MAX_OBJECTS_PER_MESSAGE
+from odf_smart_protocol.messages import (
     Answer,
     BlocksBatch,
     BlocksResponse,
@@ -40,9 +40,9 @@ from odf_protocol.smart_transfer.messages import (
     decode_message,
     encode_message,
 )
-from odf_protocol.smart_transfer.problems import Empty, InvalidHead, InvalidInterval, NameCollision, TransferProblem
-from odf_protocol.smart_transfer.pull_client import FetchBlocks, Finish, Locate, Located, Planned, PullClient
-from odf_protocol.smart_transfer.pull_server import (
+from odf_smart_protocol.problems import Empty, InvalidHead, InvalidInterval, NameCollision, TransferProblem
+from odf_smart_protocol.pull_client import FetchBlocks, Finish, Locate, Located, Planned, PullClient
+from odf_smart_protocol.pull_server import (
     LocateObjects,
     NotPrepared,
     ObjectsLocated,
@@ -50,8 +50,8 @@ from odf_protocol.smart_transfer.pull_server import (
     PreparedTransfer,
     PullServer,
 )
-from odf_protocol.smart_transfer.push_client import PushClient, Upload, Uploaded, UploadsDone
-from odf_protocol.smart_transfer.push_server import (
+from odf_smart_protocol.push_client import PushClient, Upload, Uploaded, UploadsDone
+from odf_smart_protocol.push_server import (
     Agreed,
     CommitTransfer,
     Declined,

@@ -8,8 +8,8 @@ from yarl import URL
 
 from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.ports.peer_errors import PeerLiedError
-from odf_protocol.smart_transfer.messages import Header, TransferUrl
 from odf_smart.transfer_urls import read_transfer_url
+from odf_smart_protocol.messages import Header, TransferUrl
 from support.event_loop import in_loop
 
 DATASET = URL("https://node.example/acc/demo/")
