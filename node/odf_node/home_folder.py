@@ -44,6 +44,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         "logins.json",
         "questions",
         "audit",
+        "contracts",
     }
 )
 _PRIVATE_FOLDER: Final = 0o700

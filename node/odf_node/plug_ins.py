@@ -28,6 +28,7 @@ GROUPS: Final = (
     "odf_node.chain_rules",
     "odf_node.commands",
     "odf_node.engine_files",
+    "odf_node.holds",
     "odf_node.machine",
     "odf_node.metrics",
     "odf_node.observers",

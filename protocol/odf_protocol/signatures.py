@@ -45,6 +45,7 @@ class Purpose(StrEnum):
     BACKUP = "backup"
     AUDIT = "audit"
     FINGERPRINT = "fingerprint"
+    WAIVER = "contract-waiver"
 
 
 @dataclass(frozen=True, slots=True)

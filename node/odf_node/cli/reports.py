@@ -56,6 +56,7 @@ def describe_report(report: Report) -> list[str]:
             if report.waits_for:
                 names = ", ".join(report.waits_for)
                 lines.append(f"it waits for a watermark of {names}: none was stated, so no row can be given so far")
+            lines += [f"{each.describe()}: {each.command}" for each in report.holds]
         case AcceptanceReport():
             lines = _describe_acceptance(report)
     return [
@@ -149,6 +150,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
                 "readRows": report.read_rows,
                 "lateRows": report.late_rows,
                 "waitsFor": list(report.waits_for),
+                "holds": [{"input": each.name, "upto": each.upto, "reason": each.reason} for each in report.holds],
                 "seconds": round(report.seconds, 3),
             }
         case AcceptanceReport():

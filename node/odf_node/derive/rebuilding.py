@@ -12,6 +12,7 @@ from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.datasets.writer import StagedOutputs
+from odf_node.derive.holding import find_holds
 from odf_node.derive.steps import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.sessions import EngineHost
@@ -93,7 +94,8 @@ class Rebuilder:
         """Say which files the next steps of a derivative read, by dataset; errors as ``StepBuilder.plan_next``."""
         view = load_view(self.home.store, record.id)
         needed: dict[DatasetId, set[Multihash]] = {}
-        for planned in StepBuilder(self.home.store, self.home.objects).plan_next(view, None):
+        builder = StepBuilder(self.home.store, self.home.objects, find_holds(self.home, record))
+        for planned in builder.plan_next(view, None):
             hashes = needed.setdefault(planned.recorded.dataset_id, set())
             hashes.update(item.physical_hash for item in planned.slices)
         if view.query_checkpoint is not None:

@@ -14,6 +14,7 @@ from msgspec import structs
 
 from odf_engines.contract import Grade, TransformInput, TransformRequest, TransformResponse
 from odf_engines.errors import LimitExceededError
+from odf_node.derive.holding import InputHold
 from odf_node.ports.observing import DatasetVersion, Run, RunKind, columns_of_schema, version_of
 from odf_node.records.datasets import DatasetRecord
 from odf_node.store import MetadataStore
@@ -130,7 +131,8 @@ class TransformReport:
 
     ``reaches_heads``: the inputs were read to their ends. ``taken_rows``: of the inputs, that no step took before.
     ``late_rows``: of the inputs, that came too late to change what was given already, and were left out for that.
-    ``waits_for``: inputs that state no watermark, without which it gives no rows (PLAN-20).
+    ``waits_for``: inputs that state no watermark, without which it gives no rows (PLAN-20). ``holds``: what was left
+    unread of inputs that something holds back (PLAN-21).
     """
 
     record: DatasetRecord
@@ -143,6 +145,7 @@ class TransformReport:
     seconds: float = 0.0
     reaches_heads: bool = True
     waits_for: tuple[str, ...] = ()
+    holds: tuple[InputHold, ...] = ()
 
 
 def run_of_step(

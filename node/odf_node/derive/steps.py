@@ -4,13 +4,14 @@ Clauses: PLAN-1 to PLAN-15 in ``spec/transform.md``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from odf_engines.contract import Limits, TransformInput, TransformRequest
 from odf_engines.contract import Watermark as EngineWatermark
 from odf_node.datasets.chains import blocks_between, get_block, last_offset_at, load_view
 from odf_node.datasets.presence import Presence
+from odf_node.derive.holding import InputHold
 from odf_node.errors import UsageError
 from odf_node.ports.objects import StoredObjects
 from odf_node.records.errors import DatasetNotFoundError
@@ -21,6 +22,7 @@ from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import ExecuteTransformInput, SetTransform
+from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import (
     PlannedInput,
@@ -44,10 +46,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StepBuilder:
-    """Turns plans into requests, with inputs read from this node's own accepted copies (ACCEPT-7)."""
+    """Turns plans into requests, with inputs read from this node's own accepted copies (ACCEPT-7).
+
+    ``holds`` says up to where inputs are read that something holds back (PLAN-21).
+    """
 
     store: MetadataStore
     objects: StoredObjects
+    holds: Mapping[DatasetId, InputHold] = field(default_factory=dict)
 
     def plan_next(self, view: DatasetView, bound: StepBound | None) -> tuple[PlannedInput, ...]:
         """Plan what the inputs gained since the newest step that read them, up to a bound; None: all of it.
@@ -75,18 +81,32 @@ class StepBuilder:
                 raise DatasetNotFoundError(dataset_id)
             previous = taken.get(dataset_id)
             first = None if previous is None else previous.block_hash
-            gained = blocks_between(self.store, dataset_id, first, self.store.get_head(dataset_id).hash)
+            end_block = self._readable_end(dataset_id, first)
+            gained = blocks_between(self.store, dataset_id, first, end_block) if end_block != first else ()
             end = find_step_end(previous, gained, bound)
             planned.append(self.plan_recorded(next_interval(dataset_id, previous, end)))
         return tuple(planned)
 
     def reaches_heads(self, planned: Iterable[PlannedInput]) -> bool:
-        """Say whether inputs are read to their ends as they are held here."""
+        """Say whether inputs are read as far as they may be, which is to their ends where nothing holds them back."""
         return all(
             (item.recorded.new_block_hash or item.recorded.prev_block_hash)
-            == self.store.get_head(item.recorded.dataset_id).hash
+            == self._readable_end(item.recorded.dataset_id, item.recorded.prev_block_hash)
             for item in planned
         )
+
+    def _readable_end(self, dataset_id: DatasetId, taken: Multihash | None) -> Multihash | None:
+        """Say up to which block an input is read of which steps took the blocks up to ``taken`` (PLAN-21)."""
+        hold = self.holds.get(dataset_id)
+        if hold is None:
+            return self.store.get_head(dataset_id).hash
+        last = None if hold.upto is None else self.store.find_block_by_number(dataset_id, hold.upto)
+        if last is None:
+            return taken
+        is_taken = (
+            taken is not None and get_block(self.store, dataset_id, taken).sequence_number >= last.sequence_number
+        )
+        return taken if is_taken else last.hash
 
     def plan_recorded(self, recorded: ExecuteTransformInput) -> PlannedInput:
         """Collect what a recorded interval holds in the copy held here.

@@ -13,6 +13,7 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.changelogs import TAKING, Changelogs
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
+from odf_node.derive.holding import InputHeldError, find_holds, judge_inputs
 from odf_node.derive.rows_meant import check_meant
 from odf_node.derive.step_measurements import (
     StepClock,
@@ -59,8 +60,12 @@ class Transformer:
 
     @property
     def builder(self) -> StepBuilder:
-        """What plans its steps."""
+        """What plans steps over all that inputs have."""
         return StepBuilder(self.home.store, self.home.objects)
+
+    def builder_of(self, record: DatasetRecord) -> StepBuilder:
+        """Make what plans the steps of a derivative, up to where its inputs may be read (PLAN-21)."""
+        return StepBuilder(self.home.store, self.home.objects, find_holds(self.home, record))
 
     def run(
         self, record: DatasetRecord, *, writing_time: Callable[[], Timestamp], on_progress: OnProgress = NO_PROGRESS
@@ -74,13 +79,18 @@ class Transformer:
 
         Raises:
             EngineError: The engine rejected the query, failed, or is not installed; steps before stay.
+            InputHeldError: A rule that holds an input back fails the pull (PLAN-21); steps before it stay.
         """
+        judge_inputs(self.home, self.engines, record)
         reports: list[TransformReport] = []
         while not reports or not (reports[-1].up_to_date or reports[-1].reaches_heads):
             if reports:
                 taken = sum(report.taken_rows for report in reports)
                 on_progress("computing", Count(taken, taken + self._count_waiting(record), "rows"))
             reports.append(self.run_next(record, system_time=writing_time()))
+        holds = tuple(find_holds(self.home, record).values())
+        if any(each.fails for each in holds):
+            raise InputHeldError(record.name, holds)
         return TransformReport(
             reports[-1].record,
             up_to_date=reports[0].up_to_date,
@@ -90,10 +100,11 @@ class Transformer:
             late_rows=sum(report.late_rows for report in reports),
             seconds=sum(report.seconds for report in reports),
             waits_for=tuple(each.name for each in find_waited_for(self.home.store, record)),
+            holds=holds,
         )
 
     def _count_waiting(self, record: DatasetRecord) -> int:
-        planned = self.builder.plan_next(load_view(self.home.store, record.id), bound=None)
+        planned = self.builder_of(record).plan_next(load_view(self.home.store, record.id), bound=None)
         return _count_rows(planned)
 
     def run_next(self, record: DatasetRecord, *, system_time: Timestamp) -> TransformReport:
@@ -112,12 +123,14 @@ class Transformer:
 
     def _run_bounded(self, record: DatasetRecord, bound: StepBound, system_time: Timestamp) -> TransformReport:
         view = load_view(self.home.store, record.id)
-        builder = self.builder
+        builder = self.builder_of(record)
         planned = builder.plan_next(view, bound)
         if all(item.is_empty for item in planned) and view.schema is not None and builder.reaches_heads(planned):
             return TransformReport(record, up_to_date=True)
         if any(load_view(self.home.store, item.recorded.dataset_id).schema is None for item in planned):
             return TransformReport(record, up_to_date=True)
+        if any(item.recorded.prev_block_hash is item.recorded.new_block_hash is None for item in planned):
+            return TransformReport(record, up_to_date=True)  # all of it is held back
         reaches_heads = builder.reaches_heads(planned)
         system_time = max(system_time, *(item.known_at for item in planned if item.known_at is not None), system_time)
         # Our own chain: what it names was computed here.

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from odf_node.datasets.chains import iter_decoded, load_view
+from odf_node.derive.holding import find_holds
 from odf_node.derive.steps import StepBuilder
 from odf_node.exchange.fetching import close_source
 from odf_node.exchange.pull_planning import PullTarget
@@ -185,7 +186,8 @@ class Forecasting:
         Raises:
             UsageError, DatasetNotFoundError: It declares no query, or an input is not here.
         """
-        planned = StepBuilder(self.home.store, self.home.objects).plan_next(load_view(self.home.store, record.id), None)
+        builder = StepBuilder(self.home.store, self.home.objects, find_holds(self.home, record))
+        planned = builder.plan_next(load_view(self.home.store, record.id), None)
         gained = [item for item in planned if not item.is_empty]
         return StepForecast(record, len(gained), sum(1 for item in gained if item.recorded.new_block_hash is not None))
 

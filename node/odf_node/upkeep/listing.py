@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.presence import Presence
+from odf_node.derive.holding import InputHold, find_holds
 from odf_node.derive.waiting import find_waited_for
 from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
@@ -26,6 +27,7 @@ class ListedDataset:
         ground: What its data rest on, in words; ``FROZEN`` where a dispute is open.
         absent_files: How many of its files are not here by choice.
         not_checked: What was taken without a look at it.
+        holds: What of its inputs is held back from an own derivative (PLAN-21).
         waits_for: Inputs of a derivative without rows that state no watermark, which its query needs (PLAN-20).
     """
 
@@ -36,6 +38,7 @@ class ListedDataset:
     absent_files: int
     not_checked: tuple[str, ...]
     waits_for: tuple[str, ...] = ()
+    holds: tuple[InputHold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Listing:
                 len(presence.find_absent(record)) if record.id in incomplete else 0,
                 unchecked.what if unchecked else (),
                 tuple(each.name for each in waited_for),
+                tuple(find_holds(self.home, record).values()),
             )
 
     def _is_frozen(self, dataset_id: DatasetId) -> bool:

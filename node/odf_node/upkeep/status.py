@@ -8,6 +8,7 @@ from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.derive.engine_usage import EngineUsage
+from odf_node.derive.holding import find_holds
 from odf_node.derive.steps import StepBuilder
 from odf_node.derive.waiting import find_waited_for
 from odf_node.home import Home
@@ -91,10 +92,14 @@ class NodeStatus:
         name = record.name
         try:
             view = load_view(self.home.store, record.id)
-            planned = StepBuilder(self.home.store, self.home.objects).plan_next(view, None)
+            holds = find_holds(self.home, record)
+            planned = StepBuilder(self.home.store, self.home.objects, holds).plan_next(view, None)
         except OdfError as error:
             yield StatusFinding(Condition.UNSOUND, name, str(error), f"odf-node verify {name}")
             return
+        for hold in holds.values():
+            condition = Condition.FAILING if hold.fails else Condition.WAITING
+            yield StatusFinding(condition, name, hold.describe(), hold.command)
         waited_for = () if view.schema is None else find_waited_for(self.home.store, record)
         for each in waited_for:
             yield StatusFinding(Condition.WAITING, name, each.describe(), each.command)

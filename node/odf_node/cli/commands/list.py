@@ -57,6 +57,7 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> "int | Corout
         row["published"] = "yes" if row["published"] else "no"
         row["notChecked"] = ", ".join(row["notChecked"])
         row["waitsFor"] = ", ".join(row["waitsFor"])
+        row["holds"] = ", ".join(row["holds"])
     columns = {
         "name": "NAME",
         "kind": "KIND",
@@ -71,6 +72,8 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> "int | Corout
         columns["notChecked"] = "TAKEN UNCHECKED"
     if any(row["waitsFor"] for row in rows):
         columns["waitsFor"] = "WAITS FOR A WATERMARK OF"
+    if any(row["holds"] for row in rows):
+        columns["holds"] = "KEEPS THE LAST GOOD VERSION OF"
     if arguments.wide:
         columns |= {"id": "ID", "head": "HEAD", "origin": "ORIGIN", "published": "PUBLISHED"}
     context.console.table(
@@ -133,6 +136,7 @@ def describe(summary: "ListedDataset") -> dict[str, Any]:
         "absentFiles": summary.absent_files,
         "notChecked": list(summary.not_checked),
         "waitsFor": list(summary.waits_for),
+        "holds": [each.name for each in summary.holds],
         "id": str(record.id),
         "head": str(record.head.hash),
         "origin": record.origin_url or "here",

@@ -50,12 +50,11 @@ def show_plans(context: CommandContext, subject: str, *, as_json: bool) -> None:
     if root is not None:
         _show_ingest(context, root, as_json=as_json)
         return
-    planner = StepPlanner(
-        node.store, node.transformer.builder, StepLog(node.store), node.grader, node.transformer.bound
-    )
+    parts = StepLog(node.store), node.grader, node.transformer.bound
     with context.console.progress("looking at the query"):
         try:
-            plans = [planner.plan_dataset(get_dataset(node.store, subject))]
+            record = get_dataset(node.store, subject)
+            plans = [StepPlanner(node.store, node.transformer.builder_of(record), *parts).plan_dataset(record)]
         except UnknownDatasetError:
             if not Path(subject).is_file():
                 raise
@@ -63,7 +62,7 @@ def show_plans(context: CommandContext, subject: str, *, as_json: bool) -> None:
             named = parse_snapshots(text, source_name=subject)
             check = partial(node.ingestor.check_manifest, added=named)
             snapshots = parse_snapshots(text, source_name=subject, check=check)
-            plans = planner.plan_snapshots(snapshots)
+            plans = StepPlanner(node.store, node.transformer.builder, *parts).plan_snapshots(snapshots)
     if as_json:
         context.console.json([each.to_json() for each in plans])
         return
