@@ -1,4 +1,4 @@
-"""A rule of an external package that holds an input back, in the real command line (PLUG-24, PLAN-21)."""
+"""A rule of an external package that holds an input back, in the real command line (PLUG-28, PLAN-21)."""
 
 import json
 import subprocess

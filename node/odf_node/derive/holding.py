@@ -3,7 +3,7 @@
 A held version stays in the chain that is held here: only the derivative's steps end before it. What is held is found
 again before every run, so the derivative goes on by itself once nothing holds its input.
 
-Source: clause PLUG-24 in ``spec/plug-ins.md``, PLAN-21 in ``spec/transform.md``.
+Source: clause PLUG-28 in ``spec/plug-ins.md``, PLAN-21 in ``spec/transform.md``.
 """
 
 from collections.abc import Callable, Iterator, Mapping
