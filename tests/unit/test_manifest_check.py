@@ -117,7 +117,7 @@ WRONG = {
     "glob-order": ({"fetch": "{kind: FilesGlob, path: /a, order: ByEventTime}"}, "fetch.order: expected ByName"),
     "glob-time": (
         {"fetch": "{kind: FilesGlob, path: /a, eventTime: {kind: FromPath, pattern: 'no group'}}"},
-        "fetch.eventTime: expected a regular expression with a group",
+        "fetch.eventTime: expected a regular expression (RE2) with a group",
     ),
     "glob-regex": ({"fetch": "{kind: FilesGlob, path: /a, eventTime: {kind: FromPath, pattern: '('}}"}, "eventTime"),
     "url-time": (

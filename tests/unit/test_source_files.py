@@ -1,6 +1,7 @@
 import asyncio
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -134,13 +135,45 @@ def test_event_time_is_read_from_the_name(folder: Path, pattern: str, time_forma
 
 @pytest.mark.parametrize(
     ("pattern", "time_format"),
-    [("(", None), ("no such", None), ("d-2020", None), ("(d-)", None), (r"d-(\S+)\.csv", "%Q")],
-    ids=["no-regex", "no-match", "no-group", "no-time", "no-format"],
+    [
+        ("(", None),
+        ("no such", None),
+        ("d-2020", None),
+        ("(d-)", None),
+        (r"d-(\S+)\.csv", "%Q"),
+        (r"d-(\S+)\.csv", "%Y%Y"),
+        (r"(?=d)(.)", None),
+        (r"a)|(d", None),
+        ("(d)" * 400, None),
+        (r"d-(\S+)\.csv", "%Y" + "-" * 100),
+    ],
+    ids=[
+        "no-regex",
+        "no-match",
+        "no-group",
+        "no-time",
+        "no-format",
+        "part-twice",
+        "looks-ahead",
+        "two-halves",
+        "long-pattern",
+        "long-format",
+    ],
 )
 def test_event_time_that_cannot_be_read_is_named(folder: Path, pattern: str, time_format: str | None) -> None:
     source = EventTimeSourceFromPath(pattern=pattern, timestamp_format=time_format)
     with pytest.raises(MalformedError, match="event time"):
         _fetch(FetchStepFilesGlob(path=f"{folder}/d-*.csv", event_time=source), folder)
+
+
+def test_pattern_that_goes_back_takes_no_time_sandbox_18(folder: Path) -> None:
+    """An event time is looked for in the node itself, where nothing else would run meanwhile."""
+    (folder / f"d-{'a' * 200}b.csv").touch()
+    source = EventTimeSourceFromPath(pattern=r"d-((a+)+)$", timestamp_format=None)
+    started = time.process_time()
+    with pytest.raises(MalformedError, match="event time"):
+        _fetch(FetchStepFilesGlob(path=f"{folder}/d-a*.csv", event_time=source), folder)
+    assert time.process_time() - started < 5
 
 
 def test_pattern_without_match_is_not_found(folder: Path) -> None:

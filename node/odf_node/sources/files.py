@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from odf_node.adapters.next_match import advise_on_pattern, list_newer
 from odf_node.ports.sources import (
     Fetched,
@@ -44,6 +47,8 @@ from odf_protocol.manifest.errors import At
 from odf_protocol.timestamp import Timestamp
 
 _DEFAULT_TIME_FORMAT: Final = "%Y-%m-%d"
+_MAX_PATTERN_CHARACTERS: Final = 1_000  # guess: of names of files, which have 255
+_MAX_TIME_FORMAT_CHARACTERS: Final = 100  # guess
 _NANOSECONDS_PER_MS: Final = 1_000_000
 _CHUNK_BYTES: Final = 1024 * 1024
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -147,13 +152,8 @@ def check_event_time(step: FetchStepFilesGlob) -> None:
     if isinstance(step.event_time, EventTimeSourceFromMetadata):
         raise UnsupportedError("event time of a files source", found="FromMetadata", supported="FromPath")
     if isinstance(step.event_time, EventTimeSourceFromPath):
-        what = "pattern of an event time"
-        try:
-            groups = re.compile(step.event_time.pattern).groups
-        except re.error as error:
-            raise MalformedError(what, expected="a regular expression", found=str(error)) from error
-        if not groups:
-            raise MalformedError(what, expected="a regular expression with a group", found=step.event_time.pattern)
+        _find_group(step.event_time.pattern, "")
+        _check_time_format(step.event_time.timestamp_format or _DEFAULT_TIME_FORMAT)
 
 
 def parse_pattern(text: str) -> str:
@@ -253,12 +253,53 @@ def read_event_time(step: FetchStepFilesGlob, name: str, now: Timestamp) -> Time
     if not isinstance(source, EventTimeSourceFromPath):
         return now
     time_format = source.timestamp_format or _DEFAULT_TIME_FORMAT
-    found = re.search(source.pattern, name)
-    if found is None or found[1] is None:
+    found = _find_group(source.pattern, name)
+    if found is None:
         raise MalformedError("event time", where=name, expected=f"a match of {source.pattern} with a group", found=name)
     try:
-        time = datetime.strptime(found[1], time_format)  # noqa: DTZ007 - the zone follows
-    except ValueError as error:
-        raise MalformedError("event time", where=name, expected=time_format, found=found[1]) from error
+        time = datetime.strptime(found, time_format)  # noqa: DTZ007 - the zone follows
+    except (ValueError, re.error) as error:
+        raise MalformedError("event time", where=name, expected=time_format, found=found) from error
     aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     return Timestamp((aware - _EPOCH) // timedelta(seconds=1), aware.microsecond * 1000)
+
+
+def _find_group(pattern: str, name: str) -> str | None:
+    """Find what the first group of a pattern has in its first match in a name; None: nothing matches, or no such group.
+
+    RE2 looks, whose time is linear in the name: Python's own engine goes back for years for some patterns.
+
+    Raises:
+        MalformedError: It is no such pattern, or has no group.
+    """
+    what = "pattern of an event time"
+    expected = "a regular expression (RE2) with a group"
+    if len(pattern) > _MAX_PATTERN_CHARACTERS:
+        raise MalformedError(what, expected=f"at most {_MAX_PATTERN_CHARACTERS} characters", found=str(len(pattern)))
+    whole = rf"\A(?s:.*?)(?:{pattern})(?s:.*)\z"
+    try:
+        names = pa.array([name], pa.string())
+        # With the anchors of the line around it, a pattern could end their group; by itself it could not be compiled.
+        matches = pc.match_substring_regex(names, pattern)[0].as_py()
+        found: str = pc.replace_substring_regex(names, whole, r"\1")[0].as_py()
+    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
+        raise MalformedError(what, where=name or None, expected=expected, found=str(error)[:200]) from error
+    return found if matches and found else None
+
+
+def _check_time_format(text: str) -> None:
+    """Check a format before a file is asked for its time.
+
+    Raises:
+        MalformedError: It is long, names a part twice, or one that is not known.
+    """
+    what, expected = "format of an event time", f"at most {_MAX_TIME_FORMAT_CHARACTERS} characters"
+    if len(text) > _MAX_TIME_FORMAT_CHARACTERS:
+        raise MalformedError(what, expected=expected, found=f"{len(text)} characters")
+    try:
+        datetime.strptime("", text)  # noqa: DTZ007 - for its error
+    except re.error as error:  # ``strptime`` makes an expression of it
+        raise MalformedError(what, expected="each part once", found=text) from error
+    except ValueError as error:
+        if "directive" in str(error) or "stray" in str(error):
+            raise MalformedError(what, expected="parts as %Y-%m-%d", found=str(error)) from error
