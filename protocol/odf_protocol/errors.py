@@ -18,13 +18,18 @@ Fields carry the facts; ``str(error)`` is one line that states expected and foun
 _SHOWN_CHARACTERS = 200  # guess: enough to recognise a value, too little to flood a log with what a stranger sent
 
 
-def shown(value: object) -> str:
+_PLACE_CHARACTERS = 1_000  # guess: nearly all paths of files are shown whole
+
+
+def shown(value: object, max_characters: int = _SHOWN_CHARACTERS) -> str:
     """Return a value as a message shows it: one line, printable, cut where it is long."""
     text = str(value)
-    line = text[:_SHOWN_CHARACTERS]
+    line = text[:max_characters]
     if not line.isprintable():  # line ends and terminal codes of a stranger stay out of logs
         line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
-    return line if len(text) <= _SHOWN_CHARACTERS else f"{line}... ({len(text)} characters)"
+    if len(text) <= max_characters and len(line) <= max_characters:
+        return line
+    return f"{line[:max_characters]}... ({len(text)} characters)"
 
 
 def _expected_and_found(expected: object, found: object) -> str:
@@ -57,7 +62,13 @@ class MalformedError(OdfError):
         self.where = where
         self.expected = expected
         self.found = found
-        place = "" if where is None else f" at byte {where}" if isinstance(where, int) else f" at {where}"
+        place = (
+            ""
+            if where is None
+            else f" at byte {where}"
+            if isinstance(where, int)
+            else f" at {shown(where, _PLACE_CHARACTERS)}"
+        )
         super().__init__(f"malformed {what}{place}{_expected_and_found(expected, found)}")
 
 

@@ -91,7 +91,8 @@ def find_step_end(previous: InputProgress | None, blocks: Iterable[Block], bound
     """Say up to where the next step reads an input (PLAN-13).
 
     It ends before a block with which it would pass its bound, and before one that changes the schema of rows that it
-    would read; a block is never cut. Reads no further block than the one after the end.
+    would read; but not in the first step that reads the input, as its query may name a column that came since. A block
+    is never cut. Reads no further block than the one after the end.
 
     Args:
         previous: How far earlier steps took the input.
@@ -104,8 +105,9 @@ def find_step_end(previous: InputProgress | None, blocks: Iterable[Block], bound
     rows = size_bytes = 0
     last_offset = None if previous is None else previous.offset
     end: InputHead | None = None
+    crosses_schemas = previous is None or bound is None or bound.crosses_schemas
     for block in blocks:
-        if isinstance(block.event, SetDataSchema) and rows and bound is not None and not bound.crosses_schemas:
+        if isinstance(block.event, SetDataSchema) and rows and not crosses_schemas:
             break
         data = block.event.new_data if isinstance(block.event, AddData | ExecuteTransform) else None
         if data is not None:

@@ -16,7 +16,11 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 with atheris.instrument_imports(
-    include=["odf_protocol", "odf_node.exchange", "odf_node.sources", "odf_engines.reading.slices"]
+    include=[
+        *("odf_protocol", "odf_node.exchange", "odf_node.sources", "odf_node.ingest.ingest_rules"),
+        *("odf_engines.reading.slices", "odf_engines.records.time_patterns", "odf_fingerprints", "odf_flight.messages"),
+        *("odf_foreign.archive", "odf_schedules.declared_schedule"),
+    ]
 ):
     from fuzz.targets import ROOT, TARGETS
 

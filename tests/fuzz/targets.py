@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from fuzz.file_targets import FILE_TARGETS
+from fuzz.pattern_targets import PATTERN_TARGETS
 from fuzz.smart_targets import SMART_TARGETS
 from fuzz.target import Target
 from fuzz.text_targets import TEXT_TARGETS
@@ -395,6 +396,7 @@ TARGETS: dict[str, Target] = {
         Target("schema", _decode_schema, _DECODING, _schema_seeds),
         Target("pack", _decode_pack, (MalformedError,), _pack_seeds),
         *FILE_TARGETS,
+        *PATTERN_TARGETS,
         *SMART_TARGETS,
         *TEXT_TARGETS,
         Target("state", lambda data: decode_state(data) and None, (CorruptError,), lambda: [_state()]),

@@ -133,6 +133,29 @@ TEXTS: Final[Mapping[str, bytes]] = {
 }
 """By name; a first letter or byte before some chooses the way of reading that they are made for."""
 
+PATTERN_TEXTS: Final[Mapping[str, bytes]] = {
+    "pattern that goes back": b"((a|a)+)+$\n\n" + b"a" * (BYTES - 20),
+    "pattern of groups": _nested("(", ")", "a"),
+    "pattern of alternatives": _fill("a|", "(", "a)"),
+    "pattern of repetitions": _fill("a{999}", "(", ")\n\na"),
+    "repetitions inside each other": b"((((((a{9}){9}){9}){9}){9}){9})\n\n" + b"a" * (BYTES - 50),
+    "any text again and again": b"(" + b".*" * 480 + b")x\n\n" + b"a" * (BYTES - 1_000),
+    "spaces of a time format": _fill(" \t", "(.*)\n%Y", "\n2020"),
+    "parts of a time format": _fill("%d", "t"),
+    "letters of a time format": _fill("a%%", "t%Y%m%d"),
+    "cron of lists": _fill("0-59/1,", "cron: '", "0 * * * *'\ntimeZone: UTC"),
+    "cron of spaces": _fill("* ", "cron: '", "'\ntimeZone: UTC"),
+    "duration": _fill("9", "every: ", "m"),
+    "zone": _fill("../", "cron: 1 1 * * *\ntimeZone: "),
+    "validators": _fill("  - {kind: Range, column: a, least: 0}\n", "validators:\n"),
+    "image of layers": _fill('"a",', '[{"Config": "config.json", "Layers": [', '"a"]}]\0{}'),
+    "digests": _fill('{"digest": "sha256:HASH0"},', '{"manifests": [', '{"digest": "sha256:HASH0"}]}\0{}'),
+    "repeated fields": _fill("\x22\x00", "\x04"),
+    "lengths that lie": _fill("\x0a\x7f", "w"),
+    "groups inside each other": _fill("\x0b", "\x04"),
+}
+"""Those that only readers of patterns and of plug-ins are made to read."""
+
 
 def _measure(run: object, data: bytes) -> tuple[float, float, int]:
     child = os.fork()
@@ -154,6 +177,7 @@ def _measure(run: object, data: bytes) -> tuple[float, float, int]:
 def main() -> None:
     """Measure all."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
+    from fuzz.pattern_targets import PATTERN_TARGETS
     from fuzz.targets import TARGETS
 
     chosen = sys.argv[1:] or TARGETS
@@ -164,7 +188,8 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001 - said by the tests of targets
             print(f"{name}: {error!r}", file=sys.stderr)
         idle_s, idle_mb, _ = _measure(lambda _data: None, b"")
-        for text, data in TEXTS.items():
+        texts = {**TEXTS, **PATTERN_TEXTS} if target in PATTERN_TARGETS else TEXTS
+        for text, data in texts.items():
             seconds, megabytes, status = _measure(target.run, data)
             if seconds - idle_s > 1:
                 again_s, megabytes, status = _measure(target.run, data)

@@ -236,7 +236,7 @@ def _hex_of(digest: str) -> str:
 def _decode(raw: bytes, path: str, kind: type[_Document]) -> _Document:
     try:
         return msgspec.json.decode(raw, type=kind)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise _wrong(path, "what describes an image", error) from error
 
 
