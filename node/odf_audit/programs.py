@@ -9,6 +9,7 @@ import platform
 import pwd
 import re
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -70,19 +71,26 @@ def find_script() -> Path | None:
 def hash_script(script: Path) -> str | None:
     """Return the SHA3-256 of a program's file; None: it cannot be read, or is too large."""
     with suppress(OSError):
-        if script.stat().st_size <= _MAX_SCRIPT_BYTES:
-            return hashlib.sha3_256(script.read_bytes()).hexdigest()
+        read = _read_file(script, _MAX_SCRIPT_BYTES + 1)
+        if read and len(read) <= _MAX_SCRIPT_BYTES:
+            return hashlib.sha3_256(read).hexdigest()
     return None
 
 
 def find_repository(script: Path | None) -> Path | None:
-    """Return the folder ``.git`` (or the file that stands for it) of the repository that a program is in."""
+    """Return the folder ``.git`` (or the file that stands for it) of the repository that a program is in.
+
+    One above it that is neither its owner's nor this user's is none: others may make folders in ``/tmp``.
+    """
     if script is None:
         return None
     with suppress(OSError):
-        for folder in script.resolve().parents:
-            if (folder / ".git").exists():
-                return folder / ".git"
+        path = script.resolve()
+        owners = {os.geteuid(), path.stat().st_uid}
+        for folder in path.parents:
+            place = folder / ".git"
+            if place.exists():
+                return place if place.stat().st_uid in owners else None
     return None
 
 
@@ -169,8 +177,14 @@ class SparkApplication:
 
 
 def _read_text(path: Path) -> str:
-    with path.open("rb") as file:
-        return file.read(_MAX_REF_BYTES).decode("utf-8")
+    return _read_file(path, _MAX_REF_BYTES).decode("utf-8")
+
+
+def _read_file(path: Path, max_bytes: int) -> bytes:
+    """Read the beginning of a file; what is no file has nothing, and is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(max_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
 
 
 @cache

@@ -26,6 +26,7 @@ from odf_node.ports.keys import PrivateKey
 from odf_node.records.audit import AuditEntry, AuditRow, Outcome
 from odf_node.records.commits import Commit
 from odf_node.records.datasets import DatasetRecord
+from odf_node.token_buckets import TokenBuckets
 from odf_protocol.block import decode_block
 from odf_protocol.did import DidKey
 from odf_protocol.errors import OdfError
@@ -37,6 +38,13 @@ FLUSH_EACH_S: Final = 1.0
 """How long a read may be known in memory alone.  # guess: what a killed process may lose"""
 MAX_WAITING: Final = 4_096  # guess: different reads in a second; a few megabytes
 MAX_INPUTS: Final = 1_000  # guess: versions that one program reads
+
+DETAILS_PER_S: Final = 4.0
+"""Different reads of one caller over a network that are told apart.  # guess: a month of them fills the archives"""
+_DETAILS_WINDOW_S: Final = 60.0  # guess: a program that reads all it needs when it starts
+MORE_EACH_S: Final = 60.0
+"""How long what a caller reads beyond that is counted, before it is written.  # guess"""
+_MORE: Final = "more"
 
 _ARCHIVE_EACH: Final = 64
 """Rows after which it is looked whether there are too many: counting them takes milliseconds."""
@@ -116,6 +124,9 @@ class Recorder(AccessLog):
         self._changed = threading.Condition()
         self._writing = threading.Lock()
         self._reads: dict[_Occasion, _Read] = {}
+        self._more: dict[_Occasion, _Read] = {}
+        self._more_since_s = 0.0
+        self._details = TokenBuckets(DETAILS_PER_S, _DETAILS_WINDOW_S)
         self._inputs: dict[tuple[str, str, str | None], dict[str, Any]] = {}
         self._lost = 0
         self._thread: threading.Thread | None = None
@@ -137,6 +148,7 @@ class Recorder(AccessLog):
         caller, thread = get_requester(), threading.current_thread().name
         if not caller.name:
             caller = self._with_application(caller)
+        newest = record
         if version is not None and version < record.head.sequence_number:
             stored = self._places.store.find_block_by_number(record.id, version)
             record = record if stored is None else replace(record, head=Head(version, stored.hash))
@@ -146,16 +158,40 @@ class Recorder(AccessLog):
             if (known := self._reads.get(key)) is not None:
                 known.count += 1
                 return
+            now = self._places.clock.now()
+            if caller.name and self._has_too_many(caller.name):
+                self._note_more(newest, caller, now)
+                return
             if len(self._reads) >= MAX_WAITING:
                 self._lost += 1
                 return
-            now = self._places.clock.now()
             number = record.head.sequence_number
             self._reads[key] = _Read(now, key, record)
             if caller.door in _LOCAL_DOORS and len(self._inputs) <= MAX_INPUTS:
                 about = {"id": subject, "name": record.name, "head": head, "number": number, "asOf": moment}
                 self._inputs.setdefault((subject, head, moment), about | {"thread": bounded(thread)})
             self._start()
+
+    def _has_too_many(self, name: str) -> bool:
+        """Say whether a caller has read more different things lately than are told apart; called with the lock held."""
+        now_s = time.monotonic()
+        if self._details.find_wait_s(name, now_s=now_s) > 0:
+            return True
+        self._details.take(name, 1, now_s=now_s)
+        return False
+
+    def _note_more(self, record: DatasetRecord, caller: Requester, now: Timestamp) -> None:
+        """Count a read by its dataset alone: what is told of it else costs the caller nothing to change."""
+        told = Requester(door=caller.door, name=caller.name)
+        key = _Occasion(told, "", str(record.id), str(record.head.hash), None, _MORE)
+        if (known := self._more.get(key)) is not None:
+            known.count += 1
+        elif len(self._more) >= MAX_WAITING:
+            self._lost += 1
+        else:
+            self._more_since_s = self._more_since_s if self._more else time.monotonic()
+            self._more[key] = _Read(now, key, record)
+        self._start()
 
     def note_write(self, commit: Commit) -> WriteNote | None:
         """See ``AccessLog``."""
@@ -195,6 +231,9 @@ class Recorder(AccessLog):
             with self._changed:
                 reads, lost = [*self._reads.values()], self._lost
                 self._reads, self._lost = {}, 0
+                if self._is_closed or time.monotonic() - self._more_since_s >= MORE_EACH_S:
+                    reads += self._more.values()
+                    self._more = {}
             is_new = not self._is_run_written
             has_code = self._process.is_looked_at and not self._is_code_written
             is_needed = self._has_written and (has_code or (is_new and not self._is_closed))

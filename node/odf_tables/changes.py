@@ -17,6 +17,7 @@ import pyarrow as pa
 from odf_engines.contract import QueryTable
 from odf_engines.reading.files import opened_rows
 from odf_node.datasets.chains import iter_decoded
+from odf_node.datasets.changelogs import data_of
 from odf_node.datasets.row_windows import find_keys
 from odf_node.errors import UsageError
 from odf_node.front.table_operations import ChangedRows, TableDifference
@@ -89,6 +90,11 @@ class VersionChanges:
                     columns = [given[f.name] if f.name in given else batch.column(f.name) for f in schema]
                     fitted = [_cast(column, field.type) for column, field in zip(columns, schema, strict=True)]
                     yield pa.RecordBatch.from_arrays(fitted, schema=schema)
+
+    def get_size_bytes(self, version: int) -> int:
+        """Return how many bytes the slice of a version has."""
+        block = next(iter_decoded(self.relations.node.store, self.relations.record.id, after=version - 1))
+        return data_of(block).size
 
     def choose_end(self, since: int, max_rows: int) -> int:
         """Choose the version up to which an answer goes that has at most so many rows, or one version."""

@@ -9,7 +9,11 @@ Source: clause TABLE-15 in ``spec/plug-ins/tables.md``.
 import asyncio
 import hashlib
 import json
+import math
 import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import BinaryIO, Final, cast
@@ -26,8 +30,9 @@ from odf_node.http.problems import ProblemError
 from odf_node.http.route_tables import Access, Route, RouteTable
 from odf_node.http.sending import send_file
 from odf_node.records.datasets import DatasetRecord
+from odf_node.records.errors import TooManyWaitingError, mapped_os_errors
 from odf_node.semaphore import FairSemaphore, TurnLimits
-from odf_tables.changes import VersionChanges
+from odf_tables.changes import COMMIT_VERSION, VersionChanges
 from odf_tables.consumers import Consumer
 from odf_tables.queries import Relations
 
@@ -35,6 +40,13 @@ MAX_ROWS: Final = 100_000
 """Of an answer, but for a version that alone has more.  # guess: some megabytes"""
 MAX_CONSUMERS: Final = 100
 """Of a token, for a dataset.  # guess: more than a token is given to"""
+MAX_BYTES: Final = 1 << 30
+"""Of an answer, beside what its slices may be unpacked to.  # guess: some million rows"""
+MAX_UNPACKED: Final = 32
+"""How many times the bytes of its slices an answer may have.  # guess: text as JSON has ten times as many"""
+_CELL_BYTES: Final = 24  # guess: a number in digits, with quotes and comma
+MAX_HELD_BYTES: Final = 4 << 30
+"""Of answers on the disk that are still sent; half of it for one caller.  # guess"""
 _AT_ONCE, _WAITING = 2, 32  # guess: each reads slices in a process of its own
 _ARROW: Final = "application/vnd.apache.arrow.stream"
 _NDJSON: Final = "application/x-ndjson"
@@ -43,12 +55,38 @@ _TOKEN_DIGITS: Final = 16
 
 @dataclass(slots=True)
 class ChangeAnswers:
-    """Makes answers; at most some at once, in turn by who asks."""
+    """Makes answers; at most some at once, in turn by who asks, and so many bytes of them on the disk."""
 
     node: Node
+    held: Counter[str] = field(default_factory=Counter)
+    """Bytes of answers that are still sent, by caller."""
     semaphore: FairSemaphore = field(
         default_factory=lambda: FairSemaphore(lambda: TurnLimits(at_once=_AT_ONCE, waiting=_WAITING))
     )
+
+    def require_room(self, caller: str) -> None:
+        """Check that answers which are read slowly do not fill the disk.
+
+        Raises:
+            TooManyWaitingError: Answers are still sent to this caller, or to all, that hold as much as they may.
+        """
+        if 2 * self.held[caller] >= MAX_HELD_BYTES or self.held.total() >= MAX_HELD_BYTES:
+            raise TooManyWaitingError(len(self.held))
+
+    @contextmanager
+    def holding(self, caller: str, size_bytes: int) -> Iterator[None]:
+        """Count an answer for as long as it is sent."""
+        self.held[caller] += size_bytes
+        try:
+            yield
+        finally:
+            self.held[caller] -= size_bytes
+            if not self.held[caller]:
+                del self.held[caller]
+
+
+class TooLargeVersionError(UsageError):
+    """One version has more than an answer may have."""
 
 
 ANSWERS: Final = web.AppKey("changes", ChangeAnswers)
@@ -68,35 +106,46 @@ async def _get_changes(request: web.Request) -> web.StreamResponse:
         expected = "a consumer reads on from where it is: expected no since= and until= beside consumer="
         raise ProblemError(HTTPStatus.BAD_REQUEST, "bad-request", expected)
     asked = get_number(request, "since", -1), get_number(request, "until", record.head.sequence_number)
+    answers, caller = request.app[ANSWERS], get_caller(request).peer
 
     def make(file: BinaryIO) -> tuple[int, int]:
-        relations = Relations(node, record, brings=False)
-        changes = VersionChanges(relations)
-        if consumer is not None:
-            consumer.require_room(_prefix_of(request), MAX_CONSUMERS)
-            since, until = consumer.begin(lambda behind: changes.choose_end(behind, MAX_ROWS))
-        else:
+        changes = VersionChanges(Relations(node, record, brings=False))
+
+        def write(since: int, last: int | None = None) -> int:
+            until = changes.choose_end(since, MAX_ROWS)
+            until = until if last is None else min(until, last)
+            return _write(changes, since, until, file, is_arrow=is_arrow, max_bytes=MAX_BYTES)
+
+        if consumer is None:
             since, last = changes.check_interval(*asked)
-            until = min(changes.choose_end(since, MAX_ROWS), last)
-        _write(changes, since, until, file, is_arrow=is_arrow)
-        file.flush()  # it is sent by its descriptor
+            return since, write(since, last)
+        consumer.require_room(_prefix_of(request), MAX_CONSUMERS)
+        since, until = consumer.begin(write)
+        if not file.tell():  # it was handed these before, and gets just them
+            _write(changes, since, until, file, is_arrow=is_arrow, max_bytes=math.inf)
         return since, until
 
+    answers.require_room(caller)
     # Beside the home and not where memory may be the disk: a version has as many rows as it has.
     with tempfile.TemporaryFile(dir=node.engines.workspace) as made:
         file = cast("BinaryIO", made)
-        async with request.app[ANSWERS].semaphore.ask(get_caller(request).peer):
+        async with answers.semaphore.ask(caller):
             try:
-                since, until = await asyncio.to_thread(make, file)
+                with mapped_os_errors(node.engines.workspace):
+                    since, until = await asyncio.to_thread(make, file)
+                    file.flush()  # it is sent by its descriptor
+            except TooLargeVersionError as error:
+                raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "too-large", str(error)) from error
             except UsageError as error:
                 raise ProblemError(HTTPStatus.BAD_REQUEST, "bad-request", str(error)) from error
         answer = web.StreamResponse(headers={"odf-since": str(since), "odf-until": str(until)})
         answer.content_type = _ARROW if is_arrow else _NDJSON
         answer.headers["Cache-Control"] = "no-store"
         answer.content_length = file.tell()
-        await answer.prepare(request)
-        if request.method != "HEAD":
-            await send_file(request, answer, file, 0, answer.content_length)
+        with answers.holding(caller, answer.content_length):
+            await answer.prepare(request)
+            if request.method != "HEAD":
+                await send_file(request, answer, file, 0, answer.content_length)
         return answer
 
 
@@ -137,17 +186,40 @@ def _require_known(request: web.Request, known: set[str]) -> None:
             raise ProblemError(HTTPStatus.BAD_REQUEST, "bad-request", f"expected once each: {', '.join(sorted(known))}")
 
 
-def _write(changes: VersionChanges, since: int, until: int, file: BinaryIO, *, is_arrow: bool) -> None:
+def _write(
+    changes: VersionChanges, since: int, until: int, file: BinaryIO, *, is_arrow: bool, max_bytes: float
+) -> int:
+    """Write an answer, behind one version; returns up to which one, as it ends where it would become too large.
+
+    Sizes are those of rows in memory, so that an answer ends at the same version in both forms.
+
+    Raises:
+        TooLargeVersionError: The first version with rows alone is.
+    """
     if changes.relations.view().schema is None:
-        return
-    if is_arrow:
-        with pa.ipc.new_stream(file, changes.get_schema()) as writer:
-            for batch in changes.iter_batches(since, until):
+        return until
+    schema = changes.get_schema()
+    row_bytes = sum(len(name) + _CELL_BYTES for name in schema.names)
+    taken_bytes = 0
+    with pa.ipc.new_stream(file, schema) if is_arrow else nullcontext() as writer:
+        whole_bytes, version = file.tell(), since
+        for batch in changes.iter_batches(since, until):
+            if (found := batch.column(COMMIT_VERSION)[0].as_py()) != version:
+                whole_bytes, version = file.tell(), found
+                max_bytes += MAX_UNPACKED * changes.get_size_bytes(version)
+            taken_bytes += batch.nbytes + batch.num_rows * row_bytes
+            if taken_bytes > max_bytes:
+                if version - 1 == since:
+                    way = f"read it another way, such as 'odf-node pull', and go on with since={version}"
+                    raise TooLargeVersionError(f"version {version} alone is more than an answer may be; {way}")
+                file.seek(whole_bytes)
+                file.truncate()
+                return version - 1
+            if writer is not None:
                 writer.write_batch(batch)
-        return
-    for batch in changes.iter_batches(since, until):
-        for row in plain_rows([batch]):
-            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            else:
+                file.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in plain_rows([batch]))
+    return until
 
 
 ROUTES: Final = RouteTable(
@@ -172,7 +244,9 @@ responses:
   400: Problem
   401: Problem
   404: Problem
+  422: Problem
   503: Problem
+  507: Problem
 """,
         ),
         Route(
