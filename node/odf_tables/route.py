@@ -186,9 +186,7 @@ def _require_known(request: web.Request, known: set[str]) -> None:
             raise ProblemError(HTTPStatus.BAD_REQUEST, "bad-request", f"expected once each: {', '.join(sorted(known))}")
 
 
-def _write(
-    changes: VersionChanges, since: int, until: int, file: BinaryIO, *, is_arrow: bool, max_bytes: float
-) -> int:
+def _write(changes: VersionChanges, since: int, until: int, file: BinaryIO, *, is_arrow: bool, max_bytes: float) -> int:
     """Write an answer, behind one version; returns up to which one, as it ends where it would become too large.
 
     Sizes are those of rows in memory, so that an answer ends at the same version in both forms.

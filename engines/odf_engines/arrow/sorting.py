@@ -39,6 +39,8 @@ def make_context(scratch: Path, memory_bytes: int, batch_rows: int = _MAX_BATCH_
         # Texts as Arrow's functions take them.
         "datafusion.execution.parquet.schema_force_view_types": "false",
         "datafusion.sql_parser.enable_ident_normalization": "false",
+        # By what files say of their columns NaN would become the only other value that there is.
+        "datafusion.execution.collect_statistics": "false",
     }
     memory = RuntimeEnvBuilder().with_fair_spill_pool(memory_bytes // _SHARE).with_disk_manager_specified(folder)
     return SessionContext(SessionConfig(settings), memory)

@@ -21,7 +21,7 @@ from odf_engines.datafusion.current_rows import current_rows
 from odf_engines.datafusion.gate import check_query, has_union
 from odf_engines.datafusion.output import plain_schema
 from odf_engines.datafusion.query_errors import explain
-from odf_engines.datafusion.relations import empty_rows, read_files, register, register_forms
+from odf_engines.datafusion.relations import empty_rows, read_files, read_whole_floats, register, register_forms
 from odf_engines.errors import EngineError, EngineFailureError, InvalidQueryError
 from odf_engines.host.arrow_texts import schema_text
 from odf_engines.host.queries import distinguish, quote_dotted_names, steps_of
@@ -76,7 +76,7 @@ def _register(
     context: "SessionContext", table: QueryTable, request: QueryRequest, taken: set[str], folder: Path
 ) -> list[str]:
     if table.slices:
-        rows = read_files(context, table.slices, folder)
+        rows = read_whole_floats(context, table.slices, folder)
     else:
         rows = empty_rows(context, table.schema, folder, alias=table.name)
     register_forms(context, table, rows)

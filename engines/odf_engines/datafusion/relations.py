@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datafusion import col, functions, literal, udf
 
@@ -42,7 +43,7 @@ def input_rows(context: "SessionContext", source: TransformInput, folder: Path) 
     if source.hashes:
         paths = [path for _, path in sorted(zip(map(str, source.hashes), source.slices, strict=True))]
     folder.mkdir(parents=True)
-    paths = [_in_even_groups(path, folder.with_name(f"{folder.name}-{place}")) for place, path in enumerate(paths)]
+    paths = [_prepared(path, folder.with_name(f"{folder.name}-{place}")) for place, path in enumerate(paths)]
     rows = read_files(context, paths, folder)
     offset = col(quoted(source.vocabulary.offset))
     with query_errors():
@@ -51,16 +52,20 @@ def input_rows(context: "SessionContext", source: TransformInput, folder: Path) 
         )
 
 
-def _in_even_groups(path: Path, target: Path) -> Path:
-    """Return a slice whose batches end where rows alone say: its row groups have whole batches, but for the last one.
+def _prepared(path: Path, target: Path) -> Path:
+    """Return a slice whose batches end where rows alone say, and whose footer is true of floating-point numbers.
 
-    Sums of floating-point numbers and estimates are made batch by batch, and a batch ends with a row group.
+    Its row groups have whole batches, but for the last one: sums of floating-point numbers and estimates are made batch
+    by batch, and a batch ends with a row group. What a footer says of columns without NaN stays, as the order of joins
+    follows from it, here and elsewhere.
     """
     with pq.ParquetFile(path) as file:
         sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-        if not any(rows % BATCH_ROWS for rows in sizes[:-1]):
+        lies = _list_with_nan(file)
+        if not any(rows % BATCH_ROWS for rows in sizes[:-1]) and not lies:
             return path
-        with pq.ParquetWriter(target, file.schema_arrow) as writer:
+        stated = [each for each in _list_leaves(file) if each not in lies]
+        with pq.ParquetWriter(target, file.schema_arrow, write_statistics=stated or False) as writer:
             held, count = list[pa.RecordBatch](), 0
             for batch in file.iter_batches(BATCH_ROWS):
                 held, count = [*held, batch], count + batch.num_rows
@@ -71,6 +76,36 @@ def _in_even_groups(path: Path, target: Path) -> Path:
             if count:
                 writer.write_table(pa.Table.from_batches(held))
     return target
+
+
+def _list_leaves(file: pq.ParquetFile) -> list[str]:
+    return [file.schema.column(place).path for place in range(len(file.schema))]
+
+
+def _list_with_nan(file: pq.ParquetFile) -> list[str]:
+    """List the columns with NaN of which the footer says between which values they are.
+
+    Writers leave NaN out of that, and DataFusion believes it: of 1.0 and NaN it makes 1.0 twice.
+    """
+    stated = _list_stated_floats(file)
+    found: set[str] = set()
+    if stated:
+        for batch in file.iter_batches(columns=stated):
+            found.update(name for name in stated if pc.any(pc.is_nan(batch.column(name))).as_py())
+    return sorted(found)
+
+
+def _list_stated_floats(file: pq.ParquetFile) -> list[str]:
+    """List the columns of floating-point numbers of which a footer says between which values they are."""
+    leaves, groups = _list_leaves(file), range(file.metadata.num_row_groups)
+    found = []
+    for field in file.schema_arrow:
+        if pa.types.is_floating(field.type):
+            place = leaves.index(field.name)
+            columns = [file.metadata.row_group(group).column(place) for group in groups]
+            if any(each.is_stats_set or each.has_column_index for each in columns):
+                found.append(field.name)
+    return found
 
 
 def empty_rows(context: "SessionContext", schema: DataSchema, folder: Path, *, alias: str) -> "DataFrame":
@@ -90,7 +125,7 @@ def empty_rows(context: "SessionContext", schema: DataSchema, folder: Path, *, a
 
 
 def read_files(context: "SessionContext", paths: Sequence[Path], folder: Path) -> "DataFrame":
-    """Return the rows of files, one file after the other.
+    """Return the rows of files, one file after the other; what they say of their rows is believed.
 
     Raises:
         EngineFailureError: One cannot be read.
@@ -103,6 +138,29 @@ def read_files(context: "SessionContext", paths: Sequence[Path], folder: Path) -
             return context.read_parquet(f"{folder}/")
     except InvalidQueryError as error:
         raise EngineFailureError(f"an input cannot be read: {error.message}") from error
+
+
+def read_whole_floats(context: "SessionContext", paths: Sequence[Path], folder: Path) -> "DataFrame":
+    """Return the rows of files; of floating-point numbers it is not believed what files say (FUSION-15).
+
+    Conditions on other columns still leave row groups out.
+    """
+    stated: set[str] = set()
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            stated.update(_list_stated_floats(file))
+    rows = read_files(context, paths, folder)
+    if not stated:
+        return rows
+    columns = []
+    for field in rows.schema():
+        column = col(quoted(field.name))
+        if field.name in stated:
+            # Its value, whatever that is, in words that no reader of footers looks into.
+            column = functions.nanvl(column, column).alias(field.name)
+        columns.append(column)
+    with query_errors():
+        return rows.select(*columns)
 
 
 def count_rows(rows: "DataFrame", vocabulary: Vocabulary) -> dict[str, int | None]:

@@ -18,10 +18,11 @@ import odf_node
 from odf_node.composition import Node, open_node
 from odf_node.http.callers import secret_hash_of
 from odf_node.records.access import AccessToken
+from odf_node.records.errors import TooManyWaitingError
 from odf_protocol.timestamp import Timestamp
 from odf_tables import route
 from support.event_loop import in_loop
-from support.secretive_node import Answer, SecretiveNode, Stranger
+from support.secretive_node import Answer, SecretiveNode
 
 ONE, OTHER, OTHERS_TOKEN = "odf_one_0123456789abcdef", "odf_two_0123456789abcdef", "odf_pus_0123456789abcdef"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -61,7 +62,9 @@ def tables(tmp_path: Path) -> Iterator[Tables]:
         for record in node.store.list_datasets():
             node.store.set_published(record.id, record.name != "hidden")
         prices = next(each for each in node.store.list_datasets() if each.name == "prices")
-        for secret, scope in ((ONE, f"read:{prices.id}"), (OTHER, f"read:{prices.id}"), (OTHERS_TOKEN, "push")):
+        odd = next(each for each in node.store.list_datasets() if each.name == "odd")
+        scopes = ((ONE, f"read:{prices.id}"), (OTHER, f"read:{prices.id}"), (OTHERS_TOKEN, f"push:{odd.id}"))
+        for secret, scope in scopes:
             node.store.put_token(
                 AccessToken(
                     id=secret[4:7],
@@ -145,9 +148,7 @@ async def test_hidden_table_is_as_one_that_is_not_there_ex_3(tables: Tables) -> 
             asker = replace(stranger, token=token)
             for query in ("", "?since=1", "?since=x", "?consumer=a", "?consumer=..", "?other=1"):
                 for method, path in (("GET", "/changes"), ("HEAD", "/changes"), ("POST", "/changes/commit")):
-                    hidden, absent = [
-                        await asker.ask(method, f"/{name}{path}{query}") for name in ("hidden", "absent")
-                    ]
+                    hidden, absent = [await asker.ask(method, f"/{name}{path}{query}") for name in ("hidden", "absent")]
                     if method == "HEAD":
                         assert (hidden.status, hidden.headers) == (absent.status, absent.headers)
                     else:
@@ -194,7 +195,7 @@ async def test_answer_ends_where_rows_unpack_to_too_much_table_15(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slice of 125 kB, the same text in each row, made an answer of 949 MB on this node's disk for each who asked."""
-    monkeypatch.setattr(route, "MAX_BYTES", 200)
+    monkeypatch.setattr(route, "MAX_BYTES", 800)
     monkeypatch.setattr(route, "MAX_UNPACKED", 0)
     with odf_node.open(tables.path) as opened:
         opened.table("odd").insert(pa.table({'a"\n\x1b[2J': ["x" * 5_000], "<b>": [b""], "c": [1]}))
@@ -203,11 +204,12 @@ async def test_answer_ends_where_rows_unpack_to_too_much_table_15(
         for accept in (ARROW, "*/*"):
             until, rows = -1, 0
             for _ in range(5):
-                part = await one.ask("GET", f"{SHOWN}?since={until}", Accept=accept)
+                asked = stranger.session.get(f"{stranger.url}{SHOWN}?since={until}", headers={"Accept": accept})
+                async with asked as part:
+                    body = await part.read()
                 assert (part.status, int(part.headers["odf-since"])) == (200, until)
                 until = int(part.headers["odf-until"])
-                is_arrow = accept == ARROW
-                rows += pa.ipc.open_stream(part.body).read_all().num_rows if is_arrow else part.body.count(b"\n")
+                rows += pa.ipc.open_stream(body).read_all().num_rows if accept == ARROW else body.count(b"\n")
             assert (until, rows) == (5, 5)
         # What was handed out in one form comes again in the other, and is the same.
         first = await one.ask("GET", f"{SHOWN}?consumer=x", Accept=ARROW)
@@ -223,9 +225,18 @@ async def test_answer_ends_where_rows_unpack_to_too_much_table_15(
 async def test_answers_that_are_read_slowly_do_not_fill_the_disk_table_15(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(route, "MAX_HELD_BYTES", 200)
+    monkeypatch.setattr(route, "MAX_HELD_BYTES", 2_000)
+    answers = route.ChangeAnswers(tables.node)
+    with answers.holding("address:203.0.113.7", 600), answers.holding("token:abc", 900):
+        answers.require_room("token:abc")
+        with answers.holding("token:abc", 200), pytest.raises(TooManyWaitingError):
+            answers.require_room("token:abc")
+        with answers.holding("address:203.0.113.7", 600), pytest.raises(TooManyWaitingError):
+            answers.require_room("address:198.51.100.9")
+        answers.require_room("address:198.51.100.9")
+    assert not answers.held
+
+    monkeypatch.setattr(route, "MAX_HELD_BYTES", 0)
     async with tables.served() as stranger:
-        answers = [each for each in [await stranger.ask("GET", SHOWN) for _ in range(5)]]
-        assert {each.status for each in answers} == {200}  # those that were sent hold nothing
-        held = stranger.session._connector._app if False else None  # noqa: SLF001
-        assert held is None
+        busy = await stranger.ask("GET", SHOWN)
+        assert (busy.status, "Retry-After" in busy.headers) == (503, True)
