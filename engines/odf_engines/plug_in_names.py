@@ -96,5 +96,8 @@ PLANS: Final = PlugInNames(
 CONVERTERS: Final = PlugInNames("odf_converters", {}, "odf_quality")
 VALIDATORS: Final = PlugInNames("odf_validators", {}, "odf_quality")
 
+DIALECTS: Final = PlugInNames("odf_dialects", {}, "odf_spark")
+"""Engines whose SQL is translated (``odf_engines.translation``)."""
+
 SINKS: Final = PlugInNames("odf_sinks", {}, "odf_corrections")
 """They run in the node's process, and none of them in a sandbox."""

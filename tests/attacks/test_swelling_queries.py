@@ -91,7 +91,7 @@ def test_query_that_swells_costs_the_node_no_memory_and_no_time_query_14(tmp_pat
 TELL = """
 import sys
 from pathlib import Path
-from odf_engines.dialects.queries import translate_query
+from odf_spark.dialects.queries import translate_query
 from odf_engines.errors import EngineError
 from odf_node.composition import open_node
 from odf_protocol.errors import OdfError

@@ -130,6 +130,8 @@ def test_core_works_without(without: list[str], tmp_path: Path) -> None:
         )
         assert reader.reject("add", tmp_path / "spark.yaml") == f"odf-node add: {missing}"
         assert reader.reject("sql", "--engine", "spark", "-c", "SELECT 1") == f"odf-node sql: {missing}"
+        translated = reader.fail(7, "add", "--as-spark", tmp_path / "large.yaml")  # PLAN-17
+        assert "those of odf-node are in its plug-in odf_spark, which is not installed here" in translated
 
     if "odf_foreign" in without:  # FOREIGN-1
         (tmp_path / "flink.yaml").write_text(DERIVATIVE.format(engine="flink"))

@@ -7,11 +7,11 @@ Source: spec/ingest.md ING-18.
 
 import pyarrow as pa
 
-from odf_engines.dialects import DIALECTS
 from odf_engines.errors import EngineMissingError
 from odf_engines.ingest.columns import InvalidColumnsError, columns_of, rename_reserved
 from odf_engines.ingest.read_options import UnsupportedOptionError, check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.source_schema import find_declared
+from odf_engines.plug_in_names import DIALECTS
 from odf_engines.records.converted_texts import describe_form
 from odf_engines.registry import find_preprocess_engine
 from odf_protocol.errors import UnsupportedError
@@ -82,7 +82,7 @@ def _check_preprocess(transform: Transform, at: At) -> None:
         expected = f"an engine that is here ({', '.join(error.installed)}), and a query in its dialect"
         if error.remedy:
             expected += f"; {error.remedy} brings this one"
-        elif error.engine.lower() in DIALECTS:
+        elif error.engine.lower() in DIALECTS.installed():
             expected += "; add --as-spark translates it"
         (at / "engine").reject(expected, error.engine, error.installed)
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from odf_engines.dialects.translation import Translation, translate_transform
+from odf_engines.translation import Translation, find_translation
+from odf_node.configuration.declaration import SLOW_ENGINE
 from odf_protocol.events import AddPushSource, Event, SetPollingSource, SetTransform, TransformSql
 from odf_protocol.manifest import DatasetSnapshot
 
@@ -31,7 +32,8 @@ def translate_snapshot(snapshot: DatasetSnapshot) -> tuple[DatasetSnapshot, Tran
     """Translate the queries of a manifest that name another engine; None: none does.
 
     Raises:
-        MalformedError: As ``translate_transform``.
+        MalformedError: The SQL of the engine is not known, or a query cannot be read in it, or has a part that Spark
+            has nothing for.
     """
     found = None
     events = []
@@ -39,8 +41,9 @@ def translate_snapshot(snapshot: DatasetSnapshot) -> tuple[DatasetSnapshot, Tran
         query = _query_of(event)
         is_preprocess = not isinstance(event, SetTransform)
         where = f"'{snapshot.name}'"
-        translation = None if query is None else translate_transform(query, where=where, is_preprocess=is_preprocess)
-        if translation is not None:
+        if query is not None and query.engine.lower() != SLOW_ENGINE:
+            translate = find_translation(query.engine, where=where)
+            translation = translate(query, where=where, is_preprocess=is_preprocess)
             found = TranslatedDataset(str(snapshot.name), translation)
             event = replace(event, **{"preprocess" if is_preprocess else "transform": translation.transform})  # type: ignore[arg-type]  # as named
         events.append(event)

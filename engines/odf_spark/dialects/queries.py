@@ -16,8 +16,8 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.expressions import Expression
 from sqlglot.tokens import TokenType
 
-from odf_engines.dialects import DIALECTS, ENGINE
 from odf_protocol.errors import MalformedError
+from odf_spark.dialects import DIALECTS, ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
