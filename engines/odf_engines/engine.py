@@ -238,6 +238,14 @@ class Engine(Protocol):
 class ClusterEngine(Engine, Protocol):
     """An engine whose sessions may let a cluster work for them."""
 
+    def check_master(self, master: str) -> None:
+        """Check the address of a cluster, as settings state it.
+
+        Raises:
+            ValueError: It is none; says what was expected.
+        """
+        ...
+
     def open_on_cluster(self, cluster: Cluster, workspace: Path, limits: Limits) -> EngineSession:
         """Prepare a session for steps of own datasets, whose results are those of any other session (CLUSTER-2).
 

@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 from odf_engines import plug_in_names
-from odf_engines.engine import Capability, Engine, IngestEngine
+from odf_engines.engine import Capability, ClusterEngine, Engine, IngestEngine
 from odf_engines.errors import EngineMissingError
 
 ENTRY_POINT_GROUP = "odf_engines"
@@ -62,6 +62,11 @@ def get_ingest_engine(name: str) -> IngestEngine:
     """
     engine: IngestEngine = get_engine(name, Capability.INGEST)  # type: ignore[assignment]  # it says that it is one
     return engine
+
+
+def find_cluster_engine() -> ClusterEngine | None:
+    """Find the installed engine whose sessions may use a cluster; None: none does."""
+    return next((each for each in map(get_engine, installed_engines()) if isinstance(each, ClusterEngine)), None)
 
 
 def find_remedy(name: str) -> str:

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from odf_engines.cluster import parse_masters
 from odf_engines.errors import ClusterUnavailableError
 from odf_spark.connection import connect_java, start_spark
 from odf_spark.java_side import analysed_plan, java_class, java_context, rows_of_plan, scala_object, scala_sequence
+from odf_spark.masters import parse_masters
 
 if TYPE_CHECKING:
     import subprocess

@@ -37,6 +37,7 @@ from odf_engines.user_cache import user_cache
 from odf_protocol.multihash import Multihash
 from odf_spark.class_data import find_class_data, make_class_data
 from odf_spark.launch import SECRET, SETTINGS, SHORT_LIVED
+from odf_spark.masters import cluster_settings, find_driver_address, parse_masters
 from odf_spark.runtime import engine_digest, find_runtime, spark_guest
 
 LARGE_STEP_ROWS: Final = 5_000_000  # measured: a first step takes as long with either compiler, a second one half
@@ -126,7 +127,7 @@ def open_on_cluster(make_guest: Callable[[], Guest], cluster: Cluster, workspace
         SandboxUnavailableError: Isolation does not work here.
     """
     cluster.check_files()
-    settings = cluster.settings(cluster.find_driver_address())
+    settings = cluster_settings(cluster, find_driver_address(cluster))
     return open_session(partial(_guest, make_guest, cluster, settings), workspace, limits, session=ClusterSession)
 
 
@@ -194,6 +195,10 @@ class SparkEngine:
             is_confined_by_caller=self._is_confined_by_caller,
             session=SparkHostSession,
         )
+
+    def check_master(self, master: str) -> None:
+        """See ``ClusterEngine``."""
+        parse_masters(master)
 
     def open_on_cluster(self, cluster: Cluster, workspace: Path, limits: Limits) -> EngineSession:
         """See ``ClusterEngine``."""

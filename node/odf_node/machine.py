@@ -17,9 +17,16 @@ from pathlib import Path
 from typing import Final
 
 from odf_engines.contract import Limits
-from odf_engines.engine import ClusterEngine
 from odf_engines.errors import EngineError, SandboxUnavailableError
-from odf_engines.registry import describe_extra, find_version, get_engine, installed_engines, list_brought, list_lacking
+from odf_engines.registry import (
+    describe_extra,
+    find_cluster_engine,
+    find_version,
+    get_engine,
+    installed_engines,
+    list_brought,
+    list_lacking,
+)
 from odf_engines.sandbox.boot_notes import forget_results
 from odf_engines.sandbox.layers import WITHOUT_VARIABLE, accepted_layers, examine_layers
 from odf_node.configuration import find_configuration_file, load_configuration
@@ -171,7 +178,7 @@ def _cluster(folder: Path) -> list[MachineFinding]:
     if cluster is None:
         return []
     what, fix = f"cluster {cluster.master}", "correct the settings engines.spark_… or the cluster"
-    engine = next((each for each in map(get_engine, installed_engines()) if isinstance(each, ClusterEngine)), None)
+    engine = find_cluster_engine()
     if engine is None:
         return [MachineFinding(what, False, "no engine that is installed uses one", "pip install 'odf-node[spark]'")]
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_engines.cluster import Cluster, parse_masters
+from odf_engines.cluster import Cluster
 from odf_engines.confined.caller import CallerConfinedProcess
 from odf_engines.confined.process import SandboxedProcess
 from odf_engines.contract import Limits
@@ -20,6 +20,7 @@ from odf_node.configuration.reading import ConfigurationError
 from odf_spark.cluster import check_facts
 from odf_spark.engine import ClusterSession, open_on_cluster
 from odf_spark.launch import SECRET, SETTINGS
+from odf_spark.masters import cluster_settings, find_driver_address, parse_masters
 from odf_spark.runtime import find_runtime, spark_guest
 from support.sandboxes import PYTHON, receive_line, small_profile
 
@@ -96,7 +97,7 @@ def test_a_master_is_tried_before_an_engine_starts(cluster: Cluster, tmp_path: P
             shared_folder=cluster.shared_folder,
             secret=cluster.secret,
         )
-        assert there.find_driver_address() == "127.0.0.1"
+        assert find_driver_address(there) == "127.0.0.1"
     with pytest.raises(ClusterUnavailableError, match="Connection refused"):
         open_on_cluster(lambda: pytest.fail("an engine was looked for"), cluster, tmp_path, Limits())
     assert list(cluster.shared_folder.iterdir()) == []
@@ -127,7 +128,7 @@ def test_executors_of_other_versions_or_whose_files_are_not_seen_are_rejected(
 
 
 def test_settings_for_a_cluster_are_encrypted_name_no_secret_and_change_no_result(cluster: Cluster) -> None:
-    settings = cluster.settings("10.0.0.1")
+    settings = cluster_settings(cluster, "10.0.0.1")
     places = {"spark.driver.bindAddress", "spark.driver.host"}
     assert {name for name in settings if name in SETTINGS} == places
     assert SECRET_TEXT not in str(settings)

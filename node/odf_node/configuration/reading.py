@@ -8,7 +8,8 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any, Final
 
-from odf_engines.cluster import LOCAL_MASTER, parse_masters
+from odf_engines.cluster import LOCAL_MASTER
+from odf_engines.registry import find_cluster_engine
 from odf_node.configuration.declaration import (
     LISTS,
     MAX_LISTED,
@@ -142,8 +143,10 @@ def _check_cluster(engines: Engines, lines: "_Lines") -> None:
     """Look at the settings that a cluster needs (CLUSTER-1)."""
     if engines.spark_master == LOCAL_MASTER:
         return
+    engine = find_cluster_engine()  # without one, a step that needs the cluster says what brings it
     try:
-        parse_masters(engines.spark_master)
+        if engine is not None:
+            engine.check_master(engines.spark_master)
     except ValueError as error:
         place = lines.place("engines.spark_master")
         raise ConfigurationError(place, "engines.spark_master", str(error)) from error
