@@ -17,6 +17,7 @@ from odf_protocol.events import SetTransform
 
 MAX_SHOWN: Final = 12
 """Datasets of a circle that are named; more are counted.  # guess: a line that can be read"""
+_TRACE_BYTES: Final = 16
 _HASH_BYTES: Final = 6
 """Of the hash of a query that is shown.  # guess: few enough queries"""
 
@@ -90,6 +91,7 @@ class GraphDataset:
         is_own: This node writes it.
         place: Where it comes from: the source of an own root, the other node of others' datasets; empty: neither.
         head: Number of its newest block; None: it is not here.
+        version: Hash of its newest block; empty: it is not here.
         newest: Number of the newest block with rows or a watermark; None: it has none.
         has_columns: Its schema is known.
         rows: How many it has.
@@ -97,6 +99,7 @@ class GraphDataset:
         query: Of a derivative: a short hash of its definition.
         inputs: What it reads.
         announced: Number of the newest block that others announced; None: nothing is known.
+        is_followed: A subscription brings what is announced.
         is_running: Something is done for it now.
         is_settled: At these versions of itself and its inputs there is nothing to write: it was tried.
         failed: What was tried last at these versions, and failed; None: nothing.
@@ -111,6 +114,7 @@ class GraphDataset:
     is_own: bool = False
     place: str = ""
     head: int | None = None
+    version: str = ""
     newest: int | None = None
     has_columns: bool = False
     rows: int = 0
@@ -118,6 +122,7 @@ class GraphDataset:
     query: str = ""
     inputs: tuple[ReadInput, ...] = ()
     announced: int | None = None
+    is_followed: bool = False
     is_running: bool = False
     is_settled: bool = False
     failed: Attempt | None = None
@@ -155,6 +160,20 @@ class DatasetGraph:
     def list_below(self, keys: Iterable[str]) -> set[str]:
         """Return datasets and everything that rests on them."""
         return _reach(keys, lambda key: self.readers.get(key, ()))
+
+    def trace_of(self, key: str, versions: Mapping[str, str] | None = None) -> str:
+        """Digest the versions of a dataset and of what it reads: what is tried again at equal ones ends equally.
+
+        Args:
+            key: Of the dataset.
+            versions: Hashes of newest blocks that are newer than those of the graph.
+        """
+        dataset, newer = self.datasets[key], versions or {}
+        text = [newer.get(key, dataset.version), str(dataset.announced)]
+        for item in dataset.inputs:
+            limit = "" if item.limit is None else str(item.limit.upto)
+            text += [item.key, newer.get(item.key, self.datasets[item.key].version), limit]
+        return blake2b("\n".join(text).encode(), digest_size=_TRACE_BYTES).hexdigest()
 
     def describe_circle(self, number: int) -> str:
         """Name the datasets of a circle, and thereby its edges: ``a → b → a``."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from odf_convergence.drawing import COLUMNS, describe_maker, to_plain, to_rows, write_dot, write_mermaid
 from odf_convergence.graph import DatasetGraph, GraphDataset
-from odf_convergence.home_graph import open_graph
+from odf_convergence.home_graph import read_graph
 from odf_convergence.impact import Impact, find_impact
 from odf_convergence.judging import judge_all
 from odf_node.cli.context import CommandContext
@@ -48,12 +48,10 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
         if arguments.datasets or arguments.output_format not in {"text", "json"}:
             raise UsageError("--impact is about the dataset that it names, as text or json")
         key = str(get_dataset(node.store, arguments.impact).id)
-        _show_impact(
-            context, find_impact(open_graph(node.home).read(), [key]), as_json=arguments.output_format == "json"
-        )
+        _show_impact(context, find_impact(read_graph(node), [key]), as_json=arguments.output_format == "json")
         return 0
     chosen = [str(each.id) for each in select_datasets(node.store, arguments.datasets)]
-    graph = open_graph(node.home).read()
+    graph = read_graph(node)
     keys = _select(graph, chosen) if arguments.datasets else list(graph.order)
     judged = judge_all(graph)
     match arguments.output_format:

@@ -4,7 +4,7 @@ Source: clause CONVERGE-1 in ``spec/plug-ins/convergence.md``.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +17,8 @@ from odf_convergence.graph import (
     hash_query,
     make_graph,
 )
+from odf_convergence.notes import read_attempts
+from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
 from odf_node.derive.step_log import StepLog
 from odf_node.home import Home
@@ -75,7 +77,7 @@ class HomeGraph:
         self._known = known
         names = {record.name.lower(): str(record.id) for record in records}
         failing = self._list_failing()
-        datasets = [self._complete(each, names, failing) for each in known.values()]
+        datasets = [self._complete(each, names, failing, subscribed) for each in known.values()]
         for key, each in subscribed.items():
             if key not in known:
                 place = place_of(each.url or "")
@@ -89,11 +91,15 @@ class HomeGraph:
                 found.setdefault(each.dataset, each.what)
         return found
 
-    def _complete(self, known: _KnownDataset, names: Mapping[str, str], failing: Mapping[str, str]) -> GraphDataset:
+    def _complete(
+        self, known: _KnownDataset, names: Mapping[str, str], failing: Mapping[str, str], subscribed: Collection[str]
+    ) -> GraphDataset:
         """Add to what a chain says what may change without it."""
         dataset = known.dataset
         if (reported := failing.get(dataset.name, "")) != dataset.reported:
             dataset = replace(dataset, reported=reported or dataset.reported)
+        if dataset.key in subscribed:
+            dataset = replace(dataset, is_followed=True)
         if known.followed is not None and (key := names.get(known.followed.name.lower())) is not None:
             source = self._known[key].dataset
             # A follower notes how many rows it has read (ING-43), not a block: the newest one has others, or not.
@@ -129,6 +135,7 @@ class HomeGraph:
             is_own=is_own,
             place=place,
             head=head.sequence_number,
+            version=str(head.hash),
             newest=newest,
             has_columns=reads.has_schema,
             rows=reads.rows,
@@ -200,6 +207,6 @@ def read_followed_rows(state: SourceState | None) -> int:
         return 0
 
 
-def open_graph(home: Home) -> HomeGraph:
-    """Make what reads the graph of a home once, for a command."""
-    return HomeGraph(home)
+def read_graph(node: Node) -> DatasetGraph:
+    """Read the graph of a home once, with what its notes say of attempts, for a command."""
+    return read_attempts(node.home.folder.cache).mark(HomeGraph(node.home).read(), node.clock.now().unix_ms)

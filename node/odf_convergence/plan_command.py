@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from odf_convergence.graph import DatasetGraph, GraphDataset, make_graph
-from odf_convergence.home_graph import open_graph
+from odf_convergence.home_graph import read_graph
 from odf_convergence.manifests import add_snapshots
 from odf_convergence.plan_texts import show_plan
 from odf_convergence.planner import ConvergencePlan, Goal, make_plan
@@ -62,7 +62,7 @@ def make_dry_plan(context: CommandContext, subjects: list[str]) -> tuple[Dataset
             if not Path(subject).is_file():
                 raise
             snapshots += list(_read(context, subject))
-    graph = open_graph(node.home).read()
+    graph = read_graph(node)
     graph, added = add_snapshots(graph, snapshots)
     now_ms = node.clock.now().unix_ms
     graph = make_graph(_change(each) if each.key in changed else each for each in graph.datasets.values())

@@ -222,6 +222,8 @@ def _consider(sketch: _Sketch, dataset: GraphDataset) -> None:
     if kind is None or not (judged.is_due or before or asks):
         if judged.state in {DatasetState.HELD, DatasetState.WAITING}:
             _put_off(sketch, dataset, f"{judged.state}: {judged.why}")
+        elif kind is None and judged.is_due:
+            _put_off(sketch, dataset, f"{judged.why}; its subscription brings it")
         return
     if not _is_allowed(sketch, dataset):
         return
@@ -244,7 +246,7 @@ def _kind_of(dataset: GraphDataset, *, asks: bool) -> ActionKind | None:
     """Say what can be done for a dataset; None: nothing."""
     if not dataset.is_own:
         is_news = dataset.announced is not None and dataset.head is not None and dataset.announced > dataset.head
-        return ActionKind.PULL if dataset.place and (asks or is_news) else None
+        return ActionKind.PULL if dataset.place and (asks or (is_news and not dataset.is_followed)) else None
     if dataset.is_derivative:
         return ActionKind.STEP
     return ActionKind.INGEST if dataset.inputs or (dataset.place and asks) else None

@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from odf_engines.cluster import LOCAL_MASTER, MIN_EXECUTOR_BYTES
+from odf_node.configuration.setting_rules import SettingRule
+from odf_node.configuration.setting_rules import declare as _setting
 from odf_node.ports.sources import Commands
 from odf_node.records.access import Pages
 from odf_protocol.exchange.limits import (
@@ -20,36 +22,8 @@ from odf_protocol.exchange.limits import (
 )
 
 HIGHEST_PORT: Final = 65_535
-HIGHEST_NUMBER: Final = 2**53
-"""Whole numbers up to here are the same in every reader of TOML and JSON."""
 MAX_LISTED: Final = 100
 """Schedules, sources, and notices.  # guess: patterns name many datasets each"""
-
-
-@dataclass(frozen=True, slots=True)
-class SettingRule:
-    """What a setting may be: numbers have bounds, words may have ``choices`` or be empty; ``reloads``: by SIGHUP."""
-
-    meaning: str
-    reloads: bool
-    lowest: int = 0
-    highest: int = HIGHEST_NUMBER
-    choices: tuple[str, ...] = ()
-    may_be_empty: bool = False
-
-
-def _setting(
-    default: Any,
-    meaning: str,
-    *,
-    reloads: bool = True,
-    lowest: int = 0,
-    highest: int = HIGHEST_NUMBER,
-    choices: tuple[str, ...] = (),
-    may_be_empty: bool = False,
-) -> Any:
-    rule = SettingRule(meaning, reloads, lowest, highest, choices, may_be_empty)
-    return field(default=default, metadata=MappingProxyType({"rule": rule}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +250,19 @@ class Ingest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConvergenceSettings:
+    """Datasets that the daemon brings up to date by itself when something that they rest on has changed."""
+
+    datasets: str | None = _setting(
+        None,
+        "names and % patterns of datasets, between spaces, with all that they rest on; not set: none (CONVERGE-11)",
+    )
+    action_minutes: int = _setting(60, "an action is ended after so long, and has failed", lowest=1, highest=10_080)
+    action_bytes: int = _setting(0, "an action that read more the last time is left to people; 0: no limit")
+    actions_per_hour: int = _setting(120, "actions of one dataset; 0: no limit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
     """How the node ends."""
 
@@ -342,6 +329,7 @@ class Configuration:
     gossip: GossipSection = field(default_factory=GossipSection)
     engines: Engines = field(default_factory=Engines)
     ingest: Ingest = field(default_factory=Ingest)
+    converge: ConvergenceSettings = field(default_factory=ConvergenceSettings)
     shutdown: Shutdown = field(default_factory=Shutdown)
     schedule: tuple[Schedule, ...] = ()
     source: tuple[HostSettings, ...] = ()
@@ -365,6 +353,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "gossip": GossipSection,
         "engines": Engines,
         "ingest": Ingest,
+        "converge": ConvergenceSettings,
         "shutdown": Shutdown,
     }
 )

@@ -3,13 +3,16 @@
 Of several, inputs come first, and it is known which were made from inputs that stayed behind (REPO-4).
 """
 
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 from urllib.parse import urlsplit
 
 from odf_node.acceptance.offers import AcceptanceReport, AcceptOptions, Subset
+from odf_node.datasets.chains import with_newest_head
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.writer import find_writing_time
 from odf_node.derive.step_measurements import TransformReport
@@ -24,8 +27,9 @@ from odf_node.ingest.ingestion import Ingestor
 from odf_node.ingest.report import IngestReport
 from odf_node.ports.observing import DatasetVersion, Run, RunKind, place_of, version_of
 from odf_node.ports.peer_client import OpenPeer
-from odf_node.ports.progress import ProgressLine, report_under
+from odf_node.ports.progress import OnProgress, ProgressLine, report_under
 from odf_node.records.datasets import DatasetRecord, Origin, RemoteDirection
+from odf_node.store.write_queue import WriteQueue
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, OdfError, UnavailableError
@@ -33,6 +37,9 @@ from odf_protocol.events import DatasetKind
 from odf_protocol.names import DatasetName
 from odf_protocol.policy import Policy
 from odf_protocol.timestamp import Timestamp
+
+_MAX_WAIT_S: Final = 60.0
+"""How long a pull waits for another one of the same derivative; then both compute, and one of them commits.  # guess"""
 
 PullReport = IngestReport | TransformReport | AcceptanceReport
 
@@ -111,14 +118,16 @@ class Pulling:
         if record.kind is DatasetKind.ROOT:
             return await self.ingestor.poll(record, writing_time=self._writing_time, on_progress=progress.on_progress)
         await self.bringing.bring_inputs(record, progress)
-        return await finish_in_thread(
-            partial(
-                self.transformer.run,
-                record,
-                writing_time=partial(self._writing_time, record),
-                on_progress=report_under(record.name, progress.on_progress),
-            )
-        )
+        return await finish_in_thread(partial(self._run_steps, record, report_under(record.name, progress.on_progress)))
+
+    def _run_steps(self, record: DatasetRecord, on_progress: OnProgress) -> TransformReport:
+        """Run steps; a pull of the same derivative that runs already is waited for, and leaves nothing to compute."""
+        with self.home.objects.writing():
+            queue = WriteQueue(self.home.folder, record.id)
+            with queue.entered(time.monotonic() + _MAX_WAIT_S):
+                current = with_newest_head(self.home.store, record)
+                writing_time = partial(self._writing_time, current)
+                return self.transformer.run(current, writing_time=writing_time, on_progress=on_progress)
 
     async def _pull_from_others(
         self, target: PullTarget, pull_options: PullOptions, progress: ProgressLine
