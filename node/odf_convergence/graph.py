@@ -22,7 +22,7 @@ _HASH_BYTES: Final = 6
 """Of the hash of a query that is shown.  # guess: few enough queries"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class InputLimit:
     """That an input is read up to a block for now; ``upto`` None: nothing of it yet."""
 
@@ -171,7 +171,7 @@ class DatasetGraph:
         dataset, newer = self.datasets[key], versions or {}
         text = [newer.get(key, dataset.version), str(dataset.announced)]
         for item in dataset.inputs:
-            limit = "" if item.limit is None else str(item.limit.upto)
+            limit = "" if item.limit is None else f"{item.limit.upto} {item.limit.why}"
             text += [item.key, newer.get(item.key, self.datasets[item.key].version), limit]
         return blake2b("\n".join(text).encode(), digest_size=_TRACE_BYTES).hexdigest()
 

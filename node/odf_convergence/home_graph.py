@@ -13,6 +13,7 @@ from odf_convergence.graph import (
     ActionCost,
     DatasetGraph,
     GraphDataset,
+    InputLimit,
     ReadInput,
     hash_query,
     make_graph,
@@ -20,6 +21,7 @@ from odf_convergence.graph import (
 from odf_convergence.notes import read_attempts
 from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
+from odf_node.derive.holding import find_holds
 from odf_node.derive.step_log import StepLog
 from odf_node.home import Home
 from odf_node.ingest.followed_rows import CURSOR, find_place
@@ -98,6 +100,8 @@ class HomeGraph:
         dataset = known.dataset
         if (reported := failing.get(dataset.name, "")) != dataset.reported:
             dataset = replace(dataset, reported=reported or dataset.reported)
+        if dataset.is_own and dataset.is_derivative and any(self._is_behind(each) for each in dataset.inputs):
+            dataset = replace(dataset, inputs=self._limit(dataset))
         if dataset.key in subscribed:
             dataset = replace(dataset, is_followed=True)
         if known.followed is not None and (key := names.get(known.followed.name.lower())) is not None:
@@ -107,6 +111,20 @@ class HomeGraph:
             taken = (source.newest or 0) - 1 if is_behind else source.newest
             dataset = replace(dataset, inputs=(ReadInput(key=key, alias=source.name, taken=taken),))
         return dataset
+
+    def _is_behind(self, item: ReadInput) -> bool:
+        source = self._known.get(item.key)
+        newest = None if source is None else source.dataset.newest
+        return newest is not None and (item.taken is None or item.taken < newest)
+
+    def _limit(self, dataset: GraphDataset) -> tuple[ReadInput, ...]:
+        """Ask the rules of this node how far inputs may be read (PLAN-21), of datasets alone that have not read all."""
+        record = self.home.store.find_dataset(DatasetId.parse(dataset.key))
+        holds = {} if record is None else {str(key): each for key, each in find_holds(self.home, record).items()}
+        return tuple(
+            item if (hold := holds.get(item.key)) is None else replace(item, limit=InputLimit(hold.upto, hold.reason))
+            for item in dataset.inputs
+        )
 
     def _read(self, record: DatasetRecord, key: str) -> _KnownDataset:
         try:

@@ -97,7 +97,8 @@ def _judge_own(graph: DatasetGraph, dataset: GraphDataset) -> Assessment:
     if since:
         return Assessment(DatasetState.STALE, "; ".join(new), is_due=True, since=tuple(since))
     if held:
-        return Assessment(DatasetState.HELD, held)
+        # Rules judge new versions when a pull asks them to: once at these versions.
+        return Assessment(DatasetState.HELD, held, is_due=not dataset.is_settled)
     if not dataset.has_columns and not dataset.is_settled:
         return Assessment(DatasetState.STALE, "it has made no step yet", is_due=True)
     return _FINE

@@ -235,7 +235,7 @@ def _consider(sketch: _Sketch, dataset: GraphDataset) -> None:
         why=why,
         place=dataset.place,
         after=before,
-        is_certain=judged.is_due,
+        is_certain=judged.is_due and judged.state is not DatasetState.HELD,
         due_ms=want.due_ms,
         priority=want.priority,
         cost=dataset.cost,

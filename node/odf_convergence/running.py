@@ -71,7 +71,7 @@ class ActionRunner:
         """
         self._changed.clear()
         for action in plan.actions:
-            if not action.is_certain and action.after and self._changed.isdisjoint(action.after):
+            if action.after and not action.is_certain and self._changed.isdisjoint(action.after):
                 yield ActionOutcome(action=action)
                 continue
             yield await self._run_one(graph, action)

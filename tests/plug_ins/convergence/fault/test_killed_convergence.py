@@ -1,4 +1,7 @@
-"""Three homes with a daemon each; the one in the middle is killed: nothing is lost, and nothing done twice."""
+"""Three homes with a daemon each; the one in the middle is killed: nothing is lost, and nothing done twice.
+
+The last one re-executes what the middle one computed, so it follows the root, too.
+"""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,6 +37,7 @@ def test_late_row_becomes_right_over_two_hops_though_the_middle_is_killed(tmp_pa
         with ExitStack() as killed:
             b = start(killed, middle, a)
             wait_until(lambda: cities_of(middle, "names") == ["Oslo", "Rome"] or None, b.log_file.read_text)
+            last.must("subscribe", f"{a.url}/cities", "--as", "cities")
             last.must("pull", f"{a.url}/cities")
             last.must("subscribe", f"{b.url}/names", "--as", "names")
             last.must("pull", f"{b.url}/names")
