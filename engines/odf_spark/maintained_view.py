@@ -24,14 +24,13 @@ from odf_engines.errors import InvalidQueryError
 from odf_protocol.timestamp import Timestamp
 from odf_spark.arrivals import highest_watermark
 from odf_spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
-from odf_spark.chunks import CHUNK_BYTES, bound_rows, collect_chunks, cut_even, fit_in_memory, store_chunks
+from odf_spark.chunks import CHUNK_BYTES, bound_rows, collect_chunks, fit_in_memory, store_chunks
 from odf_spark.fixed_order import allow_any_order, unspilled
 from odf_spark.folded_rows import folded_rows
 from odf_spark.gate.kept_times import Units
 from odf_spark.gate.trees import iter_plan, simple_name
 from odf_spark.java_side import analysed_plan
 from odf_spark.known_transforms import KnownView
-from odf_spark.small_differences import find_changes
 from odf_spark.small_inputs import Work
 from odf_spark.sorted_runs import find_runs, has_plain_columns
 from odf_spark.steps import analyse_transform, compute_steps
@@ -43,8 +42,6 @@ OP = "op"
 _PARTITION_BYTES = 32 * 1024 * 1024  # guess: of files, for one task
 _MAX_PARTITIONS = 64  # guess: a task of its own for each of more would cost more than it does
 _MAX_FILES = 256  # guess: a task of its own, or several, for each
-_LITTLE_BYTES = 256 * 1024  # guess: of input files; their results are computed in one task
-_MAX_COMPARED = 1_000  # guess: rows of two results, of which each may have some 100 kB
 _COLLECTED_BYTES = 64 * 1024 * 1024  # guess: of input files whose result may be held in memory
 
 
@@ -118,11 +115,6 @@ def iter_differences(
             yield chunk.rename_columns(known.result.names), np.full(chunk.num_rows, APPEND, dtype=np.int64)
         return
     with unspilled(spark, matters=known.depends_on_order):
-        found = _find_few_changes(after, before, request, known.query.key)
-        if found is not None:
-            rows, operations = found
-            yield from _iter_bound(rows.rename_columns(known.result.names), operations, request, chunk_rows)
-            return
         changes = changes_between(after, before, known.query.key)
         yield from iter_operations(changes, known.result.names, request, work, chunk_rows)
 
@@ -188,37 +180,6 @@ def iter_operations(
         if chunk.num_rows:
             rows = chunk.drop_columns([OP]).rename_columns(names)
             yield rows, np.asarray(chunk.column(OP)).astype(np.int64)
-
-
-def _find_few_changes(
-    after: DataFrame, before: DataFrame | None, request: TransformRequest, key: Sequence[int] | None
-) -> tuple[pa.Table, npt.NDArray[np.int64]] | None:
-    """Find what changed between small results without asking Spark for more than their rows; None for others."""
-    if _read_bytes(request) > _LITTLE_BYTES or not has_plain_columns(after):
-        return None
-    columns = [f"v{position}" for position in range(len(after.columns))]
-    rows = after.toDF(*columns).withColumn(_COUNT, lit(1))
-    if before is not None:
-        _check_same_columns(after, before)
-        rows = rows.unionAll(before.toDF(*columns).withColumn(_COUNT, lit(-1)))
-    # Many rows may come of a few; one more than are compared here tells.
-    rows = rows.coalesce(1).limit(_MAX_COMPARED + 1)
-    chunks = [*collect_chunks(rows, rows.schema)]
-    if not chunks:  # a plan that is known to give no rows, as one over inputs without any, has no partition
-        return pa.table({name: pa.nulls(0) for name in columns}), np.zeros(0, dtype=np.int64)
-    found = pa.concat_tables(chunks)
-    if found.num_rows > _MAX_COMPARED:
-        return None
-    return find_changes(found.select(columns), found.column(_COUNT), key)
-
-
-def _iter_bound(
-    rows: pa.Table, operations: npt.NDArray[np.int64], request: TransformRequest, chunk_rows: int
-) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
-    start = 0
-    for chunk in bound_rows(cut_even([rows], chunk_rows), request.limits.output_rows):
-        yield chunk, operations[start : start + chunk.num_rows]
-        start += chunk.num_rows
 
 
 def _is_large(request: TransformRequest) -> bool:
