@@ -25,6 +25,7 @@ from odf_node.home_folder import HomeFolder, name_sinks
 from odf_node.records.datasets import DatasetRecord
 from odf_node.records.errors import mapped_os_errors
 from odf_protocol.errors import CorruptError
+from odf_protocol.multihash import Multihash
 from odf_tables.changes import VersionChanges
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -32,10 +33,15 @@ _MAX_BYTES: Final = 1_000  # guess: ten times two numbers
 
 
 class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far a consumer is: the version that it has committed, and the one up to which it was handed changes."""
+    """How far a consumer is: the version that it has committed, and the one up to which it was handed changes.
+
+    The hashes are those of the blocks: numbers alone mean another version where a history was replaced.
+    """
 
     version: int = -1
     pending: int | None = None
+    hash: str | None = None
+    pending_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +69,27 @@ class Consumer:
             raise UsageError("the name of a consumer has 1 to 100 letters, digits, dots, hyphens and underscores")
         return cls(folder, record, f"{prefix}{name}")
 
-    def begin(self, choose_end: Callable[[int], int]) -> tuple[int, int]:
+    def begin(self, choose_end: Callable[[int], int], find_hash: Callable[[int], Multihash | None]) -> tuple[int, int]:
         """Choose the versions behind and up to which changes are handed out: those that were not committed, again.
 
         Args:
             choose_end: Gives the version to end with, by that to begin behind.
+            find_hash: Gives the hash of a version's block.
+
+        Raises:
+            UsageError: The history was replaced before its position.
         """
         with self._locked():
             position = self._load()
+            self._require_same_history(position, find_hash)
             until = choose_end(position.version) if position.pending is None else position.pending
             if until > position.version and position.pending is None:
-                self._store(Position(position.version, until))
+                self._store(Position(position.version, until, position.hash, str(find_hash(until))))
         return position.version, max(until, position.version)
 
     def read(self, changes: VersionChanges) -> IncrementalRows:
         """Read what comes behind its position; what it was handed and did not commit comes again."""
-        since, until = self.begin(lambda _since: changes.relations.get_newest())
+        since, until = self.begin(lambda _since: changes.relations.get_newest(), changes.relations.find_hash)
         rows = changes.read(since, max(until, 0))
         key = f"{self.name}:{str(self.record.id)[-24:]}:{since}-{until}"
         return IncrementalRows(self.name, since, until, rows, key, partial(self.commit, since, until))
@@ -102,7 +113,15 @@ class Consumer:
             if position.version != since:
                 place = f"version {position.version} of '{self.record.name}', expected {since}"
                 raise UsageError(f"consumer '{self.name}' is at {place}: another process consumes under its name")
-            self._store(Position(until))
+            self._store(Position(until, hash=position.pending_hash))
+
+    def _require_same_history(self, position: Position, find_hash: Callable[[int], Multihash | None]) -> None:
+        for number, known in ((position.version, position.hash), (position.pending, position.pending_hash)):
+            if number is not None and known is not None and str(find_hash(number)) != known:
+                raise UsageError(
+                    f"consumer '{self.name}' was handed version {number} of another history of '{self.record.name}', "
+                    "which was replaced: what it made of that has rows which are gone; begin anew under another name"
+                )
 
     def require_room(self, prefix: str, max_consumers: int) -> None:
         """Check that a new consumer may be made.

@@ -29,6 +29,7 @@ from odf_node.records.datasets import DatasetRecord
 from odf_protocol.block import decode_block
 from odf_protocol.comparison_form import form_sql, has_floats
 from odf_protocol.dataset_view import DatasetView
+from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
@@ -161,6 +162,11 @@ class Relations:
         """Give the number of the newest version."""
         current = self.node.store.find_dataset(self.record.id)
         return (self.record if current is None else current).head.sequence_number
+
+    def find_hash(self, version: int) -> Multihash | None:
+        """Find the hash of the block of a version."""
+        stored = self.node.store.find_block_by_number(self.record.id, version)
+        return None if stored is None else stored.hash
 
     def view(self, version: int | None = None) -> DatasetView:
         """Say what is in force at a version."""

@@ -120,7 +120,7 @@ async def _get_changes(request: web.Request) -> web.StreamResponse:
             since, last = changes.check_interval(*asked)
             return since, write(since, last)
         consumer.require_room(_prefix_of(request), MAX_CONSUMERS)
-        since, until = consumer.begin(write)
+        since, until = consumer.begin(write, changes.relations.find_hash)
         if not file.tell():  # it was handed these before, and gets just them
             _write(changes, since, until, file, is_arrow=is_arrow, max_bytes=math.inf)
         return since, until
