@@ -20,6 +20,8 @@ PACKED_BYTES: Final = 192  # 256 registers of 6 bits
 STANDARD_ERROR: Final = 0.065
 _INDEX_BITS: Final = 8
 _RANK_BITS: Final = 32  # enough for 2^40 values; so many bits of a whole number are exact in a double
+_MANY: Final = 1 << 16  # guess: the hashes of high ranks alone are looked at: 16 for each register
+_HIGH: Final = np.uint64(1 << 60)  # 4 zeros behind the index
 _ALPHA: Final = 0.7213 / (1 + 1.079 / REGISTERS)  # Source: Flajolet et al. 2007, figure 3
 _LINEAR_UP_TO: Final = 2.5  # Source: the same
 _Registers = npt.NDArray[np.uint8]
@@ -27,6 +29,14 @@ _Registers = npt.NDArray[np.uint8]
 
 def registers_of(hashes: npt.NDArray[np.uint64]) -> _Registers:
     """Count hashes of 64 bits, each any number of times."""
+    if hashes.size > _MANY:  # each register has its maximum among those of high ranks, or none of these
+        high = _registers_of(hashes[hashes << np.uint64(_INDEX_BITS) < _HIGH])
+        if high.all():
+            return high
+    return _registers_of(hashes)
+
+
+def _registers_of(hashes: npt.NDArray[np.uint64]) -> _Registers:
     places = (hashes >> np.uint64(64 - _INDEX_BITS)).astype(np.int64)
     rest = (hashes >> np.uint64(64 - _INDEX_BITS - _RANK_BITS)) & np.uint64(2**_RANK_BITS - 1)
     ranks = _RANK_BITS + 1 - np.frexp(rest.astype(np.float64))[1].astype(np.int64)  # of 0: 33, as it should be

@@ -19,17 +19,17 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
-MAX_BYTES: Final = 4 * 1024 * 1024
-"""Of one fingerprint.  # guess: 1,000 columns of 1 kB each for rows added, rows taken away, and long names"""
-MAX_COLUMNS: Final = 2_000  # guess: a slice of more columns has a fingerprint of the first ones
+MAX_BYTES: Final = 2 * 1024 * 1024
+"""Of one fingerprint.  # guess: 1,000 columns, of 1 kB for rows added and half of that for rows taken away"""
+MAX_COLUMNS: Final = 1_000  # guess: a slice of more columns has no fingerprint
 MAX_DAYS: Final = 400  # a year of days, and some
 CATEGORIES: Final = 32
 """Parts of a hash by which texts are counted: five bits of a value are all that they give away."""
 MAX_SHAPES: Final = 8  # guess
 MAX_TOP: Final = 8  # guess
-MAX_PACKED_BYTES: Final = 1_000  # of a histogram; 48 bins of 20 bytes
+MAX_PACKED_BYTES: Final = 1_000  # of a histogram; 40 bins of 20 bytes
 ENTROPY_UNIT: Final = 2**-16  # bits
-PROBABILITIES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+PROBABILITIES: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Of the quantiles that are exact."""
 
 Name = Annotated[str, msgspec.Meta(max_length=1_000)]
@@ -170,6 +170,17 @@ class RowsFingerprint(Document, frozen=True, kw_only=True):
     def delays(self) -> Histogram:
         """System time less event time in milliseconds: how late rows arrive; negative of times in the future."""
         return _histogram(self.delay)
+
+
+NO_ROWS: Final = RowsFingerprint()
+
+
+class SliceFingerprint(Document, frozen=True, kw_only=True):
+    """What follows from a slice alone; see ``Fingerprint``."""
+
+    operations: tuple[Count, Count, Count, Count]
+    added: RowsFingerprint = RowsFingerprint()
+    removed: RowsFingerprint = RowsFingerprint()
 
 
 class Fingerprint(Document, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ MANTISSA_BITS: Final = 52  # Source: IEEE 754-2019, binary64
 MAX_BITS: Final = 40  # guess: finer than measured values; bins are numbered below 2^52
 MIN_FLOOR: Final = -1022  # Source: the same; what is smaller is subnormal, and counts as zero
 MAX_FLOOR: Final = 1023
-MAX_BINS: Final = 48  # guess: 20 columns in 20 kB; every tenth of the rows has some bins of its own
+MAX_BINS: Final = 40  # guess: 20 columns in 20 kB; every tenth of the rows has some bins of its own
 MAX_COUNT: Final = 2**53 - 1
 _BIAS: Final = 1023
 _DOUBLE: Final = struct.Struct("<d")
@@ -78,14 +78,30 @@ class Histogram:
         """Return it with ``max_bins`` bins at most: first small numbers that are few go into bin 0, then bins join."""
         found = self
         while len(found.counts) > max_bins:
-            floor = _raised_floor(found)
+            floor = found.raised_floor()
             if floor > found.floor:
                 found = found.coarsened(found.bits, floor)
             elif found.bits:
                 found = found.coarsened(found.bits - 1, found.floor)
             else:
-                found = found.coarsened(0, min(found.floor + 1, MAX_FLOOR))
+                largest = sorted((abs(key) for key, _ in found.counts), reverse=True)
+                found = found.coarsened(0, found.floor + largest[max_bins - 1])  # which leaves bins for those above
         return found
+
+    def raised_floor(self) -> int:
+        """Return the highest floor that takes every 64th value into bin 0 at most.
+
+        Under the lowest floor bin 0 has zeros alone, which do not count; above it all that it has counts, so that
+        histograms that are joined often do not lose more each time.
+        """
+        places = sorted((abs(key), count) for key, count in self.counts if key or self.floor > MIN_FLOOR)
+        allowed = sum(count for _, count in places) >> 6
+        lies_below = 0
+        for place, count in places:
+            lies_below += count
+            if lies_below > allowed:
+                return self.floor + (0 if place == 0 else (place - 1) >> self.bits)
+        return self.floor
 
     def edges(self, key: int) -> tuple[float, float]:
         """Return the least number of a bin, and the one at which the next begins (for negative numbers: mirrored)."""
@@ -167,7 +183,7 @@ class DayCounts:
         return DayCounts(shift, tuple((day, count) for day, count in sorted(found.items()) if count > 0))
 
     def bounded(self, max_days: int) -> "DayCounts":
-        """Return it with ``max_days`` entries at most."""
+        """Return it with ``max_days`` entries at most, two or more: days before and after 1970 never join."""
         found = self
         while len(found.counts) > max_days:
             found = found.coarsened(found.shift + 1)
@@ -217,18 +233,6 @@ def bin_of(value: float, bits: int, floor: int) -> int:
     word: int = _WORD.unpack(_DOUBLE.pack(size))[0]
     place = (word >> (MANTISSA_BITS - bits)) - ((floor + _BIAS) << bits) + 1
     return -place if value < 0 else place
-
-
-def _raised_floor(histogram: Histogram) -> int:
-    """Return the highest floor below which no more than every 64th value lies."""
-    allowed = histogram.total >> 6
-    lies_below = 0
-    for place, count in sorted((abs(key), count) for key, count in histogram.counts):
-        lies_below += count
-        if lies_below > allowed:
-            above = 0 if place == 0 else (place - 1) >> histogram.bits
-            return histogram.floor + above
-    return histogram.floor
 
 
 def _double(word: int) -> float:

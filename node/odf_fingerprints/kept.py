@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from odf_node.home_folder import HomeFolder
 from odf_node.records.errors import HomeBusyError, HomeFullError, HomeReadOnlyError, mapped_os_errors
@@ -22,12 +22,32 @@ FILE: Final = "fingerprints.sqlite"
 _VERSION: Final = 1
 _TIMEOUT_S: Final = 30.0  # as of the home's database
 _PRIMARY_CODE: Final = 0xFF
-_TABLE: Final = """
+_ROWS: Final = (
+    "SELECT sequence, block, origin, document, current FROM fingerprints"
+    " WHERE dataset = ? AND sequence > ? ORDER BY sequence, origin LIMIT ?"
+)
+_PAGE: Final = (
+    "SELECT sequence, block, origin, document FROM fingerprints"
+    " WHERE dataset = ? AND sequence > ? AND current IS NOT NULL ORDER BY sequence"
+)
+_COMPUTED: Final = "SELECT sequence, block FROM fingerprints WHERE dataset = ? AND current IS NOT NULL"
+_CURRENT: Final = (
+    "SELECT current FROM fingerprints WHERE dataset = ? AND sequence = ? AND block = ? AND current IS NOT NULL"
+)
+_DATASETS: Final = "SELECT DISTINCT dataset FROM fingerprints WHERE current IS NOT NULL"
+_TABLES: Final = {
+    "fingerprints": """
 CREATE TABLE fingerprints (
     dataset TEXT NOT NULL, sequence INTEGER NOT NULL, block BLOB NOT NULL, origin TEXT NOT NULL,
     document BLOB NOT NULL, current BLOB, PRIMARY KEY (dataset, sequence, block, origin)
 ) WITHOUT ROWID
-"""
+""",
+    "disproved": """
+CREATE TABLE disproved (
+    dataset TEXT NOT NULL, document BLOB NOT NULL, difference TEXT NOT NULL, PRIMARY KEY (dataset, document)
+) WITHOUT ROWID
+""",
+}
 
 
 class FingerprintOrigin(StrEnum):
@@ -74,18 +94,43 @@ class KeptFingerprints:
             after: Only later versions.
             limit: Of rows; -1: all.
         """
+        return [
+            KeptFingerprint(number, Multihash.decode(block), FingerprintOrigin(origin), document, current)
+            for number, block, origin, document, current in self._list(_ROWS, str(dataset), after, limit)
+        ]
+
+    def read_page(self, dataset: DatasetId, *, after: int, max_bytes: int) -> list[KeptFingerprint]:
+        """Read what was computed here of later versions, by number: as much as fits, and one in any case."""
+        if not self._path.exists():
+            return []
+        found: list[KeptFingerprint] = []
+        size = 0
+        with self._opened() as connection, closing(connection.execute(_PAGE, (str(dataset), after))) as rows:
+            for number, block, origin, document in rows:
+                size += len(document)
+                if found and size > max_bytes:
+                    break
+                found.append(KeptFingerprint(number, Multihash.decode(block), FingerprintOrigin(origin), document))
+        return found
+
+    def list_computed(self, dataset: DatasetId) -> set[tuple[int, Multihash]]:
+        """List the versions of a dataset whose fingerprints were computed here, with all before them."""
+        return {(number, Multihash.decode(block)) for number, block in self._list(_COMPUTED, str(dataset))}
+
+    def find_current(self, dataset: DatasetId, sequence: int, block: Multihash) -> bytes | None:
+        """Find what stands after a version."""
+        rows = self._list(_CURRENT, str(dataset), sequence, block.to_bytes())
+        return next((current for (current,) in rows), None)
+
+    def list_datasets(self) -> set[str]:
+        """List the datasets of which anything is kept that was computed here."""
+        return {dataset for (dataset,) in self._list(_DATASETS)}
+
+    def _list(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         if not self._path.exists():
             return []
         with self._opened() as connection:
-            found = connection.execute(
-                "SELECT sequence, block, origin, document, current FROM fingerprints"
-                " WHERE dataset = ? AND sequence > ? ORDER BY sequence, origin LIMIT ?",
-                (str(dataset), after, limit),
-            )
-            return [
-                KeptFingerprint(number, Multihash.decode(block), FingerprintOrigin(origin), document, current)
-                for number, block, origin, document, current in found
-            ]
+            return connection.execute(statement, values).fetchall()
 
     def put(self, dataset: DatasetId, kept: Collection[KeptFingerprint]) -> None:
         """Keep fingerprints, in the place of those of the same versions and origins."""
@@ -95,6 +140,18 @@ class KeptFingerprints:
         ]
         with self._opened() as connection, connection:
             connection.executemany("INSERT OR REPLACE INTO fingerprints VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def disprove(self, dataset: DatasetId, document: bytes, difference: str) -> None:
+        """Keep a fingerprint that rows do not give, which its signer cannot deny, and what differs."""
+        with self._opened() as connection, connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO disproved VALUES (?, ?, ?)", (str(dataset), document, difference)
+            )
+
+    def list_disproved(self, dataset: DatasetId) -> list[tuple[bytes, str]]:
+        """List the fingerprints that rows did not give, and what differs."""
+        found = self._list("SELECT document, difference FROM disproved WHERE dataset = ?", str(dataset))
+        return [(document, difference) for document, difference in found]
 
     def forget(self, dataset: DatasetId) -> None:
         """Forget all of a dataset."""
@@ -126,8 +183,9 @@ class KeptFingerprints:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version != _VERSION:
                 with connection:
-                    connection.execute("DROP TABLE IF EXISTS fingerprints")
-                    connection.execute(_TABLE)
+                    for name, table in _TABLES.items():
+                        connection.execute(f"DROP TABLE IF EXISTS {name}")
+                        connection.execute(table)
                     connection.execute(f"PRAGMA user_version = {_VERSION}")
         except BaseException:
             connection.close()

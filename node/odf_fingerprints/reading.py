@@ -6,13 +6,14 @@ Source: clauses FP-2 and FP-5 in ``spec/plug-ins/fingerprints.md``.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from odf_fingerprints.documents import Fingerprint, RowsFingerprint, decode_rows
+from odf_fingerprints.documents import NO_ROWS, Fingerprint, RowsFingerprint, decode_rows
 from odf_fingerprints.folding import fold_rows
 from odf_fingerprints.kept import FingerprintOrigin, KeptFingerprint, KeptFingerprints
 from odf_fingerprints.signing import decode_signed
 from odf_node.home import Home
 from odf_node.records.datasets import DatasetRecord
 from odf_protocol.did import DidKey
+from odf_protocol.errors import RejectedError
 from odf_protocol.multihash import Multihash
 
 
@@ -69,17 +70,40 @@ def read_fingerprints(home: Home, dataset: DatasetRecord) -> Sequence[VersionFin
     return fold_versions(chosen)
 
 
-def fold_versions(kept: Iterable[KeptFingerprint]) -> list[VersionFingerprint]:
-    """Give the fingerprints of the versions of one history with what stands after each; the first has none before it.
+def foresee_versions(
+    home: Home, dataset: DatasetRecord, fetched: Sequence[KeptFingerprint]
+) -> list[VersionFingerprint]:
+    """Give the versions that are here, and behind them those that another node states of later blocks.
+
+    Raises:
+        RejectedError: What it states of a version that is here is of another block: it has another history.
+    """
+    known = {stored.sequence_number: stored.hash for stored in home.store.iter_blocks_with_rows(dataset.id)}
+    for each in fetched:
+        if each.sequence <= dataset.head.sequence_number and known.get(each.sequence) != each.block:
+            expected = known.get(each.sequence, "no rows")
+            raise RejectedError(
+                "FP-13 same-history", sequence_number=each.sequence, expected=expected, found=str(each.block)
+            )
+    here = read_fingerprints(home, dataset)
+    if len(here) < len(known):
+        return fold_versions(fetched)
+    later = [each for each in fetched if each.sequence > dataset.head.sequence_number]
+    return [*here, *fold_versions(later, after=here[-1].current if here else RowsFingerprint())]
+
+
+def fold_versions(kept: Iterable[KeptFingerprint], *, after: RowsFingerprint = NO_ROWS) -> list[VersionFingerprint]:
+    """Give the fingerprints of the versions of one history with what stands after each.
 
     Args:
         kept: By number, without gaps.
+        after: What stands before the first of them.
 
     Raises:
         RejectedError, MalformedError: One is no signed fingerprint.
     """
     versions: list[VersionFingerprint] = []
-    current = RowsFingerprint()
+    current = after
     for each in kept:
         signed = decode_signed(each.document)
         found = signed.fingerprint

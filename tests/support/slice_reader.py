@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from odf_engines.host.reader_limits import ReadingLimits
-from odf_engines.host.reader_process import ReaderProcess
+from odf_engines.host.reader_process import PROGRAM, ReaderProcess
 from odf_engines.sandbox.resources import usage_of
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block
@@ -25,7 +25,8 @@ class StayingReader(ReaderProcess):
 
     def stands_in_for(self, reader: ReaderProcess) -> bool:
         """Whether a reader of the product is one like this, and not of a process that a test forked."""
-        return type(reader) is ReaderProcess and reader.limits == ReadingLimits() and os.getpid() == self._owner
+        is_usual = type(reader) is ReaderProcess and reader.program == PROGRAM
+        return is_usual and reader.limits == ReadingLimits() and os.getpid() == self._owner
 
     def ask(self, *asked: Any, **more: Any) -> Any:
         with self._turn:

@@ -22,7 +22,7 @@ from odf_engines.confined.program import ConfinedProgram, ReportedError
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.reader_limits import ReadingLimits
-from odf_engines.host.runtime import ENTRY, confined_command, find_runtime, package_folder
+from odf_engines.host.runtime import ENTRY, confined_command, find_packages, find_runtime, package_folder
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import kernel_limits
@@ -88,7 +88,7 @@ class _OpenProcess(SandboxedProcess):
 
     def _start(self, profile: Profile, program: Sequence[str]) -> "subprocess.Popen[bytes]":
         entry = package_folder("odf_engines").parent.joinpath(*ENTRY.split(".")).with_suffix(".py")
-        command = [sys.executable, str(entry), *program[program.index(PROGRAM) :]]
+        command = [sys.executable, str(entry), *program[-2:]]  # module and arguments
         return self._popen(command, profile, env=dict(profile.environment))
 
 
@@ -97,10 +97,13 @@ class ReaderProcess:
 
     Args:
         limits: Of each request.
+        program: Module of a plug-in that calls ``serve_files``, in the place of ours; its package imports nothing of
+            the node.
     """
 
-    def __init__(self, limits: ReadingLimits | None = None) -> None:
+    def __init__(self, limits: ReadingLimits | None = None, program: str = PROGRAM) -> None:
         self.limits = limits or ReadingLimits()
+        self.program = program
         self._process: SandboxedProcess | None = None
         self._is_stopped = False
 
@@ -223,13 +226,18 @@ class ReaderProcess:
     def _start(self) -> SandboxedProcess:
         missing = missing_layers(accepted_layers(os.environ))
         kind = _OpenProcess if Layer.NAMESPACES in missing else SandboxedProcess
-        profile = profile_of_reader(_PACKAGES, has_filter=Layer.FILTER not in missing)
+        given = [Mount(folder, f"/runtime/ours/{name}") for name, folder in self._list_plug_ins()]
+        profile = profile_of_reader(_PACKAGES, *given, has_filter=Layer.FILTER not in missing)
         limits = Limits(memory_bytes=self.limits.memory_bytes, cpu_s=_LIFETIME_CPU_S, output_bytes=0)
-        command = command_of_reader(PROGRAM, limits)
+        command = command_of_reader(self.program, limits)
         process = self._process = kind(replace(profile, holds_files=True), command, limits)
         if self._is_stopped:  # who stopped it may have looked just before
             process.stop()
         return process
+
+    def _list_plug_ins(self) -> tuple[tuple[str, Path], ...]:
+        package = self.program.partition(".")[0]
+        return () if package == PROGRAM.partition(".")[0] else find_packages([package])
 
     def _too_dear(self, sequence_number: int | None, cpu_s: int, found: str) -> RejectedError:
         return RejectedError(

@@ -4,7 +4,8 @@ Parquet compresses without bound: a file of a kilobyte can stand for a terabyte 
 that a file of an attacker's finds. So they are read here, where nothing is at stake: the program holds no file but
 those that it was handed, and its end is an answer like any other. Bytes follow an answer, or come in parts before it.
 
-A new operation is one more entry of ``_OPERATIONS``: it gets the request and its files, and gives the result.
+A new operation is one more entry of ``_OPERATIONS``: it gets the request and its files, and gives the result. A plug-in
+has a program of its own, which calls ``serve_files``.
 
 Source: clause ROWS-6 in ``spec/extensions/acceptance.md``.
 """
@@ -55,7 +56,22 @@ _KEY_BYTES: Final = 32
 
 def main(_arguments: dict[str, Any]) -> None:
     """Answer until there are no more requests."""
-    Service().serve(dict.fromkeys(_OPERATIONS, _answer), _error_of)
+    serve_files(_OPERATIONS)
+
+
+def serve_files(operations: Mapping[str, Callable[..., Result]]) -> None:
+    """Answer requests by a table of operations; the ``main`` of a program of a plug-in calls it.
+
+    Args:
+        operations: Each gets the request and its files, mapped; what it raises is an answer like any other.
+    """
+
+    def answer(request: Request) -> Result:
+        files = [_map(each) for each in request.files]
+        _limit_time(request.arguments["cpu_s"])
+        return operations[request.operation](request, *files)
+
+    Service().serve(dict.fromkeys(operations, answer), _error_of)
 
 
 def _map(descriptor: int) -> pa.Buffer:
@@ -65,12 +81,6 @@ def _map(descriptor: int) -> pa.Buffer:
         return pa.py_buffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
     finally:
         os.close(descriptor)
-
-
-def _answer(request: Request) -> Result:
-    files = [_map(each) for each in request.files]
-    _limit_time(request.arguments["cpu_s"])
-    return _OPERATIONS[request.operation](request, *files)
 
 
 def _error_of(error: Exception) -> dict[str, Any]:

@@ -7,7 +7,7 @@ counts are checked before rows are read, and rows are read in small batches. Sou
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -278,14 +278,19 @@ def _hasher_for(file: pq.ParquetFile, threads: ThreadPoolExecutor) -> Arrow0Hash
     )
 
 
-def open_slice(path: Source) -> pq.ParquetFile:
+def open_slice(path: Source, *, as_dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
     """Open a Parquet file; only its footer is read.
+
+    Args:
+        path: The file.
+        as_dictionaries: Columns of texts that are read as places in a dictionary.
 
     Raises:
         MalformedError: It is none.
     """
     try:
-        file = pq.ParquetFile(pa.BufferReader(path) if isinstance(path, pa.Buffer) else path, memory_map=True)
+        source = pa.BufferReader(path) if isinstance(path, pa.Buffer) else path
+        file = pq.ParquetFile(source, memory_map=True, read_dictionary=[*as_dictionaries])
         _read_texts(file.schema_arrow)  # made when it is asked for, and a hostile one fails then
     except MemoryError:
         raise  # says nothing about the form of the file
@@ -316,7 +321,18 @@ def rows_at_once(metadata: pq.FileMetaData) -> int:
     return min(BATCH_ROWS, max(_FEWEST_ROWS, rows - rows % _FEWEST_ROWS))
 
 
-def _iter_batches(file: pq.ParquetFile, groups: Iterable[int] | None = None) -> Iterator[pa.RecordBatch]:
+def iter_columns(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a slice that has passed ``check_slice`` batch by batch; others may be in the batches, too.
+
+    Raises:
+        MalformedError: As ``read_slice``.
+    """
+    return _iter_batches(file, columns=columns)
+
+
+def _iter_batches(
+    file: pq.ParquetFile, groups: Iterable[int] | None = None, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Read rows the one way in which all code here reads them, so that nobody sees others than were checked.
 
     Each row group is read by itself: what a reader of several finds in one may depend on those before it.
@@ -325,18 +341,21 @@ def _iter_batches(file: pq.ParquetFile, groups: Iterable[int] | None = None) -> 
         MalformedError: They cannot be read, or a row group has another number of rows than it says.
     """
     try:
-        yield from iter_ahead(_iter_groups(file, range(file.metadata.num_row_groups) if groups is None else groups))
+        chosen = range(file.metadata.num_row_groups) if groups is None else groups
+        yield from iter_ahead(_iter_groups(file, chosen, columns))
     except MemoryError:
         raise
     except _UNREADABLE as error:
         raise MalformedError("Parquet file", found=_first_line(error)) from error
 
 
-def _iter_groups(file: pq.ParquetFile, groups: Iterable[int]) -> Iterator[pa.RecordBatch]:
+def _iter_groups(
+    file: pq.ParquetFile, groups: Iterable[int], columns: Sequence[str] | None
+) -> Iterator[pa.RecordBatch]:
     batch_rows = rows_at_once(file.metadata)
     for group in groups:
         rows = 0
-        for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], use_threads=False):
+        for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], columns=columns, use_threads=False):
             rows += batch.num_rows
             yield batch
         stated = file.metadata.row_group(group).num_rows

@@ -59,10 +59,14 @@ class Outgoing:
         """Yield the addresses beside an address, where a place can list them."""
         return iter_siblings(url)
 
+    async def make_settings(self, url: str) -> ClientSettings:
+        """Give the settings of a client that a plug-in makes for one address: rate, token and signature."""
+        sign = await asyncio.to_thread(self._find_signer)
+        return ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign)
+
     async def list_proposed(self, url: str) -> "list[DatasetSummary]":
         """List what the node at ``url`` offers to this one."""
-        sign = await asyncio.to_thread(self._find_signer)
-        return await list_proposed(url, ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign))
+        return await list_proposed(url, await self.make_settings(url))
 
     async def search_proposed(self, url: str, words: Sequence[str], most: int, *, limit_s: float) -> "list[Found]":
         """Find what the node at ``url`` offers in which all words occur, and in which of its texts."""
@@ -70,9 +74,7 @@ class Outgoing:
             address, resolver = parse_heard(url, allow_private=self._allows_private())
             settings = ClientSettings(rate=self.rate, attempts=1)
             return await search_proposed(address, words, most, settings, limit_s=limit_s, resolver=resolver)
-        sign = await asyncio.to_thread(self._find_signer)
-        settings = ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign)
-        return await search_proposed(url, words, most, settings, limit_s=limit_s)
+        return await search_proposed(url, words, most, await self.make_settings(url), limit_s=limit_s)
 
     async def send_push(
         self, url: str, proposed: PushedHead, token: str | None, on_bytes: OnBytes | None
