@@ -21,6 +21,7 @@ from odf_convergence.planner import ActionBudget, ConvergencePlan, Goal, Planned
 from odf_convergence.running import ActionOutcome, ActionRunner
 from odf_node.composition import Node
 from odf_node.configuration.declaration import ConvergenceSettings
+from odf_node.configuration.schedule_times import find_next_ms
 from odf_node.daemon.background_work import BackgroundService, RunningDaemon, Start
 from odf_node.daemon.repeated_look import LOOK_EACH_S, RepeatedLook
 from odf_node.daemon.stoppable_work import StoppableWork
@@ -74,7 +75,7 @@ class BackgroundConvergence(RepeatedLook):
     def look(self) -> bool:
         """Plan and do what is due, once it is quiet; say whether something waits."""
         settings = self._live.configuration.converge
-        if not settings.datasets or not self._node.home.folder.exists():
+        if not (settings.datasets or settings.manifests) or not self._node.home.folder.exists():
             return False
         state, now_ms = (settings, self._node.store.read_change()), self._node.clock.now().unix_ms
         if (
@@ -90,7 +91,7 @@ class BackgroundConvergence(RepeatedLook):
             self._notes = read_attempts(self._node.home.folder.cache)
             self._notes.running = ()
         graph = self._notes.mark(self._graph.read(), now_ms)
-        plan = make_plan(graph, list_goals(graph, settings), now_ms, budget_of(settings))
+        plan = make_plan(graph, list_goals(graph, settings, now_ms), now_ms, budget_of(settings))
         self._waiting = len(plan.put_off)
         if plan.actions:
             self._run_plan(graph, plan, self._notes, settings)
@@ -187,15 +188,25 @@ class BackgroundConvergence(RepeatedLook):
         )
 
 
-def list_goals(graph: DatasetGraph, settings: ConvergenceSettings) -> list[Goal]:
-    """List what should be, by the settings: the datasets that they name, with all that these rest on."""
+def list_goals(graph: DatasetGraph, settings: ConvergenceSettings, now_ms: int) -> list[Goal]:
+    """List what should be: the datasets that the settings name, and those that say so themselves if settings let them.
+
+    All that these rest on goes along. For a deadline, sources are asked once before each.
+    """
     patterns = (settings.datasets or "").split()
-    return [
-        Goal(key=key)
-        for key in graph.order
-        if graph.datasets[key].head is not None
-        and any(fits_pattern(pattern, graph.datasets[key].name) for pattern in patterns)
-    ]
+    goals: list[Goal] = []
+    for key in graph.order:
+        dataset = graph.datasets[key]
+        declared = dataset.declared if settings.manifests else None
+        priority = 0 if declared is None else declared.priority
+        if dataset.head is None:
+            continue
+        if any(fits_pattern(pattern, dataset.name) for pattern in patterns) or declared is not None:
+            goals.append(Goal(key=key, priority=priority))
+        if declared is not None and declared.by is not None:
+            due_ms = find_next_ms(declared.by, now_ms)
+            goals += [] if due_ms is None else [Goal(key=key, asks=True, due_ms=due_ms, priority=priority)]
+    return goals
 
 
 def budget_of(settings: ConvergenceSettings) -> ActionBudget:

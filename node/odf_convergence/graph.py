@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
 
+from odf_convergence.declared import DeclaredGoal
 from odf_protocol.enums import DatasetKind
 from odf_protocol.events import SetTransform
 
@@ -106,6 +107,8 @@ class GraphDataset:
         reported: What plug-ins say is failing.
         cost: Of its newest step or ingest.
         recent: How many actions it had within the last hour.
+        declared: When it says itself that it is to be up to date; None: it does not.
+        asked_for_ms: The deadline for which its source was asked last, in milliseconds since 1970.
     """
 
     key: str
@@ -129,6 +132,8 @@ class GraphDataset:
     reported: str = ""
     cost: ActionCost = UNKNOWN_COST
     recent: int = 0
+    declared: DeclaredGoal | None = None
+    asked_for_ms: int = 0
 
     @property
     def is_derivative(self) -> bool:

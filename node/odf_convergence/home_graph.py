@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from odf_convergence.declared import DeclaredGoal, find_goal
 from odf_convergence.graph import (
     UNKNOWN_COST,
     ActionCost,
@@ -35,6 +36,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 from odf_protocol.events import FetchStepFilesGlob, FetchStepMqtt, FetchStepUrl, SetTransform, SourceState
+from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.multihash import Multihash
 from odf_protocol.transform_plan import input_ids
 
@@ -161,6 +163,7 @@ class HomeGraph:
             query="" if transform is None else hash_query(transform),
             inputs=() if transform is None else self._inputs_of(transform, reads.taken),
             announced=None if seen is None else seen.sequence_number,
+            declared=_declared_of(view) if is_own else None,
             cost=self._cost_of(record, newest) if self.reads_costs else UNKNOWN_COST,
         )
         return _KnownDataset(head.hash, dataset, followed)
@@ -189,6 +192,13 @@ class HomeGraph:
             return UNKNOWN_COST
         seconds = sum(each.seconds for each in stages if not each.plug_in)
         return ActionCost(seconds=seconds, rows=max((each.rows_in or 0 for each in stages), default=0))
+
+
+def _declared_of(view: DatasetView | None) -> DeclaredGoal | None:
+    """Say what a dataset declares; what this program cannot follow, as it did not write it, is nothing."""
+    with suppress(ManifestError):
+        return None if view is None else find_goal(view.attachments)
+    return None
 
 
 def _owner_of(record: DatasetRecord) -> str:

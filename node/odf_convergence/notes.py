@@ -45,12 +45,14 @@ class AttemptNotes:
         times_ms: When actions of the last hour ended.
         running: What is worked on, by the process ``worker``.
         worker: A mark of the process that wrote the notes; see ``mark_of_process``.
+        asked_for_ms: The deadline for which the source of each dataset was asked last.
     """
 
     attempts: dict[str, AttemptNote] = field(default_factory=dict)
     times_ms: dict[str, list[int]] = field(default_factory=dict)
     running: tuple[str, ...] = ()
     worker: str = ""
+    asked_for_ms: dict[str, int] = field(default_factory=dict)
 
     def note_done(self, key: str, now_ms: int) -> None:
         """Note that an action wrote something."""
@@ -81,11 +83,11 @@ class AttemptNotes:
 
     def mark(self, graph: DatasetGraph, now_ms: int) -> DatasetGraph:
         """Give a graph with what is known of attempts at its versions; forgets datasets that are gone."""
-        for notes in (self.attempts, self.times_ms):
+        for notes in (self.attempts, self.times_ms, self.asked_for_ms):
             for key in notes.keys() - graph.datasets.keys():
                 del notes[key]
         changed: dict[str, GraphDataset] = {}
-        for key in self.attempts.keys() | self.times_ms.keys() | set(self.running):
+        for key in self.attempts.keys() | self.times_ms.keys() | self.asked_for_ms.keys() | set(self.running):
             if (dataset := graph.datasets.get(key)) is not None:
                 changed[key] = self._mark_one(graph, dataset, now_ms)
         return replace(graph, datasets={**graph.datasets, **changed})
@@ -107,7 +109,14 @@ class AttemptNotes:
         if not times:
             del self.times_ms[key]
         is_running = key in self.running and is_alive(self.worker)
-        return replace(dataset, failed=failed, is_settled=is_settled, recent=len(times), is_running=is_running)
+        return replace(
+            dataset,
+            failed=failed,
+            is_settled=is_settled,
+            recent=len(times),
+            is_running=is_running,
+            asked_for_ms=self.asked_for_ms.get(key, 0),
+        )
 
     def _count(self, key: str, now_ms: int) -> None:
         self.times_ms.setdefault(key, []).append(now_ms)
@@ -138,7 +147,8 @@ def read_attempts(cache: Path) -> AttemptNotes:
         attempts = {str(key): _note_of(value) for key, value in found["attempts"].items()}
         times = {str(key): [int(each) for each in value] for key, value in found["times_ms"].items()}
         running = tuple(str(each) for each in found["running"])
-        return AttemptNotes(attempts, times, running, str(found["worker"]))
+        asked = {str(key): int(value) for key, value in found["asked_for_ms"].items()}
+        return AttemptNotes(attempts, times, running, str(found["worker"]), asked)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return AttemptNotes()
 
@@ -150,6 +160,7 @@ def write_attempts(cache: Path, notes: AttemptNotes) -> bool:
             "attempts": {key: asdict(note) for key, note in notes.attempts.items()},
             "times_ms": notes.times_ms,
             "running": notes.running,
+            "asked_for_ms": notes.asked_for_ms,
             "worker": mark_of_process(os.getpid()),
         }
     )

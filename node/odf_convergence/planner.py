@@ -218,7 +218,8 @@ def _consider(sketch: _Sketch, dataset: GraphDataset) -> None:
         _put_off(sketch, dataset, judged.why)
         return
     kind = _kind_of(dataset, asks=want.asks)
-    asks = want.asks and kind is not ActionKind.STEP
+    was_asked = want.due_ms != NEVER_MS and dataset.asked_for_ms >= want.due_ms
+    asks = want.asks and kind is not ActionKind.STEP and not was_asked
     if kind is None or not (judged.is_due or before or asks):
         if judged.state in {DatasetState.HELD, DatasetState.WAITING}:
             _put_off(sketch, dataset, f"{judged.state}: {judged.why}")

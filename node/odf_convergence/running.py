@@ -10,7 +10,7 @@ from typing import Final
 
 from odf_convergence.graph import DatasetGraph
 from odf_convergence.notes import AttemptNotes
-from odf_convergence.planner import ConvergencePlan, PlannedAction
+from odf_convergence.planner import NEVER_MS, ActionKind, ConvergencePlan, PlannedAction
 from odf_node.composition import Node
 from odf_node.exchange.pulling import PullOptions, PullReport
 from odf_node.ports.progress import ProgressLine, Silence
@@ -89,6 +89,8 @@ class ActionRunner:
         now_ms = self.node.clock.now().unix_ms
         if report is not None and report.new_blocks:
             self._changed.add(action.key)
+        if failure is None and action.due_ms != NEVER_MS and action.kind is not ActionKind.STEP:
+            self.notes.asked_for_ms[action.key] = action.due_ms
         if failure is not None:
             self.notes.note_failure(action.key, trace, str(failure), now_ms)
         elif action.key in self._changed:

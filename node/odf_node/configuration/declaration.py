@@ -257,6 +257,7 @@ class ConvergenceSettings:
         None,
         "names and % patterns of datasets, between spaces, with all that they rest on; not set: none (CONVERGE-11)",
     )
+    manifests: bool = _setting(False, "own datasets whose manifests say so are brought up to date, too (CONVERGE-15)")
     action_minutes: int = _setting(60, "an action is ended after so long, and has failed", lowest=1, highest=10_080)
     action_bytes: int = _setting(0, "an action that read more the last time is left to people; 0: no limit")
     actions_per_hour: int = _setting(120, "actions of one dataset; 0: no limit")

@@ -149,8 +149,8 @@ def _require_plug_ins(settings: Configuration) -> None:
         require_plug_in(METRICS, "prometheus", "observe.port")
     if settings.schedule:
         require_plug_in("odf_node.background", "schedules", "[[schedule]]")
-    if settings.converge.datasets is not None:
-        require_plug_in("odf_node.background", "convergence", "converge.datasets")
+    if settings.converge.datasets is not None or settings.converge.manifests:
+        require_plug_in("odf_node.background", "convergence", "[converge]")
 
 
 def _make_tls(tls: Tls, speaks: str) -> ssl.SSLContext | None:
