@@ -216,7 +216,7 @@ def container(folder: Path) -> list[str]:
             command += ["--ro-bind", str(path), str(path)]
     command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind", str(folder), str(folder)]
     # The program itself may have been checked out below the folder that is hidden.
-    for path in (Path(__file__).parents[2], Path(sys.prefix)):
+    for path in (Path(__file__).parents[4], Path(sys.prefix)):
         if path.is_relative_to("/tmp"):
             command += ["--ro-bind", str(path), str(path)]
     return [*command, "--die-with-parent", "--"]
