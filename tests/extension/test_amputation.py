@@ -140,6 +140,11 @@ def test_core_works_without(without: list[str], tmp_path: Path) -> None:
             "of the plug-in odf_foreign, which is not installed here, brings it"
         )
         assert reader.reject("add", tmp_path / "flink.yaml") == f"odf-node add: {missing}"
+        container = MANIFEST.replace("AddPushSource", "SetPollingSource").replace("name: cities", "name: fetched")
+        container = container.replace("sourceName: default", "fetch: {kind: Container, image: fetcher}")
+        (tmp_path / "container.yaml").write_text(container)
+        brought_by = "Container is brought by the plug-in odf_foreign, which is not installed here"
+        assert brought_by in reader.fail(7, "add", tmp_path / "container.yaml")
 
     if "odf_corrections" in without:  # CORRECT-1
         rejected = reader.fail(2, "quarantine", "fix", "cities", "--set", "people=1")

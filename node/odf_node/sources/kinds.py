@@ -22,6 +22,9 @@ from odf_protocol.manifest.errors import At
 GROUP: Final = "odf_node.sources"
 """Entry points of kinds: name and an instance."""
 
+_BROUGHT_BY: Final = {"Container": "odf_foreign", "Mqtt": "odf_sources"}
+"""Plug-ins of this wheel by the steps that none but they fetch, for a copy of the program without them."""
+
 _FILES: Final = FileSource()
 _CORE: Final = (WebSource(), _FILES, ArchiveStep())
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -39,7 +42,10 @@ def find_source(step: FetchStep) -> SourceKind:
     if isinstance(step, FetchStepUrl):
         schemes = ", ".join(scheme for kind in _list_sources() for scheme in kind.schemes)
         raise UnsupportedError("URL scheme of a source", found=_scheme_of(step.url), supported=schemes)
-    raise UnsupportedError("fetch step", found=_name_of(type(step)), supported=", ".join(_list_step_names()))
+    name = _name_of(type(step))
+    raise UnsupportedError(
+        "fetch step", found=name, supported=f"{', '.join(_list_step_names())}{_describe_missing(name)}"
+    )
 
 
 def find_preparation(step: PrepStep) -> PrepareKind:
@@ -74,6 +80,8 @@ def check_fetch(step: FetchStep, at: At, settings: SourceSettings) -> None:
     else:
         *names, last = _list_step_names()
         name = _name_of(type(step))
+        if missing := _describe_missing(name):
+            (at / "kind").reject(f"{', '.join(names)} or {last}{missing}", name)
         (at / "kind").reject(
             f"{', '.join(names)} or {last} ({name} is not taken, as it asks a node of another network, whose "
             "answers nobody here checks; fetch them by a program of yours as NDJSON, declare a push source, and "
@@ -103,6 +111,12 @@ def _find(step: FetchStep) -> SourceKind | None:
             return kind
     # A pattern of a scheme that is not known is told how patterns of files are written.
     return _FILES if isinstance(step, FetchStepFilesGlob) else None
+
+
+def _describe_missing(name: str) -> str:
+    """Name the plug-in that brings a step that nothing here fetches; empty for one of no plug-in of ours."""
+    brought_by = _BROUGHT_BY.get(name)
+    return "" if brought_by is None else f"; {name} is brought by the plug-in {brought_by}, which is not installed here"
 
 
 def _place_scheme(step: FetchStep) -> str:
