@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -24,13 +25,15 @@ UNSHRUNK: dict[str, Any] = {  # a life takes seconds: the first that fails is sh
     "phases": (Phase.explicit, Phase.reuse, Phase.generate),
     "suppress_health_check": list(HealthCheck),
 }
+SEEDS = st.integers(0, 2**32)  # Hypothesis would begin with the poorest lives
 EXAMPLES = max(settings().max_examples // 15, 1)
 TIME = "event_time"
 SECONDS = (10, 20, 30)
-KINDS: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
-    "text": ("String", st.sampled_from(["x", "y"])),
-    "number": ("Int32", st.integers(0, 2)),
-    "ratio": ("Float64", st.sampled_from([0.0, -0.0, 1.5])),
+EVOLVES, PULLS = 0.7, 0.4  # between two ingests
+KINDS: dict[str, tuple[str, list[Any]]] = {
+    "text": ("String", ["x", "y", None]),
+    "number": ("Int32", [0, 1, None]),
+    "ratio": ("Float64", [0.0, -0.0, 1.5, None]),
 }
 IS_QUICK = settings().max_examples <= 15
 MERGES = ("Append", "Ledger", "Snapshot", "UpsertStream", "ChangelogStream")
@@ -49,10 +52,10 @@ def type_of(kind: Any) -> Any:
     return KINDS[kind][0]
 
 
-def values_of(kind: Any) -> st.SearchStrategy[Any]:
+def value_of(kind: Any, choose: Random) -> Any:
     if isinstance(kind, dict):
-        return st.none() | st.fixed_dictionaries({name: values_of(each) for name, each in kind.items()})
-    return st.none() | KINDS[kind][1]
+        return choose.choice([None, *[{name: value_of(each, choose) for name, each in kind.items()}] * 3])
+    return choose.choice(KINDS[kind][1])
 
 
 def widened(value: Any, kind: Any) -> Any:
@@ -85,41 +88,37 @@ def derivative(name: str, engine: str, query: str) -> str:
     return yaml.safe_dump({"kind": "DatasetSnapshot", "version": 1, "content": content}, sort_keys=False)
 
 
-def evolve(data: st.DataObject, fields: Fields) -> Fields:
+def evolve(choose: Random, fields: Fields) -> Fields:
     """A new optional column, or member of a struct or of one inside of it, and all columns in another order."""
-    number = sum(str(fields).count(name) for name in ("text", "number", "ratio"))
-    kind = data.draw(st.sampled_from([*KINDS]), label="kind")
-    place = data.draw(st.sampled_from(["column", "struct", "deep"]), label="place")
-    found = dict(fields)
-    if place == "column":
-        found[f"c{number}"] = kind
-    elif place == "struct":
-        found["place"] = {**fields["place"], f"m{number}": kind}
-    else:
-        found["place"] = {**fields["place"], "deep": {f"m{number}": kind, **fields["place"]["deep"]}}
-    names = data.draw(st.permutations([*found]), label="order")
-    return {name: found[name] for name in names}
+    number = sum(str(fields).count(name) for name in KINDS)
+    kind, found = choose.choice([*KINDS]), dict(fields)
+    match choose.choice(["column", "struct", "deep"]):
+        case "column":
+            found[f"c{number}"] = kind
+        case "struct":
+            found["place"] = {**fields["place"], f"m{number}": kind}
+        case _:
+            found["place"] = {**fields["place"], "deep": {f"m{number}": kind, **fields["place"]["deep"]}}
+    return {name: found[name] for name in choose.sample([*found], len(found))}
 
 
-def draw_batch(
-    data: st.DataObject, merge: str, fields: Fields, current: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    row = st.fixed_dictionaries(
-        {"t": st.sampled_from(SECONDS), "id": st.integers(1, 3), **{name: values_of(k) for name, k in fields.items()}}
-    )
-    # Of rows of one key a snapshot takes the first, and sets the others aside.
-    unique = (lambda each: each["id"]) if merge == "Snapshot" else None
-    rows = data.draw(st.lists(row, min_size=1, max_size=5, unique_by=unique), label="rows")
+def batch_of(choose: Random, merge: str, fields: Fields, current: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    ids = [choose.randint(1, 3) for _ in range(choose.randint(1, 5))]
+    if merge == "Snapshot":  # of rows of one key it takes the first, and sets the others aside
+        ids = [*dict.fromkeys(ids)]
+    rows: list[dict[str, Any]] = [
+        {"t": choose.choice(SECONDS), "id": each} | {name: value_of(kind, choose) for name, kind in fields.items()}
+        for each in ids
+    ]
     if merge == "UpsertStream":
-        return [{"op": data.draw(st.sampled_from([0, 0, 1])), **each} for each in rows]
+        return [{"op": choose.choice([0, 0, 1]), **each} for each in rows]
     if merge == "ChangelogStream":
         # What takes a row back names a current one, whole, as it is read now.
         left, changes = [*current], list[dict[str, Any]]()
         for each in rows:
-            op = data.draw(st.sampled_from([0, 1, 2] if left else [0]))
+            op = choose.choice([0, 1, 2] if left else [0])
             if op:
-                old = left.pop(data.draw(st.integers(0, len(left) - 1)))
-                changes.append({"op": op, **old})
+                changes.append({"op": op, **left.pop(choose.randrange(len(left)))})
             changes += [] if op == 1 else [{"op": 3 if op else 0, **each}]
         return changes
     return rows
@@ -226,17 +225,21 @@ class Life:
                         (op, {"t": row["t"], "id": row["id"], **{each: row[each] for each in fields}})
                         for op, row in self.history
                     ]
-                    assert bag(mapped) == bag(expected), name
+                    if (
+                        name[0] == "m"
+                    ):  # Spark's maps leave out pairs that correct nothing, and part others (MAP-3, MAP-5)
+                        assert current_of(mapped) == current_of(expected), name
+                    else:
+                        assert bag(mapped) == bag(expected), name
 
 
-def live(data: st.DataObject, folder: Path, merge: str, *, has_spark: bool = False) -> None:
+def live(choose: Random, folder: Path, merge: str, *, has_spark: bool = False) -> None:
     fields: Fields = {"v": "text", "place": {"x": "number", "deep": {"y": "text"}}, "w": "ratio"}
     life = Life(RealNode(folder / "home", has_engine=has_spark), merge, fields)
-    steps = data.draw(st.integers(3, 5), label="steps")
-    for number in range(steps):
-        if number and data.draw(st.booleans(), label="evolves"):
-            life.evolve(evolve(data, life.fields))
-        life.ingest(draw_batch(data, merge, life.fields, current_of(life.history)))
+    for number in range(choose.randint(3, 5)):
+        if number and choose.random() < EVOLVES:
+            life.evolve(evolve(choose, life.fields))
+        life.ingest(batch_of(choose, merge, life.fields, current_of(life.history)))
         life.note_version()
         if number in {0, 2} and life.history:
             plain = {name: kind for name, kind in life.fields.items() if isinstance(kind, str)}
@@ -246,7 +249,7 @@ def live(data: st.DataObject, folder: Path, merge: str, *, has_spark: bool = Fal
                 life.derive(f"m{number}", "spark", f"SELECT {columns} FROM t", plain)
                 counted = f"SELECT max({TIME}) AS {TIME}, id, count(*) AS n FROM t GROUP BY id"
                 life.derive(f"v{number}", "spark", counted, {})
-        if life.pulled and data.draw(st.booleans(), label="pulls"):
+        if life.pulled and choose.random() < PULLS:
             life.node.must("pull", *life.pulled)
     life.node.must("pull", *life.pulled)
     life.check(life.node.home)
@@ -268,18 +271,16 @@ def live(data: st.DataObject, folder: Path, merge: str, *, has_spark: bool = Fal
 @pytest.mark.usefixtures("light_engines")
 @pytest.mark.parametrize("merge", MERGES[2:4] if IS_QUICK else MERGES)
 @settings(max_examples=EXAMPLES, **UNSHRUNK)
-@given(data=st.data())
-def test_dataset_that_gains_fields_is_what_its_model_is_everywhere_schema_5(merge: str, data: st.DataObject) -> None:
+@given(seed=SEEDS)
+def test_dataset_that_gains_fields_is_what_its_model_is_everywhere_schema_5(merge: str, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        live(data, Path(folder), merge)
+        live(Random(seed), Path(folder), merge)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("merge", MERGES)
 @settings(max_examples=1, **UNSHRUNK)
-@given(data=st.data())
-def test_views_of_spark_over_datasets_that_gain_fields_are_re_executed_schema_5(
-    merge: str, data: st.DataObject
-) -> None:
+@given(seed=SEEDS)
+def test_views_of_spark_over_datasets_that_gain_fields_are_re_executed_schema_5(merge: str, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        live(data, Path(folder), merge, has_spark=True)
+        live(Random(seed), Path(folder), merge, has_spark=True)
