@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from odf_engines.engine import EngineSession
-from odf_engines.errors import NotReproducibleError
+from odf_engines.errors import LimitExceededError, NotReproducibleError
 from odf_protocol.events import DataSchema
 from support.large_histories import CHEAP, SIZES, Size, draw_size, random_ordered_query, random_steps, schemas_of
 from support.view_histories import Change, View, expected_rows, fold, random_query
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.spark
 EXAMPLES = int(os.environ.get("VIEW_EXAMPLES", "5"))
 SEED = int(os.environ.get("VIEW_SEED", "0"))
 PER_TEST = 5
+LARGE_BYTES = 32 << 20
 
 Gained = Mapping[str, Sequence[Change]]
 
@@ -77,6 +78,11 @@ def check_example(session: EngineSession, folder: Path, seed: int, size: Size | 
         found = run_view(session, query, folder / f"{seed}", schemas, steps, slices=size.slices, is_exact=is_ordered)
     except NotReproducibleError:
         assert "FULL OUTER JOIN" in query  # without an equality it has no order (GATE-12)
+        return
+    except LimitExceededError:
+        # Each of many large rows meets all of its group: more than a session may have, which is said.
+        assert size.rows * size.text_bytes > LARGE_BYTES, f"seed {seed}, {size}: {query}"
+        assert " JOIN " in query
         return
     at_once = run_view(session, query, folder / f"{seed}-whole", schemas, [whole], is_exact=is_ordered)
     assert found == at_once, f"seed {seed}, {size}: {query}"

@@ -178,7 +178,7 @@ def test_node_has_few_protocols() -> None:
 
 MAX_PARAMETERS = 6
 LARGER_CONSTRUCTORS = 120
-"""Classes with a constructor of more parameters, values of a single statement or message among them: may only fall."""
+"""Classes with a constructor of more parameters, values of a single statement or message among them."""
 LARGER_CONSTRUCTORS_OF_SERVICES = 36
 """Those among them that have methods; this may only fall, too."""
 
