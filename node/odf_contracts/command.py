@@ -1,38 +1,35 @@
 """``odf-node contract``: what derivatives of this node may read of a dataset, by contracts.
 
-Source: clauses CONTRACT-7 to CONTRACT-12 in ``spec/plug-ins/contracts.md``.
+Source: clauses CONTRACT-7 to CONTRACT-14 in ``spec/plug-ins/contracts.md``.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from odf_contracts.judging import VersionJudge, judge_version
+from odf_contracts.judged_files import EXIT_BROKEN, judge_history, read_contract, row_of, show_unchecked
+from odf_contracts.judging import VersionJudge
 from odf_contracts.keeping import MAX_REASON, ContractPass, ContractStore, KeptContract, sign_pass
-from odf_contracts.reading import parse_contract
-from odf_contracts.rules import ContractObject, DataContract, HoldAction
+from odf_contracts.learning_actions import propose, suggest
+from odf_contracts.rules import HoldAction
 from odf_contracts.versions import VersionStanding, compare_with, list_standings, list_versions
 from odf_node.cli.context import CommandContext
-from odf_node.cli.input_files import read_input
 from odf_node.cli.parsing import add_actions, add_output_format, whole_number
 from odf_node.cli.rows import write_rows
-from odf_node.cli.run import EXIT_CODES
-from odf_node.datasets.chains import load_view
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
-from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.records.datasets import Origin
 from odf_node.wording import count_of
 from odf_protocol.enums import DatasetKind
-from odf_protocol.errors import RejectedError
-from odf_protocol.manifest.errors import ManifestError, find_nearest
 
 TOPIC: Final = "check and trust"
 HELP: Final = "hold versions of inputs back that break a contract"
 EXAMPLES: Final = """\
 contract add sales.odcs.yaml --on sales
 contract check sales
+contract suggest sales --output sales.odcs.yaml
 contract explain sales 17
 contract pass sales 17 --reason 'a strike: three days are missing'
 """
@@ -41,11 +38,12 @@ _ACTIONS: Final = {
     "add": "keep what a contract file says of a dataset, for what derivatives read of it",
     "list": "list the contracts and how the newest version stands",
     "check": "judge all versions of the dataset, or those of a file that is not added",
+    "suggest": "learn a contract from the versions of a dataset",
+    "propose": "show what a changed file would have held of the versions of a contract's dataset",
     "explain": "show what a version breaks, which block brought it, and rows that show it",
     "pass": "let one version pass, signed, with a reason",
     "remove": "forget a contract",
 }
-_EXIT_BROKEN: Final = EXIT_CODES[RejectedError]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +65,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of a version that breaks it: derivatives keep the last good one (hold), and their pull fails (block), or "
         "it is only said (warn) (default: what the file says, else hold)",
     )
+    actions["suggest"].add_argument("dataset", metavar="DATASET", help="name or identity")
+    actions["suggest"].add_argument(
+        "--upto", type=whole_number(0), metavar="VERSION", help="learn from no later version (default: the newest)"
+    )
+    actions["suggest"].add_argument("--output", metavar="FILE", help="write the contract there (default: show it)")
+    actions["propose"].add_argument("name", metavar="NAME", help="of a contract")
+    actions["propose"].add_argument("file", metavar="FILE", help="the contract as it would be")
+    actions["propose"].add_argument(
+        "--table", metavar="NAME", help="which table of the file (default: that of the contract)"
+    )
     for name in ("explain", "pass", "remove"):
         actions[name].add_argument("name", metavar="NAME", help="of a contract")
     actions["explain"].add_argument(
@@ -75,7 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions["explain"].add_argument("--rows", type=whole_number(0), default=5, metavar="N", help="shown of each rule")
     actions["pass"].add_argument("version", type=whole_number(0), metavar="VERSION", help="a block's number")
     actions["pass"].add_argument("--reason", required=True, metavar="TEXT", help="why it may pass")
-    for name in ("list", "check", "explain"):
+    for name in ("list", "check", "propose", "explain"):
         add_output_format(actions[name], "text", "json")
 
 
@@ -90,6 +98,10 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
             return _list(context, store, arguments)
         case "check":
             return _check(context, store, arguments)
+        case "suggest":
+            return suggest(context, arguments)
+        case "propose":
+            return propose(context, store, arguments)
         case "explain":
             return _explain(context, store, arguments)
         case "pass":
@@ -120,7 +132,7 @@ def _add(context: CommandContext, store: ContractStore, arguments: argparse.Name
     context.node.record("contract add", name, str(contract.dataset))
     said = "renewed" if known is not None else "added"
     context.console.text(f"{name}: {said}; {count_of(len(contract.rules.rules), 'rule')} checked, {contract.action}")
-    _show_unchecked(context, contract)
+    show_unchecked(context, contract)
     return 0
 
 
@@ -131,58 +143,7 @@ def _read_file(context: CommandContext, arguments: argparse.Namespace) -> KeptCo
         ManifestError: It cannot be followed, or names columns that the dataset does not have.
         UsageError: It is not clear which table or dataset is meant.
     """
-    file = arguments.file if arguments.action == "add" else arguments.name
-    raw = read_input(file)
-    parsed = parse_contract(raw, file)
-    table = _choose_table(parsed, arguments.table, arguments.on, file)
-    record = get_dataset(context.node.store, arguments.on or table.physical_name or table.name)
-    _require_columns(context, table, record, file)
-    return KeptContract(
-        "",
-        file,
-        raw.decode("utf-8-sig"),
-        table.name,
-        record.id,
-        None,
-        parsed.action or HoldAction.HOLD,
-        context.node.now(),
-    )
-
-
-def _choose_table(parsed: DataContract, named: str | None, dataset: str | None, file: str) -> ContractObject:
-    names = [each.name for each in parsed.objects]
-    wanted = named if named is not None else dataset
-    fits = [each for each in parsed.objects if wanted in {each.name, each.physical_name}]
-    if fits:
-        return fits[0]
-    if named is None and len(parsed.objects) == 1:
-        return parsed.objects[0]
-    nearest = find_nearest(wanted, names) if wanted else None
-    hint = f"did you mean {nearest}?" if nearest else "--table names one of " + ", ".join(names)
-    raise UsageError(f"{file} has {count_of(len(names), 'table')}, none called {wanted!r}; {hint}")
-
-
-def _require_columns(context: CommandContext, table: ContractObject, record: DatasetRecord, file: str) -> None:
-    schema = load_view(context.node.store, record.id).schema
-    if schema is None:
-        return  # no rows so far: the first version that has some is judged by it
-    names = [each.name for each in schema.fields]
-    for each in table.columns:
-        if each.column not in names:
-            raise ManifestError(
-                file,
-                each.line,
-                1,
-                path=f"{table.name}.{each.name}",
-                expected=f"a column of {record.name} ({', '.join(names)})",
-                found=each.column,
-                nearest=find_nearest(each.column, names),
-            )
-
-
-def _show_unchecked(context: CommandContext, contract: KeptContract) -> None:
-    for each in contract.rules.unchecked:
-        context.console.text(f"{contract.source}:{each.line}: {each.path}: not checked here: {each.reason}")
+    return read_contract(context, arguments.file if arguments.action == "add" else arguments.name, arguments)
 
 
 def _list(context: CommandContext, store: ContractStore, arguments: argparse.Namespace) -> int:
@@ -226,35 +187,14 @@ def _check(context: CommandContext, store: ContractStore, arguments: argparse.Na
     is_file = Path(arguments.name).is_file()
     contract = _read_file(context, arguments) if is_file else store.get(arguments.name)
     record = get_dataset(context.node.store, str(contract.dataset))
-    rows = [_row_of(standing) for standing in judge_history(context, contract, record)]
+    rows = [row_of(standing) for standing in judge_history(context, contract, record)]
     if is_file:
-        _show_unchecked(context, contract)
+        show_unchecked(context, contract)
     columns = {"version": ">VERSION", "published": "PUBLISHED", "standing": "STANDING", "said": "FINDINGS"}
     shown = [{**row, "said": "; ".join(row["findings"])} for row in rows]
     empty = f"{record.name} has no version with rows"
     context.console.result(rows, columns, as_json=arguments.output_format == "json", shown=shown, empty=empty)
-    return _EXIT_BROKEN if rows and rows[-1]["standing"] == "broken" else 0
-
-
-def _row_of(standing: VersionStanding) -> dict[str, Any]:
-    return {
-        "version": standing.version.number,
-        "published": str(standing.version.published),
-        "standing": "passed" if standing.is_passed else "good" if standing.is_good else "broken",
-        "findings": [] if standing.finding is None else [*standing.finding.broken, *standing.finding.warned],
-    }
-
-
-def judge_history(context: CommandContext, contract: KeptContract, record: DatasetRecord) -> Iterator[VersionStanding]:
-    """Judge every version of a dataset that was not judged before, oldest first."""
-    node = context.node
-    versions = list_versions(node.store, record)
-    standings = list_standings(node.home, contract, versions)
-    for index, standing in enumerate(standings):
-        if standing.needs_judging:
-            with context.console.progress(f"{record.name}: version {index + 1} of {len(versions)}"):
-                standings[index] = judge_version(node.queries, record, contract, standings, index)
-        yield standings[index]
+    return EXIT_BROKEN if rows and rows[-1]["standing"] == "broken" else 0
 
 
 def _explain(context: CommandContext, store: ContractStore, arguments: argparse.Namespace) -> int:

@@ -87,7 +87,7 @@ class VersionJudge:
             if rule.measure.kind is MeasureKind.COLUMN:
                 value, problem = self._find_column(rule, version)
             elif rule.measure.kind is MeasureKind.DRIFT:
-                value, problem = drift.measure(rule.measure, version.number)
+                value, problem = drift.measure(rule.measure, version.number, version.before)
             found.append(RuleFinding(rule, value, problem))
         return found
 
@@ -164,7 +164,8 @@ class VersionJudge:
 
 def note_findings(findings: Sequence[RuleFinding]) -> NotedFinding:
     """Sum up what rules found of a version."""
-    broken = [each for each in findings if each.is_broken]
+    # What is wrong with the table as a whole first: of many sentences, a few are shown.
+    broken = sorted((each for each in findings if each.is_broken), key=lambda each: bool(each.rule.measure.columns))
     return NotedFinding(
         tuple(each.describe() for each in broken if not each.rule.only_warns),
         tuple(each.describe() for each in broken if each.rule.only_warns),

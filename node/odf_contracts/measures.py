@@ -68,7 +68,7 @@ def write_measure(rule: ContractRule, version: MeasuredVersion) -> MeasureText |
     if write is None:
         return None
     found = write(rule.measure, version)
-    if rule.is_percent and rule.measure.kind not in {MeasureKind.OF_PREVIOUS, MeasureKind.FALLS}:
+    if rule.is_percent and rule.measure.kind not in {MeasureKind.OF_PREVIOUS, MeasureKind.REWRITTEN, MeasureKind.FALLS}:
         share = f"SELECT 100.0 * ({found.value}) / greatest((SELECT count(*) FROM {NOW}), 1)"  # noqa: S608 - quoted
         return MeasureText(share, found.sample)
     return found
@@ -166,6 +166,14 @@ def _of_previous(_measure: RuleMeasure, version: MeasuredVersion) -> MeasureText
     )
 
 
+def _rewritten(_measure: RuleMeasure, version: MeasuredVersion) -> MeasureText:
+    if version.gap_s is None:
+        return MeasureText("SELECT 0.0")
+    gone = f"SELECT * FROM {EARLIER} EXCEPT SELECT * FROM {NOW}"  # noqa: S608 - as above
+    share = f"SELECT 100.0 * (SELECT count(*) FROM ({gone})) / greatest((SELECT count(*) FROM {EARLIER}), 1)"  # noqa: S608
+    return MeasureText(share, f"SELECT * FROM ({gone}) ORDER BY {quoted_name(version.event_time)} DESC")  # noqa: S608
+
+
 def _latency(measure: RuleMeasure, version: MeasuredVersion) -> MeasureText:
     column = measure.columns[0] if measure.columns else version.event_time
     newest = f"SELECT max({_milliseconds(column)}) FROM {NOW}"  # noqa: S608 - as above
@@ -202,6 +210,7 @@ _WRITERS: Final[dict[MeasureKind, Callable[[RuleMeasure, MeasuredVersion], Measu
     MeasureKind.DAYS_MISSING: _days_missing,
     MeasureKind.FALLS: _falls,
     MeasureKind.OF_PREVIOUS: _of_previous,
+    MeasureKind.REWRITTEN: _rewritten,
     MeasureKind.LATENCY: _latency,
     MeasureKind.GAP: _gap,
 }

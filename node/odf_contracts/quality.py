@@ -29,6 +29,7 @@ _OWN: Final = (
     "calendarDaysMissing",
     "cumulativeFalls",
     "rowsOfPrevious",
+    "rowsRewritten",
     "drift",
 )
 _ARGUMENTS: Final = ("missingValues", "validValues", "pattern", "properties")
@@ -175,7 +176,7 @@ def _read_custom(
         named.reject("a metric of an object; this one is of a property", known=_OWN[:2])
     if not of_column and column is not None:
         named.reject("a metric of a property; this one is of an object", known=_OWN[2:])
-    is_percent = kind in {MeasureKind.OF_PREVIOUS, MeasureKind.FALLS} or _is_percent(own)
+    is_percent = kind in {MeasureKind.OF_PREVIOUS, MeasureKind.REWRITTEN, MeasureKind.FALLS} or _is_percent(own)
     return ContractRule(
         field.line,
         field.path,
@@ -228,6 +229,7 @@ _OWN_READERS: Final[dict[MeasureKind, _OwnReader]] = {
     MeasureKind.DAYS_MISSING: _read_plain,
     MeasureKind.FALLS: _read_falls,
     MeasureKind.OF_PREVIOUS: _read_plain,
+    MeasureKind.REWRITTEN: _read_plain,
     MeasureKind.DRIFT: _read_drift,
 }
 

@@ -37,6 +37,8 @@ class MeasureKind(StrEnum):
     """Rows below the one before in time, within a key."""
     OF_PREVIOUS = "rowsOfPrevious"
     """Rows, in percent of those of the version before."""
+    REWRITTEN = "rowsRewritten"
+    """Rows of the version before that are not there any more as they were, in percent of them."""
     LATENCY = "latency"
     """Seconds from the newest event time to the publication."""
     GAP = "frequency"

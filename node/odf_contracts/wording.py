@@ -52,6 +52,8 @@ def name_measure(rule: ContractRule) -> str:
             return f"cumulative {column} falls against the row before{by}"
         case MeasureKind.OF_PREVIOUS:
             return "rows against the version before"
+        case MeasureKind.REWRITTEN:
+            return "earlier rows that are gone or rewritten"
         case MeasureKind.LATENCY:
             return f"newest {column or 'event time'} before its publication"
         case MeasureKind.GAP:

@@ -128,6 +128,7 @@ def test_measures_of_tables(node: RealNode, tmp_path: Path) -> None:
             ("", own("metric: eventTimeAhead, tolerance: 86400")),
             ("", own("metric: calendarDaysMissing")),
             ("", own("metric: rowsOfPrevious")),
+            ("", own("metric: rowsRewritten")),
             ("", f"{{type: sql, query: 'SELECT sum(total) FROM sales', {IMPOSSIBLE}}}"),
             ("", f"{{type: sql, query: 'SELECT max(total) > 20 FROM {{object}}', {IMPOSSIBLE}}}"),
         ],
@@ -147,6 +148,7 @@ def test_measures_of_tables(node: RealNode, tmp_path: Path) -> None:
         0,
         max(days) - min(days) + 1 - len(days),
         pytest.approx(100 * len(rows) / len(FIRST)),
+        0,
         sum(total for _, _, _, total, _ in rows),
         1,
     ]
