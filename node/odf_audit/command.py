@@ -9,6 +9,7 @@ from typing import Any, Final
 from odf_audit.checking import check_log
 from odf_audit.lineage import write_lineage
 from odf_audit.lookups import AuditLookups, AuditRecord, FoundVersion, Program
+from odf_audit.rerunning import configure_rerun, rerun
 from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_actions, add_output_format
 from odf_node.cli.run import EXIT_CODES
@@ -23,6 +24,7 @@ audit who-wrote sales 17
 audit inputs-of totals
 audit impact-of sales 17
 audit run 5f3a9c21
+audit rerun 5f3a9c21
 audit check
 audit export lineage.ndjson
 """
@@ -35,6 +37,7 @@ _ACTIONS: Final = {
     "inputs-of": "list the versions that a version was made of",
     "impact-of": "list what read a version or a later one, and what was made of that",
     "run": "show a recorded run: its program, what it read and what it wrote",
+    "rerun": "start a recorded run again on the versions that it had, and compare what it writes",
     "check": "follow the chain of hashes through the whole log",
     "export": "write all recorded runs as events of OpenLineage, one a line",
 }
@@ -51,6 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         )
     actions["who-read"].add_argument("--archives", action="store_true", help="look into archives of old reads, too")
     actions["run"].add_argument("run", metavar="RUN", help="its identity, or how that begins")
+    configure_rerun(actions["rerun"])
     actions["check"].add_argument(
         "--since", metavar="HASH", help="a hash that an earlier check printed: the log must still contain it"
     )
@@ -65,6 +69,8 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     match arguments.action:
         case "check":
             return _check(context, arguments.since, as_json=as_json)
+        case "rerun":
+            return rerun(context, arguments)
         case "export":
             return _export(context, lookups, Path(arguments.file), as_json=as_json)
         case "run":

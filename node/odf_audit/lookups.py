@@ -3,7 +3,7 @@
 Source: clauses AUDIT-12 to AUDIT-15 in ``spec/plug-ins/audit.md``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -161,7 +161,8 @@ class AuditLookups:
     ) -> list[AuditRecord]:
         """List who read a dataset, or exactly one version of it; oldest first."""
         rows = self._home.store.list_records_of_subject(str(record.id), "read", MAX_RECORDS)
-        found = [*self._iter_archived(str(record.id)), *rows] if with_archives else rows
+        archived = self._iter_archived(lambda row: row.entry.subject == str(record.id)) if with_archives else ()
+        found = [*archived, *rows]
         return [_read(row) for row in found if version is None or row.entry.detail == version.head]
 
     def list_writes(self, record: DatasetRecord, version: FoundVersion | None) -> list[AuditRecord]:
@@ -274,16 +275,21 @@ class AuditLookups:
             )
         return found[0]
 
-    def list_of_run(self, run: str) -> list[AuditRecord]:
+    def list_of_run(self, run: str, *, with_archives: bool = False) -> list[AuditRecord]:
         """List what a run read and wrote, oldest first."""
         rows = self._home.store.list_records_of_run(run, MAX_RECORDS)
-        return self._with_inputs(_read(row) for row in rows if row.entry.command in {"read", "write"})
+        archived = self._iter_archived(lambda row: row.run == run) if with_archives else ()
+        found = [*archived, *(row for row in rows if row.entry.command in {"read", "write"})]
+        return self._with_inputs(map(_read, found))
 
-    def _iter_archived(self, subject: str) -> Iterator[AuditRow]:
+    def list_of_command(self, command: str) -> Iterator[AuditRecord]:
+        """Yield all reads (``read``) or all writes (``write``), oldest first."""
+        return map(_read, self._home.store.list_records(command, MAX_RECORDS))
+
+    def _iter_archived(self, is_wanted: Callable[[AuditRow], bool]) -> Iterator[AuditRow]:
+        """Yield reads that were moved into files."""
         for path in list_files(self._home.folder.audit):
-            yield from (
-                row for row in iter_archive(path) if row.entry.command == "read" and row.entry.subject == subject
-            )
+            yield from (row for row in iter_archive(path) if row.entry.command == "read" and is_wanted(row))
 
 
 def _file_name(path: object) -> str:

@@ -21,9 +21,7 @@ from typing import Any, Final
 
 from odf_audit.texts import WORD_CHARACTERS, bounded, without_secrets
 from odf_node import __version__
-
-RERUN_VARIABLE: Final = "ODF_NODE_RERUN_OF"
-"""Names the run that this process runs again."""
+from odf_node.adapters.rerun_homes import RERUN_VARIABLE
 
 _MAX_SCRIPT_BYTES: Final = 16 << 20  # guess: no program that people write is larger
 _MAX_REF_BYTES: Final = 1 << 20  # guess: packed references of a large repository

@@ -64,7 +64,7 @@ _MEMBERS: Final = {
     **dict.fromkeys(("before", "from"), _is_text),
     **dict.fromkeys(("user", "host", "folder", "python", "version", "script", "scriptHash"), _is_text),
     **dict.fromkeys(("gitCommit", "rerunOf", "node"), _is_text),
-    **dict.fromkeys(("number", "first", "count", "pid", "reads"), _is_number),
+    **dict.fromkeys(("number", "newest", "first", "count", "pid", "reads"), _is_number),
     **dict.fromkeys(("wordsShortened", "hasChanges"), _is_flag),
     "asOf": _is_time,
     "words": _are_texts,

@@ -65,6 +65,7 @@ class _Occasion:
         head: The hash of its head.
         as_of: Only what was known by then is read.
         what: As of ``AccessLog.note_read``.
+        newest: The number of the newest block then, where an earlier version is read; else None.
     """
 
     caller: Requester
@@ -73,6 +74,7 @@ class _Occasion:
     head: str
     as_of: str | None
     what: str
+    newest: int | None
 
 
 @dataclass(slots=True)
@@ -148,12 +150,13 @@ class Recorder(AccessLog):
         caller, thread = get_requester(), threading.current_thread().name
         if not caller.name:
             caller = self._with_application(caller)
-        newest = record
+        newest, newest_number = record, None
         if version is not None and version < record.head.sequence_number:
+            newest_number = record.head.sequence_number
             stored = self._places.store.find_block_by_number(record.id, version)
             record = record if stored is None else replace(record, head=Head(version, stored.hash))
         subject, head, moment = str(record.id), str(record.head.hash), None if as_of is None else str(as_of)
-        key = _Occasion(caller, thread, subject, head, moment, what)
+        key = _Occasion(caller, thread, subject, head, moment, what, newest_number)
         with self._changed:
             if (known := self._reads.get(key)) is not None:
                 known.count += 1
@@ -183,7 +186,7 @@ class Recorder(AccessLog):
     def _note_more(self, record: DatasetRecord, caller: Requester, now: Timestamp) -> None:
         """Count a read by its dataset alone: what is told of it else costs the caller nothing to change."""
         told = Requester(door=caller.door, name=caller.name)
-        key = _Occasion(told, "", str(record.id), str(record.head.hash), None, _MORE)
+        key = _Occasion(told, "", str(record.id), str(record.head.hash), None, _MORE, None)
         if (known := self._more.get(key)) is not None:
             known.count += 1
         elif len(self._more) >= MAX_WAITING:
@@ -351,6 +354,8 @@ class Recorder(AccessLog):
         }
         if told.as_of is not None:
             described["asOf"] = told.as_of
+        if told.newest is not None:
+            described["newest"] = told.newest
         entry = _entry(read.at, _actor_of(told.caller), "read", told.subject, told.head)
         return AuditRow(id=number, entry=entry, run=self._process.run, record=_to_json(described))
 

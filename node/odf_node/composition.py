@@ -9,10 +9,10 @@ from odf_node.acceptance.refusals import Rejections
 from odf_node.accesses import AccessPlaces, FoundAccessLogs
 from odf_node.adapters.block_stage import FileStage
 from odf_node.adapters.clocks import FixedClock, SystemClock
-from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.login_file import LoginFile
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.policy_file import read_policies
+from odf_node.adapters.rerun_homes import find_copied_home, open_keys
 from odf_node.byte_rate import ByteRate
 from odf_node.datasets.deletion import Deletion
 from odf_node.datasets.exporting import Exporting
@@ -77,7 +77,7 @@ class Node(KeepsToSettings):
         self.store, self.objects, self.keys, self.clock = (
             MetadataStore(folder),
             ObjectFolder(folder),
-            KeyFiles(folder),
+            open_keys(folder),
             clock,
         )
         super().__init__(Home(folder, self.store, self.objects, self.keys, clock, AuditTrail(self.store, clock)))
@@ -376,7 +376,8 @@ def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Nod
         HomeReadOnlyError: This user may not look into it.
     """
     # Engines and daemons of this home work in other folders, where a relative name is another place.
-    folder = HomeFolder((home if home is not None else find_default_home(os.environ)).absolute())
+    named = (home if home is not None else find_default_home(os.environ)).absolute()
+    folder = HomeFolder(find_copied_home(named, os.environ))
     with mapped_os_errors(folder.path):
         other_use = folder.find_other_use()
     if other_use is not None:

@@ -51,7 +51,7 @@ def test_programs_and_commands_print_what_the_page_shows(folder: Path, tmp_path:
     environment = environment_of(tmp_path / "home", PATH=path)
     blocks = "".join(re.findall(r"^```console\n(.*?)^```$", (folder / "README.md").read_text(), re.M | re.S))
     commands = SHOWN.findall(blocks)
-    assert len(commands) == 17
+    assert len(commands) == 19
     own: dict[str, str] = {}  # hash or run of the page: that of this home
     for line, shown in commands:
         words = [own.get(word, word) for word in shlex.split(line)]
