@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from odf_engines.host.reader_process import ReaderProcess
-from odf_fingerprints.documents import MAX_BYTES, Fingerprint, SliceFingerprint, decode_fingerprint
-from odf_fingerprints.program import OPERATION
+from odf_fingerprints.documents import MAX_BYTES, OPERATION, Fingerprint, SliceFingerprint, decode_fingerprint
 from odf_protocol.block import Block
 from odf_protocol.canonical_json import decode_canonical, encode_canonical
 from odf_protocol.did import DatasetId

@@ -7,6 +7,7 @@ Source: clauses FP-1 to FP-9 in ``spec/plug-ins/fingerprints.md``.
 """
 
 import math
+from functools import lru_cache
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -19,6 +20,8 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
+OPERATION: Final = "describe"
+"""What the program in the sandbox is asked for."""
 MAX_BYTES: Final = 2 * 1024 * 1024
 """Of one fingerprint.  # guess: 1,000 columns, of 1 kB for rows added and half of that for rows taken away"""
 MAX_COLUMNS: Final = 1_000  # guess: a slice of more columns has no fingerprint
@@ -304,5 +307,6 @@ def _number(text: str, where: str) -> float:
     return number
 
 
+@lru_cache(maxsize=4_096)
 def _histogram(packed: bytes) -> Histogram:
     return Histogram.unpack(packed)

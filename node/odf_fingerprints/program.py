@@ -3,17 +3,16 @@
 Source: clause FP-4 in ``spec/plug-ins/fingerprints.md``; ROWS-6.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from odf_engines.confined.service import Request, Result
 from odf_engines.reading.program import serve_files
+from odf_fingerprints.documents import OPERATION
 from odf_fingerprints.summaries import summarise_slice
 from odf_protocol.vocabulary import Vocabulary
-
-OPERATION: Final = "describe"
 
 
 def main(_arguments: dict[str, Any]) -> None:
