@@ -19,6 +19,7 @@ LIGHT: Final[dict[str, Size]] = {
     "cli_start": ((), {"ROUNDS": 1, "DATASETS": 1}),
     "daemon": ((), {"SMALL_SLICES": 5, "PULLS": 2, "PULL_BYTES": 1_000}),
     "fair_queries": ((2,), {"COSTLY_S": 3.0, "SETTLE_S": 0.1}),
+    "fingerprints": ((2_000, 20), {}),
     "ingest": ((2_000, "peer", "plain", "arrow"), {}),
     "locate": (("--rows", 1_000), {}),
     "queries": ((2_000,), {"REPEATS": 1}),
