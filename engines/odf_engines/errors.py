@@ -104,6 +104,21 @@ class EngineFailureError(EngineError):
         super().__init__(f"engine failure: {message}")
 
 
+class UnusableEngineError(EngineError):
+    """An engine of another package is installed and cannot be loaded.
+
+    Attributes:
+        engine: Its name.
+        reason: What loading it raised.
+    """
+
+    def __init__(self, engine: str, package: str, reason: str) -> None:
+        self.engine, self.reason = engine, reason
+        super().__init__(
+            f"engine {engine} of the package {package} cannot be loaded: {reason}; install it again, or remove it"
+        )
+
+
 class EngineMissingError(EngineError):
     """No engine of that name is installed here, or the one that is does not offer what is asked.
 

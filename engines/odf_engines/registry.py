@@ -9,6 +9,7 @@ Source: spec/ingest.md ING-7; clauses ENGINE-2, ENGINE-14 and ENGINE-24 in ``spe
 """
 
 import re
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from importlib.metadata import EntryPoint, entry_points
@@ -16,7 +17,7 @@ from typing import Final
 
 from odf_engines import plug_in_names
 from odf_engines.engine import Capability, ClusterEngine, Engine, IngestEngine
-from odf_engines.errors import EngineMissingError
+from odf_engines.errors import EngineMissingError, UnusableEngineError
 
 ENTRY_POINT_GROUP = "odf_engines"
 
@@ -31,7 +32,16 @@ def installed_engines() -> tuple[str, ...]:
 
 def engines_offering(capability: Capability) -> tuple[str, ...]:
     """Return the names of the installed engines that offer this, sorted."""
-    return tuple(name for name in installed_engines() if capability in get_engine(name).capabilities)
+    return tuple(sorted(name for name, each in usable_engines().items() if capability in each.capabilities))
+
+
+def usable_engines() -> dict[str, Engine]:
+    """Load the installed engines, by name; without those of other packages that cannot be loaded."""
+    found = {}
+    for name in installed_engines():
+        with suppress(UnusableEngineError):
+            found[name] = get_engine(name)
+    return found
 
 
 def get_engine(name: str, capability: Capability | None = None) -> Engine:
@@ -43,14 +53,26 @@ def get_engine(name: str, capability: Capability | None = None) -> Engine:
 
     Raises:
         EngineMissingError: Not installed, or it does not offer this.
+        UnusableEngineError: It is another package's, and cannot be loaded.
     """
     point = _find_entry_point(name)
     if point is None:
         raise EngineMissingError(name, installed_engines(), remedy=find_remedy(name))
-    factory = point.load()
-    engine: Engine = factory()
+    engine = _load(point)
     if capability is not None and capability not in engine.capabilities:
         raise EngineMissingError(name, engines_offering(capability), capability=capability.value)
+    return engine
+
+
+def _load(point: EntryPoint) -> Engine:
+    try:
+        engine: Engine = point.load()()
+        _ = engine.capabilities  # of what is no engine there are none
+    except (Exception, SystemExit) as error:
+        if plug_in_names.is_of_this_distribution(point):
+            raise
+        package = "an unknown package" if point.dist is None else point.dist.name
+        raise UnusableEngineError(point.name, package, f"{type(error).__name__}: {error}") from error
     return engine
 
 
@@ -66,7 +88,7 @@ def get_ingest_engine(name: str) -> IngestEngine:
 
 def find_cluster_engine() -> ClusterEngine | None:
     """Find the installed engine whose sessions may use a cluster; None: none does."""
-    return next((each for each in map(get_engine, installed_engines()) if isinstance(each, ClusterEngine)), None)
+    return next((each for each in usable_engines().values() if isinstance(each, ClusterEngine)), None)
 
 
 def find_remedy(name: str) -> str:

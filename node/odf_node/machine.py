@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from odf_engines.contract import Limits
-from odf_engines.errors import EngineError, SandboxUnavailableError
+from odf_engines.errors import EngineError, SandboxUnavailableError, UnusableEngineError
 from odf_engines.registry import (
     describe_extra,
     find_cluster_engine,
@@ -26,6 +26,7 @@ from odf_engines.registry import (
     installed_engines,
     list_brought,
     list_lacking,
+    usable_engines,
 )
 from odf_engines.sandbox.boot_notes import forget_results
 from odf_engines.sandbox.layers import WITHOUT_VARIABLE, accepted_layers, examine_layers
@@ -81,6 +82,7 @@ def examine_machine(home: Path | None) -> list[MachineFinding]:
         _python(),
         *_sandbox(),
         _try("engine", _engine, "install odf-node again"),
+        *_unusable_engines(),
         *_needs(),
         *_cluster(folder),
         *_checks(folder),
@@ -125,12 +127,21 @@ def _sandbox() -> list[MachineFinding]:
 
 
 def _engine() -> str:
-    return ", ".join(f"{name} {get_engine(name).version}" for name in installed_engines()) or "none"
+    return ", ".join(f"{name} {each.version}" for name, each in usable_engines().items()) or "none"
+
+
+def _unusable_engines() -> Iterator[MachineFinding]:
+    """Yield the engines of other packages that cannot be loaded."""
+    for name in installed_engines():
+        try:
+            get_engine(name)
+        except UnusableEngineError as error:
+            yield MachineFinding(f"engine {name}", False, str(error), "install its package again, or remove it")
 
 
 def _needs() -> list[MachineFinding]:
     """Return what each engine needs beside the sandbox."""
-    found = [need for name in installed_engines() for need in get_engine(name).examine()]
+    found = [need for engine in usable_engines().values() for need in engine.examine()]
     return [MachineFinding(need.what, need.is_there, need.found, need.fix) for need in found]
 
 

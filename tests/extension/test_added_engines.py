@@ -92,3 +92,22 @@ def test_engine_is_asked_for_nothing_but_what_it_offers(program: Program, tmp_pa
     assert rejected.returncode == 7
     assert "the only query is LOUD" in rejected.stderr
     assert "loud.cities" not in program.must("list")
+
+
+def test_engine_that_cannot_be_loaded_is_named_and_leaves_the_others_alone(tmp_path: Path) -> None:
+    program = Program(tmp_path)
+    (module,) = program.site.glob("loud_engine*/__init__.py")
+    module.write_text("raise RuntimeError('no such library')\n")
+    (tmp_path / "root.yaml").write_text(ROOT)
+    (tmp_path / "loud.yaml").write_text(DERIVATIVE)
+
+    reported = program.run("doctor")
+    program.must("add", tmp_path / "root.yaml")
+    rejected = program.run("add", tmp_path / "loud.yaml")
+
+    assert "Traceback" not in reported.stderr
+    assert "engine loud of the package loud-engine cannot be loaded: RuntimeError: no such library" in reported.stdout
+    assert "arrow" in reported.stdout
+    assert (rejected.returncode, "engine loud of the package" in rejected.stderr) == (8, True)
+    assert "Traceback" not in rejected.stderr
+    assert "datafusion" in program.must("engine", "list")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from odf_engines.contract import EngineError, EngineMissingError, Limits
 from odf_engines.engine import CallerConfinedEngine, Engine
-from odf_engines.registry import get_engine, installed_engines
+from odf_engines.registry import get_engine, usable_engines
 from odf_foreign.grpc.folders import SharedFolders
 from odf_foreign.grpc.pool import SessionPool
 from odf_foreign.grpc.service import EngineService, make_server
@@ -79,7 +79,7 @@ def _engine_of(arguments: argparse.Namespace) -> Engine:
         return get_engine(arguments.engine)
     engine = get_engine(arguments.engine)
     if not isinstance(engine, CallerConfinedEngine):
-        able = [name for name in installed_engines() if isinstance(get_engine(name), CallerConfinedEngine)]
+        able = [name for name, each in usable_engines().items() if isinstance(each, CallerConfinedEngine)]
         raise EngineMissingError(f"{arguments.engine} without a sandbox", able)
     return engine.confined_by_caller()
 

@@ -18,6 +18,7 @@ from odf_engines.errors import (
     InvalidSourceError,
     NotReproducibleError,
     SandboxUnavailableError,
+    UnusableEngineError,
 )
 from odf_node.cli.awaiting import finish_or_stop
 from odf_node.cli.console import Console, printable_line, printable_lines
@@ -45,6 +46,7 @@ EXIT_CODES: Final[dict[type[OdfError], int]] = {
     InvalidQueryError: 7,
     InvalidSourceError: 7,
     EngineMissingError: 8,
+    UnusableEngineError: 8,
     NotFoundError: 3,
     RejectedError: 4,
     UnavailableError: 5,

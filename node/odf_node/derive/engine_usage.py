@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from odf_engines.engine import Engine
 from odf_engines.errors import EngineFailureError
-from odf_engines.registry import get_engine, installed_engines
+from odf_engines.registry import installed_engines, usable_engines
 from odf_node.datasets.chains import load_view
 from odf_node.engines.finding import is_installed
 from odf_node.ports.engines import AnyShelved, DamagedEngine, EngineFiles
@@ -96,7 +96,7 @@ class EngineUsage:
     def list_engines(self) -> list[EngineRow]:
         """List the engines that are here, by name, the default of a name first; damaged ones among them."""
         named = self._by_engine()
-        rows = [self._row(get_engine(name), _INSTALLED, named, is_default=True) for name in installed_engines()]
+        rows = [self._row(each, _INSTALLED, named, is_default=True) for each in usable_engines().values()]
         for name in dict.fromkeys(each.name for each in self.engine_files.list()):
             is_default = not is_installed(name)
             for each in self.engine_files.find(name):
