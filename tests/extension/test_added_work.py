@@ -76,7 +76,9 @@ def test_setting_that_needs_a_plug_in_says_so(tmp_path: Path, monkeypatch: pytes
 
 
 def test_entry_points_of_ours_lead_to_what_their_groups_expect() -> None:
-    assert {group for group in plug_ins.GROUPS if not plug_ins.PlugInNames(group, {}).installed()} == set()
+    of_others_alone = {"odf_node.chain_rules"}
+    found = {group for group in plug_ins.GROUPS if plug_ins.PlugInNames(group, {}).installed()}
+    assert found == set(plug_ins.GROUPS) - of_others_alone
     assert isinstance(plug_ins.PlugInNames(GROUP, {}).get_point("flight"), EntryPoint)
 
 

@@ -17,6 +17,7 @@ LIGHT: Final[dict[str, Size]] = {
     "changelogs": ((1_000, 4), {"ROUNDS": 1}),
     "chain": ((), {"COUNTS": (50, 100), "CAREFUL_COUNT": 20}),
     "cli_start": ((), {"ROUNDS": 1, "DATASETS": 1}),
+    "convergence": ((30,), {}),
     "daemon": ((), {"SMALL_SLICES": 5, "PULLS": 2, "PULL_BYTES": 1_000}),
     "fair_queries": ((2,), {"COSTLY_S": 3.0, "SETTLE_S": 0.1}),
     "fingerprints": ((2_000, 20), {}),
