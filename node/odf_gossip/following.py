@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SHORTEST_WAIT_S: Final = 2.0  # guess: a round of gossip
 FIRST_WAIT_S: Final = 5.0  # guess: whoever announced a head may still be busy
+MAX_REASONS: Final = 3  # guess: enough for one line of a log
 LONGEST_WAIT_S: Final = 3600.0  # guess
 
 
@@ -148,22 +149,24 @@ class Follower:
         circumstances = await asyncio.to_thread(self._look_around, dataset_id, head)
         if not self._attempts.is_due(dataset_id, circumstances, now_s):
             return
-        reason = "nobody has it"
+        reasons: list[str] = []
         async for url in self._sources(news, subscription, is_reported=head is not None):
             try:
                 async with await self.open_peer(url) as peer:
                     taking = await asyncio.to_thread(self.taking)
                     await taking.take(peer, self._pull_request_of(subscription, url))
             except (OdfError, UsageError) as error:
-                reason = f"{url}: {error}"
+                reasons.append(f"{url}: {error}")
                 continue
             if await self._has(dataset_id, head):
                 self._attempts.succeed(dataset_id)
                 self.log("subscription-updated", dataset=subscription.name, source=url)
                 return
-            reason = f"{url} has no newer head than is here"
+            reasons.append(f"{url} has no newer head than is here")
         wait_s = self._attempts.fail(dataset_id, circumstances, now_s)
-        self.log("subscription-waits", dataset=subscription.name, text=reason, retry_in_s=wait_s)
+        # The address that the operator gave was asked first; peers that gossip named may be many.
+        text = "; ".join(reasons[:MAX_REASONS]) or "no node is known to have it"
+        self.log("subscription-waits", dataset=subscription.name, text=text, retry_in_s=wait_s)
 
     def _pull_request_of(self, subscription: Subscription, url: str) -> PullRequest:
         return PullRequest(

@@ -14,10 +14,12 @@ from odf_node.datasets.row_files import plain_rows
 from odf_node.wording import count_of
 from odf_tables.changes import VersionChanges
 from odf_tables.queries import Relations
+from odf_tables.versions import find_before_newest_rows
 
 TOPIC: Final = "make and read datasets"
 HELP: Final = "show how two versions of a dataset differ"
 EXAMPLES: Final = """\
+diff sales
 diff sales 12
 diff sales 12 15 --rows 100 -o json
 """
@@ -26,7 +28,13 @@ diff sales 12 15 --rows 100 -o json
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("dataset", metavar="DATASET", help="name or identity")
-    parser.add_argument("since", type=whole_number(0), metavar="A", help="a version: the number of a block ('log')")
+    parser.add_argument(
+        "since",
+        type=whole_number(0),
+        nargs="?",
+        metavar="A",
+        help="a version: the number of a block ('log'; default: the one before the newest rows)",
+    )
     parser.add_argument(
         "until",
         type=whole_number(0),
@@ -46,7 +54,8 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
     record = get_dataset(context.node.store, arguments.dataset)
     with context.console.progress(f"{record.name}: comparing"):
         changes = VersionChanges(Relations(context.node, record))
-        found = changes.compare(arguments.since, arguments.until, max_rows=arguments.rows)
+        since = find_before_newest_rows(context.node, record) if arguments.since is None else arguments.since
+        found = changes.compare(since, arguments.until, max_rows=arguments.rows)
     changed = found.changed
     if arguments.output_format == "json":
         context.console.json(

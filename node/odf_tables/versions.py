@@ -33,6 +33,13 @@ def iter_row_versions(node: Node, record: DatasetRecord, *, since: int, until: i
             yield event.new_data.offset_interval.end, block.sequence_number
 
 
+def find_before_newest_rows(node: Node, record: DatasetRecord) -> int:
+    """Find the version that the newest block with rows follows; 0 where no block has rows."""
+    newest = record.head.sequence_number
+    numbers = [number for _, number in iter_row_versions(node, record, since=-1, until=newest)]
+    return numbers[-1] - 1 if numbers else 0
+
+
 def _find_version(block: Block) -> TableVersion | None:
     time = _EPOCH + timedelta(milliseconds=block.system_time.unix_ms)
     event = block.event

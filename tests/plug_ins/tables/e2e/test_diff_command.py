@@ -34,6 +34,12 @@ def test_difference_is_counted_and_shown_by_key(node: RealNode) -> None:
     ]
 
 
+def test_without_versions_the_newest_rows_are_compared_with_what_was_there(node: RealNode) -> None:
+    shown = node.must("diff", "shop.prices").out
+
+    assert shown.startswith("versions 4 and 5 of shop.prices, by id: 0 rows added, 0 corrected, 1 retracted\n")
+
+
 def test_program_gets_the_same_as_json(node: RealNode) -> None:
     found = json.loads(node.must("diff", "shop.prices", "5", "3", "--rows", "1", "-o", "json").out)
 
