@@ -69,7 +69,7 @@ def copied_home(home: Home, plan: RerunPlan, settings: "Configuration", keep: Pa
             _write_settings(folder, settings)
             for name in _SHARED_FOLDERS:
                 if (source / name).is_dir():
-                    shutil.copytree(source / name, folder.path / name, copy_function=_share, symlinks=True)
+                    _copy_tree(source / name, folder.path / name)
             with closing(MetadataStore(folder)) as store:
                 for dataset in plan.datasets:
                     _copy_dataset(home, store, folder, dataset)
@@ -77,6 +77,16 @@ def copied_home(home: Home, plan: RerunPlan, settings: "Configuration", keep: Pa
     finally:
         if root is not None:
             shutil.rmtree(root, ignore_errors=True)
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    """Copy what was added, without what is only being added and the locks of those who add."""
+
+    def leave_out(at: str, names: list[str]) -> list[str]:
+        is_top = Path(at) == source
+        return [name for name in names if is_top and (name.startswith(".") or name.endswith(".lock"))]
+
+    shutil.copytree(source, target, copy_function=_share, symlinks=True, ignore=leave_out)
 
 
 def _copy_dataset(home: Home, store: MetadataStore, folder: HomeFolder, dataset: CopiedDataset) -> None:

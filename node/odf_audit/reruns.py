@@ -158,6 +158,7 @@ class RerunPlanner:
             for each in found:
                 self._require_version(record, each.number, each.row.entry.detail)
             number = _find_start(name, found)
+            self._require_rows(record, max(each.number for each in found))
             if number == _NOT_CREATED:
                 continue
             if number > record.head.sequence_number:
@@ -207,10 +208,13 @@ class RerunPlanner:
         return stored.sequence_number
 
     def _checked(self, dataset: CopiedDataset) -> CopiedDataset:
-        slices = iter_slices(self.home.store, dataset.record.id, upto=dataset.number)
-        needed = [each.physical_hash for each in slices]
-        Presence(self.home.store, self.home.objects).require_checked(dataset.record, needed)
+        self._require_rows(dataset.record, dataset.number)
         return dataset
+
+    def _require_rows(self, record: DatasetRecord, upto: int) -> None:
+        """Require the rows that the run had, and those that it wrote, which are compared."""
+        needed = [each.physical_hash for each in iter_slices(self.home.store, record.id, upto=upto)]
+        Presence(self.home.store, self.home.objects).require_checked(record, needed)
 
 
 def _find_start(name: str, records: Sequence[AuditRecord]) -> int:

@@ -86,7 +86,7 @@ class BackgroundConvergence(RepeatedLook):
             return self._wake_ms is not None
         if state != self._seen and not self._is_quiet(state):
             return True
-        self._seen, self._since_s = state, None
+        self._seen, self._since_s = None, None  # what fails on the way is looked at again
         if self._notes is None:
             self._notes = read_attempts(self._node.home.folder.cache)
             self._notes.running = ()
@@ -95,8 +95,8 @@ class BackgroundConvergence(RepeatedLook):
         self._waiting = len(plan.put_off)
         if plan.actions:
             self._run_plan(graph, plan, self._notes, settings)
-            self._seen = None  # what it wrote is looked at again, and what came meanwhile
-            return True
+            return True  # what it wrote is looked at again, and what came meanwhile
+        self._seen = state
         times = [AGAIN_MS + now_ms if each.until_ms is None else each.until_ms for each in plan.put_off]
         self._wake_ms = min(times, default=None)
         return self._wake_ms is not None

@@ -104,6 +104,8 @@ class HomeGraph:
             dataset = replace(dataset, reported=reported or dataset.reported)
         if dataset.is_own and dataset.is_derivative and any(self._is_behind(each) for each in dataset.inputs):
             dataset = replace(dataset, inputs=self._limit(dataset))
+        if not dataset.is_own and (announced := self._find_announced(dataset.key)) != dataset.announced:
+            dataset = replace(dataset, announced=announced)
         if dataset.key in subscribed:
             dataset = replace(dataset, is_followed=True)
         if known.followed is not None and (key := names.get(known.followed.name.lower())) is not None:
@@ -113,6 +115,11 @@ class HomeGraph:
             taken = (source.newest or 0) - 1 if is_behind else source.newest
             dataset = replace(dataset, inputs=(ReadInput(key=key, alias=source.name, taken=taken),))
         return dataset
+
+    def _find_announced(self, key: str) -> int | None:
+        """Find the newest block of another node's dataset that its owner signed, as gossip or a pull brought it."""
+        seen = self.home.store.find_seen_head(DatasetId.parse(key))
+        return None if seen is None else seen.sequence_number
 
     def _is_behind(self, item: ReadInput) -> bool:
         source = self._known.get(item.key)
@@ -145,7 +152,6 @@ class HomeGraph:
         needs_view = record.kind is DatasetKind.DERIVATIVE or (is_own and reads.has_polling_source)
         view = load_view(store, record.id) if needs_view else None
         transform = None if view is None else view.transform
-        seen = None if is_own else store.find_seen_head(record.id)
         place, followed = (_owner_of(record), None) if not is_own else _source_of(view)
         newest = store.find_newest_data(record.id)
         dataset = GraphDataset(
@@ -162,7 +168,6 @@ class HomeGraph:
             engine="" if transform is None else transform.transform.engine,
             query="" if transform is None else hash_query(transform),
             inputs=() if transform is None else self._inputs_of(transform, reads.taken),
-            announced=None if seen is None else seen.sequence_number,
             declared=_declared_of(view) if is_own else None,
             cost=self._cost_of(record, newest) if self.reads_costs else UNKNOWN_COST,
         )

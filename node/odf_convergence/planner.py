@@ -206,6 +206,7 @@ def _consider(sketch: _Sketch, dataset: GraphDataset) -> None:
     before = tuple(item.key for item in dataset.inputs if item.key in sketch.actions)
     if judged.state is DatasetState.RUNNING:
         sketch.blocked.add(dataset.key)
+        _put_off(sketch, dataset, "it is being worked on")
         return
     waits = next((item.key for item in dataset.inputs if item.key in sketch.blocked), None)
     if waits is not None and dataset.is_own:

@@ -15,7 +15,6 @@ from odf_node.composition import Node
 from odf_node.exchange.pulling import PullOptions, PullReport
 from odf_node.ports.progress import ProgressLine, Silence
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import OdfError
 
 _ACTOR: Final = "convergence"
 
@@ -84,7 +83,7 @@ class ActionRunner:
             (target,) = self.node.planner.plan([action.key])
             report = await self.node.pulling.pull(target, PullOptions(actor=_ACTOR), self.on_begin(action))
             failure = getattr(report, "failure", None)
-        except (OdfError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - noted, and must not stop what does not rest on it (CONVERGE-9)
             failure = error
         now_ms = self.node.clock.now().unix_ms
         if report is not None and report.new_blocks:
@@ -93,6 +92,9 @@ class ActionRunner:
             self.notes.asked_for_ms[action.key] = action.due_ms
         if failure is not None:
             self.notes.note_failure(action.key, trace, str(failure), now_ms)
+        elif action.kind is ActionKind.PULL and action.is_certain and action.key not in self._changed:
+            # Who announced it holds it back, or a mirror is behind: asked again as after a failure.
+            self.notes.note_failure(action.key, trace, "the block that was announced is not shown there", now_ms)
         elif action.key in self._changed:
             self.notes.note_done(action.key, now_ms)
         else:

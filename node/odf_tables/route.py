@@ -130,6 +130,7 @@ async def _get_changes(request: web.Request) -> web.StreamResponse:
     with tempfile.TemporaryFile(dir=node.engines.workspace) as made:
         file = cast("BinaryIO", made)
         async with answers.semaphore.ask(caller):
+            answers.require_room(caller)  # again: answers of those before it may be on their way now
             try:
                 with mapped_os_errors(node.engines.workspace):
                     since, until = await asyncio.to_thread(make, file)
@@ -200,6 +201,8 @@ def _write(changes: VersionChanges, since: int, until: int, file: BinaryIO, *, i
     row_bytes = sum(len(name) + _CELL_BYTES for name in schema.names)
     taken_bytes = 0
     with pa.ipc.new_stream(file, schema) if is_arrow else nullcontext() as writer:
+        if writer is not None:
+            writer.write_batch(pa.RecordBatch.from_pylist([], schema))  # the schema goes out with the first batch
         whole_bytes, version = file.tell(), since
         for batch in changes.iter_batches(since, until):
             if (found := batch.column(COMMIT_VERSION)[0].as_py()) != version:

@@ -111,3 +111,24 @@ def test_nothing_of_others_is_taken_while_a_rule_cannot_be_used(
     assert "the chain rule 'licence' of package 'odf-house' cannot be used" in rejected.stderr
     assert why in rejected.stderr
     assert list_names(home, site) == []
+
+
+def test_of_two_rules_of_one_name_neither_is_left_out_without_a_word(peer: str, tmp_path: Path) -> None:
+    home, site = tmp_path / "home", tmp_path / "site"
+    write_package(site, "odf_house", LICENCE, GROUP, {"licence": f"odf_house:{RULE}"})
+    write_package(site, "odf_other", LICENCE, GROUP, {"licence": f"odf_other:{RULE}"})
+    rejected = run(home, site, "pull", f"{peer}/safe")
+    assert rejected.returncode == 2, rejected.stdout
+    assert "another package has a rule of this name" in rejected.stderr
+    assert list_names(home, site) == []
+
+
+def test_rule_whose_extra_is_not_installed_is_not_left_out_without_a_word(peer: str, tmp_path: Path) -> None:
+    home, site = tmp_path / "home", tmp_path / "site"
+    write_package(site, "odf_house", LICENCE, GROUP, {"licence": f"odf_house:{RULE} [geo]"})
+    with (site / "odf_house-1.0.dist-info" / "METADATA").open("a") as file:
+        file.write("Provides-Extra: geo\nRequires-Dist: nowhere-to-be-found; extra == 'geo'\n")
+    rejected = run(home, site, "pull", f"{peer}/safe")
+    assert rejected.returncode == 2, rejected.stdout
+    assert "what its extra brings is not installed" in rejected.stderr
+    assert list_names(home, site) == []

@@ -110,9 +110,10 @@ class File(Sink):
             for row in entry.iter_rows():
                 line = _FORMATS[self.parameters.format](entry, row)
                 if size and size + len(line) > self.parameters.megabytes * _MIB:
-                    os.close(descriptor)
                     parts.append(path.with_name(f".{path.name}.part{len(parts) + 1}"))
-                    descriptor, size = _open(parts[-1]), 0
+                    opened = _open(parts[-1])
+                    os.close(descriptor)
+                    descriptor, size = opened, 0
                     for earlier in parts[:-2]:  # two are kept in the end
                         earlier.unlink(missing_ok=True)
                 if not size and self.parameters.format == "csv":

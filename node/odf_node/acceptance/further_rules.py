@@ -7,8 +7,10 @@ Source: clause PLUG-24 in ``spec/plug-ins.md``.
 """
 
 from functools import cache
+from importlib.metadata import entry_points
 from typing import Final
 
+from odf_engines.plug_in_names import PlugInNames
 from odf_node.errors import UsageError
 from odf_node.plug_ins import list_failures, load_plug_ins, note_failure
 from odf_protocol.chain.rule import Rule
@@ -38,6 +40,10 @@ def list_further_rules() -> tuple[Rule, ...]:
 def _load_rules() -> tuple[Rule, ...]:
     families = {rule.clause.partition("-")[0] for rule in (*FIRST_BLOCK_RULES, *RULES)}
     found = load_plug_ins(GROUP, Rule)
+    for point in entry_points(group=GROUP):
+        if point.name not in found or PlugInNames(GROUP, {}).get_point(point.name) != point:
+            lack = "what its extra brings is not installed, or another package has a rule of this name"
+            note_failure(GROUP, point.name, ValueError(lack))
     for name, rule in found.items():
         if rule.clause.partition("-")[0] in families:
             note_failure(GROUP, name, ValueError(f"{rule.clause} is a clause of the specification's"))

@@ -221,3 +221,23 @@ def test_run_that_goes_on_and_versions_that_moved_or_are_gone_are_refused(shop: 
     later = shop.run("report.py", REPORT)
     shop.audited.run("delete", "stock", "--yes")
     assert "'stock'" in refusal(shop, later)
+
+
+def test_run_whose_own_rows_are_not_here_is_refused_before_it_starts(shop: Shop, tmp_path: Path) -> None:
+    """AUDIT-22: what a derivative's step wrote was freed; there is nothing to compare with."""
+    (tmp_path / "dear.yaml").write_text(
+        "kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: dear\n  kind: Derivative\n  metadata:\n"
+        "    - kind: SetTransform\n      inputs: [{datasetRef: prices, alias: p}]\n"
+        "      transform: {kind: Sql, engine: datafusion, query: 'SELECT event_time, op, product, price FROM p'}\n"
+    )
+    command, environment = [sys.executable, "-m", "odf_node"], environment_of(shop.audited.folder)
+    for words in (("add", str(tmp_path / "dear.yaml")), ("pull", "dear")):
+        done = subprocess.run(
+            [*command, *words], env=environment, check=False, capture_output=True, text=True, timeout=WAIT_S
+        )
+        assert done.returncode == 0, done.stderr
+    run = str(shop.audited.rows("command = 'run'")[-1]["run"])
+    subprocess.run(
+        [*command, "cache", "drop", "dear"], env=environment, check=True, capture_output=True, timeout=WAIT_S
+    )
+    assert "'odf-node cache rebuild dear' brings them back" in refusal(shop, run)

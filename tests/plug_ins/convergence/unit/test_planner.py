@@ -56,7 +56,10 @@ def test_what_reads_a_dataset_that_is_worked_on_waits_for_it():
     graph = graph_of(root("sales", 9, is_running=True), *CHAIN[1:])
     plan = plan_all(graph)
     assert plan.is_done
-    assert [(each.name, each.why) for each in plan.put_off] == [("totals", "its input sales is about to change")]
+    assert [(each.name, each.why) for each in plan.put_off] == [
+        ("sales", "it is being worked on"),
+        ("totals", "its input sales is about to change"),
+    ]
 
 
 def test_failure_is_left_alone_until_its_time_and_stops_nothing_else():

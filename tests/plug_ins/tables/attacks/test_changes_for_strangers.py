@@ -5,6 +5,7 @@ Source: clauses TABLE-12 and TABLE-15 in ``spec/plug-ins/tables.md``; EX-3 in ``
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from odf_node.records.access import AccessToken
 from odf_node.records.errors import TooManyWaitingError
 from odf_protocol.timestamp import Timestamp
 from odf_tables import route
+from odf_tables.changes import VersionChanges
+from odf_tables.queries import Relations
 from support.event_loop import in_loop
 from support.secretive_node import Answer, SecretiveNode
 
@@ -240,3 +243,18 @@ async def test_answers_that_are_read_slowly_do_not_fill_the_disk_table_15(
     async with tables.served() as stranger:
         busy = await stranger.ask("GET", SHOWN)
         assert (busy.status, "Retry-After" in busy.headers) == (503, True)
+
+
+def test_answer_that_ends_before_the_first_rows_is_a_stream_without_rows(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TABLE-15: versions without rows are left behind, and the large one behind them is asked for next."""
+    monkeypatch.setattr(route, "MAX_UNPACKED", 0)
+    record = next(each for each in tables.node.store.list_datasets() if each.name == "prices")
+    changes = VersionChanges(Relations(tables.node, record, brings=False))
+    with tempfile.TemporaryFile() as file:
+        until = route._write(changes, -1, 5, file, is_arrow=True, max_bytes=1)
+        file.seek(0)
+        answer = pa.ipc.open_stream(file).read_all()
+    assert (until, answer.num_rows) == (2, 0)
+    assert answer.schema == changes.get_schema()
