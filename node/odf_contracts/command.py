@@ -14,7 +14,7 @@ from odf_contracts.judging import VersionJudge
 from odf_contracts.keeping import MAX_REASON, ContractPass, ContractStore, KeptContract, sign_pass
 from odf_contracts.learning_actions import propose, suggest
 from odf_contracts.rules import HoldAction
-from odf_contracts.versions import VersionStanding, compare_with, list_standings, list_versions
+from odf_contracts.versions import VersionStanding, list_standings, list_versions
 from odf_node.cli.context import CommandContext
 from odf_node.cli.parsing import add_actions, add_output_format, whole_number
 from odf_node.cli.rows import write_rows
@@ -106,10 +106,9 @@ def run(context: CommandContext, arguments: argparse.Namespace) -> int:
             return _explain(context, store, arguments)
         case "pass":
             return _pass(context, store, arguments)
-    contract = store.get(arguments.name)
-    store.remove(contract)
-    context.node.record("contract remove", contract.name)
-    context.console.text(f"{contract.name}: removed")
+    store.remove(arguments.name)
+    context.node.record("contract remove", arguments.name)
+    context.console.text(f"{arguments.name}: removed")
     return 0
 
 
@@ -125,7 +124,7 @@ def _add(context: CommandContext, store: ContractStore, arguments: argparse.Name
     contract = replace(contract, name=name, consumer=consumer)
     if arguments.on_broken is not None:
         contract = replace(contract, action=HoldAction(arguments.on_broken))
-    known = next((each for each in store.list_contracts() if each.name == name), None)
+    known = store.find(name)
     if known is not None:
         contract = replace(contract, passes=known.passes)
     store.put(contract)
@@ -207,7 +206,7 @@ def _explain(context: CommandContext, store: ContractStore, arguments: argparse.
     if index is None:
         numbers = ", ".join(str(each.number) for each in versions[-10:])
         raise UsageError(f"{record.name} has no version with rows of that number; newest are {numbers or 'none'}")
-    version = compare_with(standings, index)
+    version = standings[index].version
     judge = VersionJudge(node.queries, record, contract.rules)
     with context.console.progress(f"{record.name}: judging version {version.number}"):
         findings = [each for each in judge.judge(version) if each.is_broken]

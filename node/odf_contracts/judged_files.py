@@ -4,11 +4,11 @@ import argparse
 from collections.abc import Iterator
 from typing import Any, Final
 
-from odf_contracts.judging import judge_version
-from odf_contracts.keeping import KeptContract
+from odf_contracts.judging import VersionJudge, judge_version
+from odf_contracts.keeping import KeptContract, NotedFinding
 from odf_contracts.reading import parse_contract
 from odf_contracts.rules import ContractObject, DataContract, HoldAction
-from odf_contracts.versions import VersionStanding, list_standings, list_versions
+from odf_contracts.versions import JudgedVersion, VersionStanding, iter_standings, list_versions
 from odf_node.cli.context import CommandContext
 from odf_node.cli.input_files import read_input
 from odf_node.cli.run import EXIT_CODES
@@ -101,9 +101,11 @@ def judge_history(context: CommandContext, contract: KeptContract, record: Datas
     """Judge every version of a dataset that was not judged before, oldest first."""
     node = context.node
     versions = list_versions(node.store, record)
-    standings = list_standings(node.home, contract, versions)
-    for index, standing in enumerate(standings):
-        if standing.needs_judging:
-            with context.console.progress(f"{record.name}: version {index + 1} of {len(versions)}"):
-                standings[index] = judge_version(node.queries, record, contract, standings, index)
-        yield standings[index]
+    judge = VersionJudge(node.queries, record, contract.rules)
+    places = {each.number: place for place, each in enumerate(versions, start=1)}
+
+    def judge_one(version: JudgedVersion) -> NotedFinding:
+        with context.console.progress(f"{record.name}: version {places[version.number]} of {len(versions)}"):
+            return judge_version(judge, contract, version)
+
+    yield from iter_standings(node.home, contract, versions, judge_one)

@@ -9,8 +9,9 @@ Source: CONTRACT-4, CONTRACT-5 and CONTRACT-8.
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
@@ -19,14 +20,7 @@ from odf_contracts.drifting import DriftReader
 from odf_contracts.keeping import ContractStore, FindingNotes, KeptContract, NotedFinding
 from odf_contracts.measures import BEFORE, JUDGED, MeasuredVersion, MeasureText, write_measure
 from odf_contracts.rules import ContractObject, ContractRule, MeasureKind
-from odf_contracts.versions import (
-    JudgedVersion,
-    VersionStanding,
-    compare_with,
-    find_taken,
-    list_standings,
-    list_versions,
-)
+from odf_contracts.versions import JudgedVersion, find_taken, iter_standings, list_versions
 from odf_contracts.wording import describe_value
 from odf_engines.errors import InvalidQueryError
 from odf_node.datasets.chains import load_view
@@ -63,7 +57,7 @@ class RuleFinding:
         return describe_value(self.rule, self.value, self.problem)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VersionJudge:
     """Judges versions of one dataset by what a contract says of one table."""
 
@@ -71,23 +65,28 @@ class VersionJudge:
     record: DatasetRecord
     table: ContractObject
 
+    @cached_property
+    def drift(self) -> DriftReader:
+        """Reads fingerprints once for all versions that are judged."""
+        return DriftReader(self.queries.home, self.record)
+
     def judge(self, version: JudgedVersion) -> list[RuleFinding]:
         """Measure what every rule asks for, in the order of the contract.
 
         Raises:
             ObjectsAbsentError: Files of the dataset are not here.
             EngineError: The engine does not answer at all.
+            NotFoundError, UsageError: There are no fingerprints to measure drift of.
         """
         measured = self.describe_version(version)
         texts = [write_measure(each, measured) for each in self.table.rules]
         values = dict(zip(self.table.rules, self._measure_all(version, texts), strict=True))
-        drift = DriftReader(self.queries.home, self.record)
         found = []
         for rule, (value, problem) in values.items():
             if rule.measure.kind is MeasureKind.COLUMN:
                 value, problem = self._find_column(rule, version)
             elif rule.measure.kind is MeasureKind.DRIFT:
-                value, problem = drift.measure(rule.measure, version.number, version.before)
+                value, problem = self.drift.measure(rule.measure, version.number, version.before)
             found.append(RuleFinding(rule, value, problem))
         return found
 
@@ -172,46 +171,46 @@ def note_findings(findings: Sequence[RuleFinding]) -> NotedFinding:
     )
 
 
-def judge_version(
-    queries: QueryRunner,
-    record: DatasetRecord,
-    contract: KeptContract,
-    standings: Sequence[VersionStanding],
-    index: int,
-) -> VersionStanding:
-    """Judge a version against the newest good one before it, and note what is found.
+def judge_version(judge: VersionJudge, contract: KeptContract, version: JudgedVersion) -> NotedFinding:
+    """Judge a version, and note what is found.
 
     Args:
-        queries: Answers what is measured.
-        record: The dataset.
-        contract: Says what is measured.
-        standings: Of all versions, as far as they are known.
-        index: Of the version among them.
+        judge: Measures what the contract asks for.
+        contract: For which it is noted.
+        version: With what it is compared with.
     """
-    version = compare_with(standings, index)
     try:
-        noted = note_findings(VersionJudge(queries, record, contract.rules).judge(version))
+        noted = note_findings(judge.judge(version))
     except OdfError as error:
         # Files that come later, an engine that comes back: it is judged again then, and held until it is.
         noted = NotedFinding((f"it cannot be judged: {error}",), is_open=True)
-    FindingNotes(queries.home.folder).put(contract, version.block, noted)
-    return replace(standings[index], finding=noted)
+    FindingNotes(judge.queries.home.folder).put(contract, version.block, version.before, noted)
+    return noted
 
 
 def judge_input(home: Home, engines: EngineHost, consumer: DatasetRecord, source: DatasetRecord) -> None:
-    """Judge the versions of an input that a derivative has not taken, oldest first."""
+    """Judge the versions of an input that a derivative has not taken, oldest first, and the one on which it stands."""
     contracts = ContractStore(home.folder).list_of(source.id, consumer.id)
     if not contracts:
         return
-    queries = QueryRunner(home, engines)
     versions = list_versions(home.store, source)
     taken = find_taken(home, consumer, source)
-    first = max(0, len(versions) - MAX_JUDGED)
+    gained = [each.number for each in versions if each.number > taken]
+    if not gained:
+        return
+    stands_on = [each.number for each in versions if each.number <= taken][-1:]  # what comes is compared with it
+    wanted = {*stands_on, *gained[-MAX_JUDGED:]}
+    queries = QueryRunner(home, engines)
     for contract in contracts:
-        standings = list_standings(home, contract, versions)
-        for index in range(first, len(versions)):
-            if versions[index].number > taken and standings[index].needs_judging:
-                standings[index] = judge_version(queries, source, contract, standings, index)
+        judge = VersionJudge(queries, source, contract.rules)
+
+        def judge_wanted(
+            version: JudgedVersion, judge: VersionJudge = judge, contract: KeptContract = contract
+        ) -> NotedFinding | None:
+            return judge_version(judge, contract, version) if version.number in wanted else None
+
+        for _standing in iter_standings(home, contract, versions, judge_wanted):
+            pass
 
 
 MAX_JUDGED: Final = 64

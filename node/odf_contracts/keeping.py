@@ -10,12 +10,12 @@ import hashlib
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -24,9 +24,15 @@ from odf_contracts.rules import ContractObject, HoldAction
 from odf_node.errors import UsageError
 from odf_node.home import Home
 from odf_node.home_folder import HomeFolder
-from odf_node.records.errors import HomeBusyError, HomeFullError, HomeReadOnlyError, mapped_os_errors
-from odf_protocol.did import DatasetId
-from odf_protocol.errors import CorruptError, MalformedError
+from odf_node.records.errors import (
+    HomeBusyError,
+    HomeCorruptError,
+    HomeFullError,
+    HomeReadOnlyError,
+    mapped_os_errors,
+)
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.errors import CorruptError, MalformedError, RejectedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import Purpose, SignedDocument, sign_document
 from odf_protocol.timestamp import Timestamp
@@ -34,10 +40,13 @@ from odf_protocol.timestamp import Timestamp
 FOLDER: Final = "contracts"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_FILE_BYTES: Final = 4 * MAX_BYTES  # the text as JSON, and some thousand passes
-_MAX_PASS_BYTES: Final = 4_000
 _TIMEOUT_S: Final = 30.0  # as of the home's database
 _PRIMARY_CODE: Final = 0xFF
+_NOTES_VERSION: Final = 1  # of the table of findings
 MAX_REASON: Final = 1_000  # as the reason of a correction
+_MAX_PASS_BYTES: Final = 6 * MAX_REASON + 2_000  # JSON writes a character in six bytes at most; hashes and names
+
+Found = TypeVar("Found")
 
 
 class ContractPass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,21 +119,29 @@ class KeptContract:
         """Of all that a finding follows from beside the version."""
         return hashlib.sha3_256(f"{self.table}\n{self.text}".encode()).hexdigest()
 
-    def list_passes(self) -> list[ContractPass]:
-        """List what was let pass; each signature is verified.
+    def list_passes(self, signer: DidKey | None) -> list[ContractPass]:
+        """List what was let pass under this text of the contract; each signature is verified.
+
+        Statements about an earlier text, or another dataset that the name stood for, are kept and passed over.
+
+        Args:
+            signer: This node; None: it signed nothing yet.
 
         Raises:
-            RejectedError, MalformedError: One is not a statement of a node about this contract.
+            RejectedError, MalformedError: One is not a statement of this node.
         """
         found = []
         for raw in self.passes:
             signed = SignedDocument.decode(raw, Purpose.WAIVER, max_payload_bytes=_MAX_PASS_BYTES)
-            found.append(msgspec.json.decode(signed.payload, type=ContractPass))
+            if signed.signer != signer:
+                raise RejectedError("CONTRACT-11 passes-are-of-this-node", expected=signer, found=signed.signer)
+            try:
+                statement = msgspec.json.decode(signed.payload, type=ContractPass)
+            except msgspec.DecodeError as error:
+                raise MalformedError("contract-waiver", expected="what a version was let pass", found=error) from error
+            if (statement.contract, statement.digest, statement.dataset) == (self.name, self.digest, str(self.dataset)):
+                found.append(statement)
         return found
-
-    def is_passed(self, block: Multihash) -> bool:
-        """Say whether an operator let a version pass under this text of the contract."""
-        return any(each.block == str(block) and each.digest == self.digest for each in self.list_passes())
 
 
 class ContractStore:
@@ -135,8 +152,7 @@ class ContractStore:
 
     def has_any(self) -> bool:
         """Say whether there are contracts; reads none."""
-        with mapped_os_errors(self._folder):
-            return any(self._folder.glob("*.json"))
+        return bool(self._list_names())
 
     def list_contracts(self) -> list[KeptContract]:
         """List all, by name.
@@ -144,9 +160,8 @@ class ContractStore:
         Raises:
             CorruptError: A file is none that this program wrote.
         """
-        with mapped_os_errors(self._folder):
-            paths = sorted(self._folder.glob("*.json"))
-        return [self._read(path.stem) for path in paths]
+        found = [self.find(name) for name in self._list_names()]
+        return [each for each in found if each is not None]
 
     def list_of(self, dataset: DatasetId, consumer: DatasetId) -> list[KeptContract]:
         """List those on what a derivative reads of a dataset."""
@@ -157,18 +172,32 @@ class ContractStore:
 
         Raises:
             UsageError: There is none of that name.
+            CorruptError: Its file is none that this program wrote.
         """
-        names = [each.name for each in self.list_contracts()]
-        if name not in names:
-            known = f"there are {', '.join(names)}" if names else "'odf-node contract add FILE' adds one"
-            raise UsageError(f"this node has no contract '{name}'; {known}")
-        return self._read(name)
+        found = self.find(name)
+        if found is None:
+            raise self._unknown(name)
+        return found
+
+    def find(self, name: str) -> KeptContract | None:
+        """Find one, or None; errors as ``get``."""
+        return self._read(name) if _NAME.fullmatch(name) else None
+
+    def _list_names(self) -> list[str]:
+        """List the names of contracts; what else lies in the folder, as a draft that a kill left, is passed over."""
+        with mapped_os_errors(self._folder):
+            return sorted(path.stem for path in self._folder.glob("*.json") if _NAME.fullmatch(path.stem))
+
+    def _unknown(self, name: str) -> UsageError:
+        names = self._list_names()
+        known = f"there are {', '.join(names)}" if names else "'odf-node contract add FILE' adds one"
+        return UsageError(f"this node has no contract '{name}'; {known}")
 
     def put(self, contract: KeptContract) -> None:
         """Keep one, in the place of that of the same name.
 
         Raises:
-            UsageError: Its name is none.
+            UsageError: Its name is none, or more is kept of it than is read again.
         """
         if not _NAME.fullmatch(contract.name):
             raise UsageError("the name of a contract has 1 to 100 letters, digits, dots, hyphens and underscores")
@@ -183,24 +212,43 @@ class ContractStore:
             contract.passes,
         )
         path = self._folder / f"{contract.name}.json"
+        raw = msgspec.json.encode(kept)
+        if len(raw) > _MAX_FILE_BYTES:
+            raise UsageError(
+                f"contract {contract.name} and the {len(contract.passes):,} versions that it let pass are more than "
+                f"{_MAX_FILE_BYTES:,} bytes; remove it and add it again"
+            )
         with mapped_os_errors(path):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            draft = path.with_name(f".{path.name}")
+            draft = self._folder / f".{contract.name}.draft"
             with draft.open("wb") as file:
-                file.write(msgspec.json.encode(kept))
+                file.write(raw)
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(path)
 
-    def remove(self, contract: KeptContract) -> None:
-        """Forget one."""
-        with mapped_os_errors(self._folder):
-            (self._folder / f"{contract.name}.json").unlink(missing_ok=True)
+    def remove(self, name: str) -> None:
+        """Forget one, whatever its file holds.
 
-    def _read(self, name: str) -> KeptContract:
+        Raises:
+            UsageError: There is none of that name.
+        """
+        if not _NAME.fullmatch(name):
+            raise self._unknown(name)
+        with mapped_os_errors(self._folder):
+            try:
+                (self._folder / f"{name}.json").unlink()
+            except FileNotFoundError as error:
+                raise self._unknown(name) from error
+
+    def _read(self, name: str) -> KeptContract | None:
+        """Read one; None: it is not there, or was removed meanwhile."""
         path = self._folder / f"{name}.json"
         with mapped_os_errors(path):
-            raw = path.read_bytes() if path.stat().st_size <= _MAX_FILE_BYTES else b""
+            try:
+                raw = path.read_bytes() if path.stat().st_size <= _MAX_FILE_BYTES else b""
+            except FileNotFoundError:
+                return None
         try:
             kept = msgspec.json.decode(raw, type=_KeptContract)
             return KeptContract(
@@ -226,6 +274,12 @@ def sign_pass(home: Home, statement: ContractPass) -> bytes:
     return sign_document(key.seed, Purpose.WAIVER, msgspec.json.encode(statement)).to_bytes()
 
 
+def find_signer(home: Home) -> DidKey | None:
+    """Find who signs that a version may pass: this node; None: it has no key yet."""
+    key = home.keys.find_node_key()
+    return None if key is None else DidKey(key.public_key())
+
+
 class NotedFinding(msgspec.Struct, frozen=True):
     """What was found of a version by a contract.
 
@@ -241,62 +295,67 @@ class NotedFinding(msgspec.Struct, frozen=True):
 
 
 class FindingNotes:
-    """Findings by contract and version; every call opens the database for itself."""
+    """Findings by contract, version and what the version was compared with; a cache, begun anew where it is broken.
+
+    Every call opens the database for itself.
+    """
 
     def __init__(self, folder: HomeFolder) -> None:
         self._path = folder.cache / "contracts.sqlite"
 
-    def find(self, contract: KeptContract, blocks: Sequence[Multihash]) -> dict[Multihash, NotedFinding]:
-        """Find what is noted of versions."""
+    def find(self, contract: KeptContract) -> dict[tuple[str, int | None], NotedFinding]:
+        """Find what is noted by a contract, by a version's block and the number of the version it was compared with."""
         if not self._path.exists():
             return {}
-        wanted = {str(each): each for each in blocks}
-        with self._opened() as connection:
-            rows = connection.execute("SELECT block, finding FROM findings WHERE digest = ?", (contract.digest,))
-            return {
-                wanted[block]: msgspec.json.decode(finding, type=NotedFinding)
-                for block, finding in rows
-                if block in wanted
-            }
+        wanted = "SELECT block, before, finding FROM findings WHERE digest = ?"
+        rows = self._run(lambda connection: connection.execute(wanted, (contract.digest,)).fetchall())
+        found: dict[tuple[str, int | None], NotedFinding] = {}
+        for block, before, finding in rows:
+            with suppress(msgspec.DecodeError):  # what cannot be read is judged again
+                found[block, None if before < 0 else before] = msgspec.json.decode(finding, type=NotedFinding)
+        return found
 
-    def put(self, contract: KeptContract, block: Multihash, finding: NotedFinding) -> None:
-        """Note what was found of a version."""
-        with self._opened() as connection, connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO findings VALUES (?, ?, ?)",
-                (contract.digest, str(block), msgspec.json.encode(finding)),
-            )
+    def put(self, contract: KeptContract, block: Multihash, before: int | None, finding: NotedFinding) -> None:
+        """Note what was found of a version, compared with another one."""
+        row = contract.digest, str(block), -1 if before is None else before, msgspec.json.encode(finding)
+        self._run(lambda connection: connection.execute("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?)", row))
 
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _run(self, action: Callable[[sqlite3.Connection], Found]) -> Found:
         with mapped_os_errors(self._path):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _mapped_errors(self._path), closing(self._connect()) as connection:
-            yield connection
+        with _mapped_errors(self._path):
+            try:
+                return self._run_once(action)
+            except sqlite3.OperationalError:
+                raise  # says nothing about what is in it
+            except sqlite3.DatabaseError:
+                for path in (self._path.with_name(f"{self._path.name}-journal"), self._path):
+                    path.unlink(missing_ok=True)
+            return self._run_once(action)
 
-    def _connect(self) -> sqlite3.Connection:
-        """Open the database; one that is broken is begun anew."""
-        try:
-            return _open(self._path)
-        except sqlite3.OperationalError:
-            raise  # says nothing about what is in it
-        except sqlite3.DatabaseError:
-            self._path.unlink(missing_ok=True)
-        return _open(self._path)
+    def _run_once(self, action: Callable[[sqlite3.Connection], Found]) -> Found:
+        with closing(sqlite3.connect(self._path, timeout=_TIMEOUT_S, isolation_level=None)) as connection:
+            if not _has_table(connection):
+                connection.execute("BEGIN IMMEDIATE")
+                if not _has_table(connection):  # another process was first
+                    connection.execute("DROP TABLE IF EXISTS findings")
+                    connection.execute(_TABLE)
+                    connection.execute(f"PRAGMA user_version = {_NOTES_VERSION}")
+                connection.execute("COMMIT")
+            return action(connection)
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_TIMEOUT_S)
-    try:
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS findings"
-            " (digest TEXT NOT NULL, block TEXT NOT NULL, finding BLOB NOT NULL, PRIMARY KEY (digest, block))"
-            " WITHOUT ROWID"
-        )
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+_TABLE: Final = """
+CREATE TABLE findings (
+    digest TEXT NOT NULL, block TEXT NOT NULL, before INTEGER NOT NULL, finding BLOB NOT NULL,
+    PRIMARY KEY (digest, block, before)
+) WITHOUT ROWID
+"""
+
+
+def _has_table(connection: sqlite3.Connection) -> bool:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(version == _NOTES_VERSION)
 
 
 @contextmanager
@@ -312,3 +371,5 @@ def _mapped_errors(path: Path) -> Iterator[None]:
         if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}:
             raise HomeReadOnlyError(path, str(error)) from error
         raise
+    except sqlite3.DatabaseError as error:
+        raise HomeCorruptError(path, f"{error}; delete the file, it is a cache") from error

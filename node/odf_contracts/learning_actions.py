@@ -10,12 +10,12 @@ from pathlib import Path
 
 from odf_contracts.contract_text import write_contract
 from odf_contracts.judged_files import EXIT_BROKEN, judge_history, read_contract, row_of, show_unchecked
-from odf_contracts.judging import judge_version
+from odf_contracts.judging import VersionJudge, judge_version
 from odf_contracts.keeping import ContractStore, KeptContract
 from odf_contracts.reading import parse_contract
 from odf_contracts.rules import HoldAction
 from odf_contracts.suggesting import suggest_contract
-from odf_contracts.versions import JudgedVersion, list_standings, list_versions
+from odf_contracts.versions import JudgedVersion, iter_standings, list_versions
 from odf_node.cli.context import CommandContext
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
@@ -59,10 +59,8 @@ def _list_held(
 ) -> list[int]:
     (table,) = parse_contract(text.encode(), "suggestion").objects
     kept = KeptContract("", "suggestion", text, table.name, record.id, None, HoldAction.HOLD, context.node.now())
-    standings = list_standings(context.node.home, kept, versions)
-    for index in range(len(standings)):
-        if standings[index].needs_judging:
-            standings[index] = judge_version(context.node.queries, record, kept, standings, index)
+    judge = VersionJudge(context.node.queries, record, table)
+    standings = iter_standings(context.node.home, kept, versions, lambda version: judge_version(judge, kept, version))
     return [each.version.number for each in standings if not each.is_good]
 
 

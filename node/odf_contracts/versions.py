@@ -3,10 +3,10 @@
 Source: CONTRACT-4, CONTRACT-8.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from odf_contracts.keeping import FindingNotes, KeptContract, NotedFinding
+from odf_contracts.keeping import FindingNotes, KeptContract, NotedFinding, find_signer
 from odf_node.home import Home
 from odf_node.records.datasets import DatasetRecord
 from odf_node.store import MetadataStore
@@ -24,7 +24,7 @@ class JudgedVersion:
         number: Of its block.
         block: Its hash.
         published: Its system time.
-        before: The number of the version before; None: there is none.
+        before: The number of the version that it is compared with; None: there is none.
         before_published: Its system time.
     """
 
@@ -40,7 +40,7 @@ class VersionStanding:
     """How a version stands under a contract.
 
     Attributes:
-        version: Which.
+        version: Which, with what it is compared with.
         finding: What was found; None: it was not judged yet.
         is_passed: An operator lets it pass.
     """
@@ -50,18 +50,13 @@ class VersionStanding:
     is_passed: bool
 
     @property
-    def needs_judging(self) -> bool:
-        """Whether nothing final is known of it."""
-        return self.finding is None or self.finding.is_open
-
-    @property
     def is_good(self) -> bool:
         """Whether a step may end with it."""
         return self.is_passed or (self.finding is not None and not self.finding.broken)
 
 
 def list_versions(store: MetadataStore, record: DatasetRecord) -> list[JudgedVersion]:
-    """List the versions with rows of a dataset, oldest first."""
+    """List the versions with rows of a dataset, oldest first, each with the one before it."""
     versions: list[JudgedVersion] = []
     for stored in store.iter_blocks_with_rows(record.id):
         block = decode_block(stored.raw, expected_hash=stored.hash)
@@ -72,16 +67,42 @@ def list_versions(store: MetadataStore, record: DatasetRecord) -> list[JudgedVer
 
 
 def list_standings(home: Home, contract: KeptContract, versions: Sequence[JudgedVersion]) -> list[VersionStanding]:
-    """List how versions stand under a contract, oldest first."""
-    noted = FindingNotes(home.folder).find(contract, [each.block for each in versions])
-    return [VersionStanding(each, noted.get(each.block), contract.is_passed(each.block)) for each in versions]
+    """List how versions stand under a contract by what was noted, oldest first."""
+    return list(iter_standings(home, contract, versions, lambda _version: None))
 
 
-def compare_with(standings: Sequence[VersionStanding], index: int) -> JudgedVersion:
-    """Give a version with what it is compared with: the newest good version before it, else the one before it."""
-    version = standings[index].version
-    good = next((each.version for each in reversed(standings[:index]) if each.is_good), None)
-    return version if good is None else replace(version, before=good.number, before_published=good.published)
+def iter_standings(
+    home: Home,
+    contract: KeptContract,
+    versions: Sequence[JudgedVersion],
+    judge: Callable[[JudgedVersion], NotedFinding | None],
+) -> Iterator[VersionStanding]:
+    """Yield how versions stand under a contract, oldest first.
+
+    A version is compared with the newest good one before it, else with the one before it. What was noted of it counts
+    where it was compared with the same one.
+
+    Args:
+        home: Has the notes.
+        contract: Which.
+        versions: Of its dataset, all of them.
+        judge: Judges a version of which nothing final is noted; gives None where it is left.
+
+    Raises:
+        RejectedError, MalformedError: A statement that lets a version pass is not signed by this node.
+    """
+    noted = FindingNotes(home.folder).find(contract)
+    passed = {each.block for each in contract.list_passes(find_signer(home))} if contract.passes else set()
+    good: JudgedVersion | None = None
+    for each in versions:
+        version = each if good is None else replace(each, before=good.number, before_published=good.published)
+        finding = noted.get((str(version.block), version.before))
+        if finding is None or finding.is_open:
+            finding = judge(version) or finding
+        standing = VersionStanding(version, finding, str(version.block) in passed)
+        if standing.is_good:
+            good = version
+        yield standing
 
 
 def find_taken(home: Home, consumer: DatasetRecord, source: DatasetRecord) -> int:

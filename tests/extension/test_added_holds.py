@@ -52,6 +52,36 @@ def find(home, consumer, source):
 RULE = HoldRule(lambda home: True, judge, find)
 '''
 
+JUDGING_RULE = '''"""Holds what was not judged; another process commits right after the first look at what is held."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from odf_node.derive.holding import HoldRule, InputHold
+
+JUDGED = Path(os.environ["NOTES"])
+
+
+def judge(home, engines, consumer, source):
+    JUDGED.write_text(str(home.store.get_head(source.id).sequence_number))
+
+
+def find(home, consumer, source):
+    if not JUDGED.exists():
+        return None
+    upto, newest = int(JUDGED.read_text()), home.store.get_head(source.id).sequence_number
+    late = Path(os.environ["LATE"])
+    if late.exists():
+        file = late.rename(late.with_suffix(".csv"))
+        subprocess.run([sys.executable, "-m", "odf_node", "ingest", "cities", str(file)], check=True)
+    return None if newest <= upto else InputHold(source.name, upto, "not judged", "pull")
+
+
+RULE = HoldRule(lambda home: True, judge, find)
+'''
+
 
 class Program:
     def __init__(self, folder: Path) -> None:
@@ -112,3 +142,20 @@ def test_broken_rule_of_a_package_is_named_and_holds_nothing(program: Program) -
     """PLUG-3."""
     assert program.run("pull", "shown", upto=3, UPTO="no number").returncode == 0
     assert program.list_cities() == ["Lima", "Oslo"]
+
+
+def test_block_that_comes_after_what_is_held_was_found_waits(program: Program) -> None:
+    """PLAN-21: what a step reads was judged, also where another process commits in between."""
+    (program.site / "odf_strike" / "__init__.py").write_text(JUDGING_RULE)
+    late = program.folder / "late"
+    late.write_text("event_time,city\n2024-01-01T00:00:00Z,Rom\n")
+    pulled = program.run("pull", "shown", upto=-1, LATE=str(late))
+    assert pulled.returncode == 0, pulled.stderr
+    assert not late.exists()
+    assert "keeps to block 4 of cities: not judged" in pulled.stdout
+    asked = ("sql", "-c", "SELECT city FROM shown ORDER BY city", "-o", "json")
+    shown = json.loads(program.run(*asked, upto=-1, LATE=str(late)).stdout)
+    assert [each["city"] for each in shown] == ["Lima", "Oslo"]
+    assert program.run("pull", "shown", upto=-1, LATE=str(late)).returncode == 0
+    shown = json.loads(program.run(*asked, upto=-1, LATE=str(late)).stdout)
+    assert [each["city"] for each in shown] == ["Lima", "Oslo", "Rom"]

@@ -16,7 +16,7 @@ from odf_node.plug_ins import contained, load_plug_ins
 from odf_node.records.datasets import DatasetRecord, Origin
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
-from odf_protocol.errors import RejectedError
+from odf_protocol.errors import RejectedError, UnavailableError
 from odf_protocol.transform_plan import input_ids
 
 if TYPE_CHECKING:
@@ -71,6 +71,13 @@ class InputHeldError(RejectedError):
     def __init__(self, dataset: str, holds: tuple[InputHold, ...]) -> None:
         super().__init__("PLAN-21 held-inputs-are-not-read")
         self.args = ("; ".join(f"'{dataset}' {each.describe()}: {each.command}" for each in holds),)
+
+
+class InputMovedError(UnavailableError):
+    """What holds the inputs of a derivative back changed whenever a step was planned; no step was run."""
+
+    def __init__(self, dataset: str) -> None:
+        super().__init__(f"inputs of '{dataset}' grew, or were judged, faster than its step was planned; pull again")
 
 
 def judge_inputs(home: Home, engines: "EngineHost", record: DatasetRecord) -> None:

@@ -55,6 +55,11 @@ class StepBuilder:
     objects: StoredObjects
     holds: Mapping[DatasetId, InputHold] = field(default_factory=dict)
 
+    @property
+    def ends(self) -> Mapping[DatasetId, int | None]:
+        """The numbers of the blocks behind which inputs are held back; None: all of one is."""
+        return {dataset_id: hold.upto for dataset_id, hold in self.holds.items()}
+
     def plan_next(self, view: DatasetView, bound: StepBound | None) -> tuple[PlannedInput, ...]:
         """Plan what the inputs gained since the newest step that read them, up to a bound; None: all of it.
 

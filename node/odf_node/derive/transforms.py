@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from typing import Final
 
 from odf_engines.contract import TransformResponse
 from odf_engines.engine import Engine
@@ -13,7 +14,7 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.changelogs import TAKING, Changelogs
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.writer import ChainWriter, StagedOutputs
-from odf_node.derive.holding import InputHeldError, find_holds, judge_inputs
+from odf_node.derive.holding import InputHeldError, InputMovedError, find_holds, judge_inputs
 from odf_node.derive.rows_meant import check_meant
 from odf_node.derive.step_measurements import (
     StepClock,
@@ -121,10 +122,26 @@ class Transformer:
             # Nothing that a block could record came of it (CHAIN-13), so the step has to read more.
             bound = bound.widened()
 
+    def _plan_judged(
+        self, record: DatasetRecord, view: DatasetView, bound: StepBound
+    ) -> tuple[StepBuilder, tuple[PlannedInput, ...]]:
+        """Plan a step over what was judged: of a block that came after the holds were found nothing is read (PLAN-21).
+
+        Raises:
+            InputMovedError: What holds the inputs back changed each time.
+        """
+        builder = self.builder_of(record)
+        for _attempt in range(_MAX_PLANS):
+            planned = builder.plan_next(view, bound)
+            later = self.builder_of(record)
+            if later.ends == builder.ends:
+                return builder, planned
+            builder = later
+        raise InputMovedError(record.name)
+
     def _run_bounded(self, record: DatasetRecord, bound: StepBound, system_time: Timestamp) -> TransformReport:
         view = load_view(self.home.store, record.id)
-        builder = self.builder_of(record)
-        planned = builder.plan_next(view, bound)
+        builder, planned = self._plan_judged(record, view, bound)
         if all(item.is_empty for item in planned) and view.schema is not None and builder.reaches_heads(planned):
             return TransformReport(record, up_to_date=True)
         if any(load_view(self.home.store, item.recorded.dataset_id).schema is None for item in planned):
@@ -233,6 +250,10 @@ class Transformer:
         taken = None if counted is None else sum(counted[op] for op in TAKING)
         changelogs = Changelogs(self.home.store, self.home.objects, self.engines.rows)
         changelogs.require_sound(view, new_data, outputs.staged[new_data.physical_hash].path, taken=taken)
+
+
+_MAX_PLANS: Final = 10
+"""Plans of one step while its inputs grow.  # guess: the second one ends at a block before what was not judged"""
 
 
 def _count_rows(planned: Iterable[PlannedInput]) -> int:

@@ -3,14 +3,23 @@
 import base64
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from odf_contracts.keeping import ContractStore
+from odf_fingerprints.documents import NO_ROWS
+from odf_fingerprints.kept import FingerprintOrigin, KeptFingerprint, KeptFingerprints
+from odf_fingerprints.making import FingerprintMaker
+from odf_fingerprints.signing import sign_fingerprint
+from odf_node.composition import open_node
 from odf_node.home_folder import HomeFolder
+from odf_protocol.block import decode_block
 from odf_protocol.errors import RejectedError
+from odf_protocol.signatures import Purpose, SignedDocument, sign_document
 from support.nodes import RealNode
 
 ROOT = """\
@@ -51,6 +60,32 @@ schema:
             query: SELECT count(*) FROM {object} WHERE {property} <= 0
             mustBe: 0
             description: prices of 0 or less
+"""
+KEPT_ROWS = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: prices-stay
+version: 1.0.0
+schema:
+  - name: prices
+    quality:
+      - type: custom
+        engine: odf-node
+        implementation: {metric: rowsOfPrevious, mustBeGreaterOrEqualTo: 90}
+"""
+STEADY = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: prices-are-steady
+version: 1.0.0
+schema:
+  - name: prices
+    properties:
+      - name: price
+        quality:
+          - type: custom
+            engine: odf-node
+            implementation: {metric: drift, measure: psi, mustBeLessThan: 0.25}
 """
 
 
@@ -200,7 +235,9 @@ def test_version_is_let_pass_with_a_signed_reason(shop: Shop) -> None:
     shop.pull()
     assert shop.rows() == [(1, -10)]
     contract = ContractStore(HomeFolder(shop.node.home)).get("positive")
-    (passed,) = contract.list_passes()
+    (passed,) = contract.list_passes(
+        SignedDocument.decode(contract.passes[0], Purpose.WAIVER, max_payload_bytes=9_999).signer
+    )
     assert (passed.version, passed.reason) == (3, "a deposit is paid back")
     assert "a deposit is paid back" in shop.node.must("inspect", "audit").out
     shop.contract(text=CONTRACT.replace("<= 0", "< -5"))
@@ -222,5 +259,81 @@ def test_forged_pass_is_rejected(shop: Shop) -> None:
     kept["passes"] = [base64.b64encode(bytes(raw)).decode()]
     path.write_text(json.dumps(kept))
     with pytest.raises(RejectedError):
-        ContractStore(HomeFolder(shop.node.home)).get("positive").list_passes()
+        ContractStore(HomeFolder(shop.node.home)).get("positive").list_passes(None)
     assert shop.node.run("pull", "shown").code == 4
+
+
+def test_pass_of_another_key_is_rejected(shop: Shop) -> None:
+    """CONTRACT-11: a good signature that is not this node's says nothing here."""
+    shop.derive("shown")
+    shop.contract()
+    shop.publish({1: -10})
+    shop.node.must("contract", "pass", "positive", "3", "--reason", "honest")
+    path = shop.node.home / "contracts" / "positive.json"
+    kept = json.loads(path.read_text())
+    payload = base64.b64decode(kept["passes"][0])[96:]
+    kept["passes"] = [base64.b64encode(sign_document(bytes(32), Purpose.WAIVER, payload).to_bytes()).decode()]
+    path.write_text(json.dumps(kept))
+    failed = shop.node.run("pull", "shown")
+    assert failed.code == 4
+    assert "CONTRACT-11 passes-are-of-this-node" in failed.err
+
+
+def test_version_on_which_a_derivative_stands_is_what_later_ones_are_compared_with(shop: Shop) -> None:
+    """CONTRACT-8: also where it was taken before the contract was added."""
+    shop.publish(dict.fromkeys(range(10), 1))
+    shop.derive("shown")
+    shop.pull()
+    shop.contract(text=KEPT_ROWS)
+    shop.publish(dict.fromkeys(range(5), 1))
+    assert "keeps to block 3 of prices" in shop.pull()
+    shop.publish(dict.fromkeys(range(6), 1))
+    assert "rows against the version before: 60 %" in shop.pull()
+    assert len(shop.rows()) == 10
+
+
+def test_findings_follow_the_version_that_is_compared_with(shop: Shop) -> None:
+    """CONTRACT-8, CONTRACT-11: a version that was let pass is compared with from then on, at its own edge alone."""
+    shop.publish(dict.fromkeys(range(10), 1))
+    shop.derive("shown")
+    shop.derive("other")
+    shop.contract("--for", "shown", text=KEPT_ROWS)
+    file = shop.folder / "positive.odcs.yaml"
+    shop.node.must("contract", "add", str(file), "--for", "other", "--name", "second")
+    shop.pull()
+    shop.pull("other")
+    shop.publish(dict.fromkeys(range(5), 1))
+    shop.publish(dict.fromkeys(range(6), 1))
+    assert "keeps to block 3" in shop.pull()
+    shop.node.must("contract", "pass", "positive", "4", "--reason", "half of the shop was sold")
+    assert shop.node.run("contract", "check", str(file)).code == 4
+    assert "keeps to" not in shop.pull()
+    assert "keeps to block 3" in shop.pull("other")
+    assert shop.held() == {"other": ["prices"]}
+
+
+def test_column_that_drifts_is_held_without_fingerprints_at_hand_whatever_others_state(shop: Shop) -> None:
+    """CONTRACT-5: fingerprints are computed where they are missing, and those of other nodes are not believed."""
+    prices = {key: 100 + key for key in range(200)}
+    shop.publish(prices)
+    shop.derive("shown")
+    shop.contract(text=STEADY)
+    shop.pull()
+    shop.publish(prices | {200: 150, 201: 250})
+    assert "keeps to" not in shop.pull()
+    shop.publish({key: price + 100_000 for key, price in prices.items()})
+    node = open_node(shop.node.home)
+    with closing(node):
+        home = node.home
+        (record,) = [each for each in home.store.list_datasets() if each.name == "prices"]
+        seed = bytes(range(32))
+        stated: list[KeptFingerprint] = []
+        with FingerprintMaker(home) as maker:
+            for stored in home.store.iter_blocks_with_rows(record.id):
+                found = maker.compute(record, stored.hash, decode_block(stored.raw, expected_hash=stored.hash))
+                kept = found if not stated else msgspec.structs.replace(found, added=NO_ROWS, removed=NO_ROWS)
+                document = sign_fingerprint(seed, kept)
+                stated.append(KeptFingerprint(found.sequence, stored.hash, FingerprintOrigin.PEER, document))
+        KeptFingerprints(home.folder).forget(record.id)
+        KeptFingerprints(home.folder).put(record.id, stated)
+    assert "breaks contract positive: drift of price (psi)" in shop.pull()
