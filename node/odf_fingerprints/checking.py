@@ -3,16 +3,21 @@
 Source: clause FP-13 in ``spec/plug-ins/fingerprints.md``.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from odf_fingerprints.documents import Fingerprint, RowsFingerprint
-from odf_fingerprints.kept import KeptFingerprints
 from odf_fingerprints.making import FingerprintMaker
-from odf_fingerprints.signing import decode_signed
+from odf_fingerprints.signing import SignedFingerprint, decode_signed
+from odf_node.acceptance.offers import Proposal
 from odf_node.cli.context import CommandContext
+from odf_node.composition import Node
 from odf_node.records.datasets import DatasetRecord
 from odf_node.wording import count_of
+from odf_protocol.multihash import Multihash
 
+DOCUMENT_FILE: Final = "fingerprint.signed"
+"""The signed fingerprint beside the report of a rejection."""
+MAX_REASON: Final = 1_000  # guess: names of columns are as long
 _PACKED: Final = frozenset({"packed", "sketch", "lengths"})
 
 
@@ -23,23 +28,42 @@ def report_false(context: CommandContext, record: DatasetRecord, *, as_json: boo
         Whether any is false.
     """
     home = context.node.home
-    kept = KeptFingerprints(home.folder)
-    found = []
+    checked, absent = 0, 0
+    found: list[dict[str, Any]] = []
     with FingerprintMaker(home) as maker:
-        checked, false = maker.check(record)
-    for each in false:
-        stated = decode_signed(each.stated)
-        difference = find_difference(stated.fingerprint, each.found)
-        kept.disprove(record.id, each.stated, difference)
-        home.audit.note("fingerprint", str(record.id), f"false: {stated.signer}, {difference}"[:1_000])
-        found.append({"version": each.found.sequence, "signer": str(stated.signer), "difference": difference})
+        for compared in maker.iter_compared(record):
+            checked, absent = checked + (compared.found is not None), absent + (compared.found is None)
+            if compared.found is None or not compared.is_false:
+                continue
+            stated = decode_signed(compared.stated)
+            difference = find_difference(stated.fingerprint, compared.found)
+            _keep(context.node, record, stated, compared.stated, difference)
+            found.append({"version": compared.found.sequence, "signer": str(stated.signer), "difference": difference})
     if as_json:
-        context.console.json({"dataset": record.name, "checked": checked, "false": found})
+        context.console.json({"dataset": record.name, "checked": checked, "absent": absent, "false": found})
         return bool(found)
     headings = {"version": ">VERSION", "signer": "SIGNER", "difference": "WHAT DIFFERS"}
     context.console.table(found, headings, is_whole=True)
-    context.console.note(f"{count_of(checked, 'fingerprint')} of other nodes checked, {len(found)} false")
+    beside = f"; {count_of(absent, 'version')} without rows here not checked" if absent else ""
+    context.console.note(f"{count_of(checked, 'fingerprint')} of other nodes checked, {len(found)} false{beside}")
     return bool(found)
+
+
+def _keep(node: Node, record: DatasetRecord, stated: SignedFingerprint, document: bytes, difference: str) -> None:
+    """Keep a fingerprint that the rows do not give, which its signer cannot deny, as evidence of a rejection."""
+    node.home.audit.note("fingerprint", str(record.id), f"false: {stated.signer}, {difference}"[:1_000])
+    source = record.origin_url or str(record.id)
+    offered = Proposal(name=record.name, source_url=source, base=None, blocks=(), signed_head=None)
+    node.refusals.keep(
+        rule="FP-13 same-figures",
+        reason=f"{stated.signer} stated what the rows do not give: {difference}"[:MAX_REASON],
+        sequence_number=stated.fingerprint.sequence,
+        proposal=offered,
+        files={},
+        documents={DOCUMENT_FILE: document},
+        report={"signer": str(stated.signer), "statement": str(Multihash.of_sha3_256(document))},
+        now=node.clock.now(),
+    )
 
 
 def find_difference(stated: Fingerprint, found: Fingerprint) -> str:
@@ -63,10 +87,6 @@ def _find_in_rows(stated: RowsFingerprint, found: RowsFingerprint) -> str:
     for one, other in zip(stated.columns, found.columns, strict=True):
         for name in one.__struct_fields__:
             if getattr(one, name) != getattr(other, name):
-                values = (
-                    ""
-                    if name in {"packed", "sketch", "lengths"}
-                    else f": stated {getattr(one, name)}, found {getattr(other, name)}"
-                )
+                values = "" if name in _PACKED else f": stated {getattr(one, name)}, found {getattr(other, name)}"
                 return f"column {one.name}, {name}{values}"
     return ""

@@ -27,7 +27,8 @@ MAX_BYTES: Final = 2 * 1024 * 1024
 MAX_COLUMNS: Final = 1_000  # guess: a slice of more columns has no fingerprint
 MAX_DAYS: Final = 400  # a year of days, and some
 CATEGORIES: Final = 32
-"""Parts of a hash by which texts are counted: five bits of a value are all that they give away."""
+"""Parts of a hash by which texts are counted: five bits of the hash of a value. The sketch gives away more: the eight
+bits that choose a register, and the rank, of those hashes that have the highest rank of their register."""
 MAX_SHAPES: Final = 8  # guess
 MAX_TOP: Final = 8  # guess
 MAX_PACKED_BYTES: Final = 1_000  # of a histogram; 40 bins of 20 bytes
@@ -277,6 +278,9 @@ def _check_column(column: ColumnFingerprint, rows: int, where: str) -> None:
         counted["histogram"] = (column.histogram.total, finite)
     if column.kind == "text":
         counted["lengths"] = (column.length_histogram.total, column.values)
+    for name, kinds in _OF_KINDS.items():
+        if column.kind not in kinds and getattr(column, name):
+            raise MalformedError("fingerprint", where=f"{where}: {name}", expected=f"none of kind {column.kind}")
     if column.kind in {"flag", "text"} and any(not 0 <= bin_ < CATEGORIES for bin_, _ in column.histogram.counts):
         raise MalformedError("fingerprint", where=f"{where}: histogram", expected=f"{CATEGORIES} categories")
     for name, (found, expected) in counted.items():
@@ -295,6 +299,16 @@ def _check_column(column: ColumnFingerprint, rows: int, where: str) -> None:
         is_sorted = [*counts] == sorted(counts, key=lambda each: (-each[1], each[0]))
         if len(counts) > most or not is_sorted or sum(count for _, count in counts) > column.values:
             raise MalformedError("fingerprint", where=f"{where}: {name}", expected=f"at most {most}, most first")
+
+
+_OF_KINDS: Final = {
+    "packed": {"number", "time", "flag", "text"},
+    "lengths": {"text"},
+    "min": {"number", "time", "flag"},
+    "max": {"number", "time", "flag"},
+    "quantiles": {"number", "time", "flag"},
+}
+"""What only columns of some kinds have."""
 
 
 def _number(text: str, where: str) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 
 from odf_fingerprints.distinct import pack_registers, unpack_registers
 from odf_fingerprints.documents import MAX_DAYS, ColumnFingerprint, RowsFingerprint
-from odf_fingerprints.histograms import Histogram
+from odf_fingerprints.histograms import EMPTY, Histogram
 
 
 def fold_rows(before: RowsFingerprint, added: RowsFingerprint, removed: RowsFingerprint) -> RowsFingerprint:
@@ -15,6 +15,7 @@ def fold_rows(before: RowsFingerprint, added: RowsFingerprint, removed: RowsFing
 
     Columns are those of ``added``, or of what was before where nothing is added; a column that comes later is null in
     the rows before it (SCHEMA-1). A column whose kind changes begins anew with its rows as they are counted then.
+    Delays are not known once rows were taken away, until none stands.
 
     Args:
         before: What stood before; ``RowsFingerprint()`` at the beginning.
@@ -29,7 +30,9 @@ def fold_rows(before: RowsFingerprint, added: RowsFingerprint, removed: RowsFing
         parts = [each.column(name) for each in (before, added, removed)]
         columns.append(_fold_column(newest, rows, *(p if p and p.kind == newest.kind else None for p in parts)))
     days = before.day_counts.plus(added.day_counts).plus(removed.day_counts, -1).bounded(MAX_DAYS)
-    delays = before.delays.plus(added.delays).plus(removed.delays, -1).bounded()
+    # A row that is taken away had another delay when it came: that of a removal is counted up to the removing block.
+    is_known = not removed.rows and (bool(before.delay) or not before.rows)
+    delays = before.delays.plus(added.delays).bounded() if is_known else EMPTY
     return RowsFingerprint(rows=rows, columns=tuple(columns), days=days.pack(), delay=delays.pack())
 
 

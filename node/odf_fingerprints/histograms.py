@@ -26,6 +26,7 @@ MAX_COUNT: Final = 2**53 - 1
 _BIAS: Final = 1023
 _DOUBLE: Final = struct.Struct("<d")
 _WORD: Final = struct.Struct("<q")
+_GREATEST: Final = (2047 << MANTISSA_BITS) - 1  # the bits of the greatest double, below those of infinity
 _MIN_NUMBERS: Final = 4  # bits, floor, one bin, its count
 
 
@@ -104,11 +105,14 @@ class Histogram:
         return self.floor
 
     def edges(self, key: int) -> tuple[float, float]:
-        """Return the least number of a bin, and the one at which the next begins (for negative numbers: mirrored)."""
+        """Return the least number of a bin, and the one at which the next begins (for negative numbers: mirrored).
+
+        Behind the last bin no number begins another one: it ends at the greatest double.
+        """
         if key == 0:
             return -(2.0**self.floor), 2.0**self.floor
         first = abs(key) - 1 + ((self.floor + _BIAS) << self.bits)
-        low, high = (_double(each << (MANTISSA_BITS - self.bits)) for each in (first, first + 1))
+        low, high = (_double(min(each << (MANTISSA_BITS - self.bits), _GREATEST)) for each in (first, first + 1))
         return (low, high) if key > 0 else (-high, -low)
 
     def quantile(self, share: float) -> float:

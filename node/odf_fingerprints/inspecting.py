@@ -87,9 +87,9 @@ async def _find_versions(
         return which, fold_versions(fetched)
     record = get_dataset(node.store, which)
     with context.console.progress(f"{record.name}: describing rows"):
-        await asyncio.to_thread(_make, context, record)
+        here = await asyncio.to_thread(_make, context, record)
     if not is_remote:
-        return record.name, read_fingerprints(node.home, record)
+        return record.name, here
     if record.origin_url is None:
         raise UsageError(f"'{record.name}' is this node's own: there is no node that it was pulled from")
     fetched = await fetch_fingerprints(node.outgoing, record.origin_url, dataset=record.id)
@@ -98,12 +98,18 @@ async def _find_versions(
     return record.name, versions
 
 
-def _make(context: CommandContext, record: DatasetRecord) -> None:
-    with FingerprintMaker(context.node.home) as maker:
-        try:
-            maker.make(record)
-        except ObjectsAbsentError as error:
-            context.console.note(str(error))
+def _make(context: CommandContext, record: DatasetRecord) -> Sequence[VersionFingerprint]:
+    home = context.node.home
+    with FingerprintMaker(home) as maker:
+        for _ in range(2):  # a cache whose damage is found when it is read is begun anew
+            try:
+                maker.make(record)
+            except ObjectsAbsentError as error:
+                context.console.note(str(error))
+                break
+            if found := read_fingerprints(home, record):
+                return found
+    return read_fingerprints(home, record)
 
 
 def _choose(versions: Sequence[VersionFingerprint], number: int | None, name: str) -> VersionFingerprint:

@@ -6,48 +6,67 @@ Source: clause FP-2 in ``spec/plug-ins/fingerprints.md``.
 """
 
 import sqlite3
-from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from odf_node.home_folder import HomeFolder
 from odf_node.records.errors import HomeBusyError, HomeFullError, HomeReadOnlyError, mapped_os_errors
 from odf_protocol.did import DatasetId
+from odf_protocol.errors import MalformedError, UnavailableError
 from odf_protocol.multihash import Multihash
 
 FILE: Final = "fingerprints.sqlite"
-_VERSION: Final = 1
+_VERSION: Final = 2
+"""Of the tables, and of how folds are made that are kept in them."""
 _TIMEOUT_S: Final = 30.0  # as of the home's database
 _PRIMARY_CODE: Final = 0xFF
 _ROWS: Final = (
-    "SELECT sequence, block, origin, document, current FROM fingerprints"
+    "SELECT sequence, block, origin, document, current, crc FROM fingerprints"
     " WHERE dataset = ? AND sequence > ? ORDER BY sequence, origin LIMIT ?"
 )
 _PAGE: Final = (
-    "SELECT sequence, block, origin, document FROM fingerprints"
+    "SELECT sequence, block, origin, document, current, crc FROM fingerprints"
     " WHERE dataset = ? AND sequence > ? AND current IS NOT NULL ORDER BY sequence"
 )
-_COMPUTED: Final = "SELECT sequence, block FROM fingerprints WHERE dataset = ? AND current IS NOT NULL"
-_CURRENT: Final = (
-    "SELECT current FROM fingerprints WHERE dataset = ? AND sequence = ? AND block = ? AND current IS NOT NULL"
+_COMPUTED: Final = (
+    "SELECT sequence, block FROM fingerprints WHERE dataset = ? AND current IS NOT NULL ORDER BY sequence DESC"
 )
-_DATASETS: Final = "SELECT DISTINCT dataset FROM fingerprints WHERE current IS NOT NULL"
-_TABLES: Final = {
-    "fingerprints": """
+_ONE: Final = (
+    "SELECT sequence, block, origin, document, current, crc FROM fingerprints"
+    " WHERE dataset = ? AND sequence = ? AND block = ? AND current IS NOT NULL"
+)
+_FORGET_OTHER: Final = (
+    "DELETE FROM fingerprints WHERE dataset = ? AND sequence = ? AND block = ? AND current IS NOT NULL"
+)
+_PUT: Final = "INSERT OR REPLACE INTO fingerprints VALUES (?, ?, ?, ?, ?, ?, ?)"
+# One step down the index for each dataset; DISTINCT reads all of it.
+_DATASETS: Final = """
+WITH RECURSIVE each(dataset) AS (
+    SELECT min(dataset) FROM fingerprints
+    UNION ALL SELECT (SELECT min(dataset) FROM fingerprints WHERE dataset > each.dataset) FROM each
+        WHERE each.dataset IS NOT NULL
+)
+SELECT dataset FROM each WHERE dataset IS NOT NULL
+"""
+_MAKE: Final = (
+    "DROP TABLE IF EXISTS fingerprints",
+    "DROP TABLE IF EXISTS disproved",  # of version 1
+    """
 CREATE TABLE fingerprints (
     dataset TEXT NOT NULL, sequence INTEGER NOT NULL, block BLOB NOT NULL, origin TEXT NOT NULL,
-    document BLOB NOT NULL, current BLOB, PRIMARY KEY (dataset, sequence, block, origin)
+    document BLOB NOT NULL, current BLOB, crc INTEGER NOT NULL, PRIMARY KEY (dataset, sequence, block, origin)
 ) WITHOUT ROWID
 """,
-    "disproved": """
-CREATE TABLE disproved (
-    dataset TEXT NOT NULL, document BLOB NOT NULL, difference TEXT NOT NULL, PRIMARY KEY (dataset, document)
-) WITHOUT ROWID
-""",
-}
+    f"PRAGMA user_version = {_VERSION}",
+)
+_Found = TypeVar("_Found")
+Version = tuple[int, Multihash]
+"""The number and the hash of a block."""
 
 
 class FingerprintOrigin(StrEnum):
@@ -79,9 +98,17 @@ class KeptFingerprint:
     document: bytes
     current: bytes | None = None
 
+    @property
+    def version(self) -> Version:
+        """Which block it is about."""
+        return self.sequence, self.block
+
 
 class KeptFingerprints:
-    """Of one home; every call opens the database for itself."""
+    """Of one home; every call opens the database for itself.
+
+    What was computed here is kept without gaps from the first version on: a version goes in behind the one before it.
+    """
 
     def __init__(self, folder: HomeFolder) -> None:
         self._path = folder.cache / FILE
@@ -94,103 +121,158 @@ class KeptFingerprints:
             after: Only later versions.
             limit: Of rows; -1: all.
         """
-        return [
-            KeptFingerprint(number, Multihash.decode(block), FingerprintOrigin(origin), document, current)
-            for number, block, origin, document, current in self._list(_ROWS, str(dataset), after, limit)
-        ]
+        return self._read([], lambda opened: [*map(_kept, opened.execute(_ROWS, (str(dataset), after, limit)))])
 
     def read_page(self, dataset: DatasetId, *, after: int, max_bytes: int) -> list[KeptFingerprint]:
         """Read what was computed here of later versions, by number: as much as fits, and one in any case."""
-        if not self._path.exists():
-            return []
-        found: list[KeptFingerprint] = []
-        size = 0
-        with self._opened() as connection, closing(connection.execute(_PAGE, (str(dataset), after))) as rows:
-            for number, block, origin, document in rows:
-                size += len(document)
-                if found and size > max_bytes:
-                    break
-                found.append(KeptFingerprint(number, Multihash.decode(block), FingerprintOrigin(origin), document))
-        return found
 
-    def list_computed(self, dataset: DatasetId) -> set[tuple[int, Multihash]]:
-        """List the versions of a dataset whose fingerprints were computed here, with all before them."""
-        return {(number, Multihash.decode(block)) for number, block in self._list(_COMPUTED, str(dataset))}
+        def work(connection: sqlite3.Connection) -> list[KeptFingerprint]:
+            found: list[KeptFingerprint] = []
+            size = 0
+            with closing(connection.execute(_PAGE, (str(dataset), after))) as rows:
+                for each in map(_kept, rows):
+                    size += len(each.document)
+                    if found and size > max_bytes:
+                        break
+                    found.append(each)
+            return found
 
-    def find_current(self, dataset: DatasetId, sequence: int, block: Multihash) -> bytes | None:
-        """Find what stands after a version."""
-        rows = self._list(_CURRENT, str(dataset), sequence, block.to_bytes())
-        return next((current for (current,) in rows), None)
+        return self._read([], work)
+
+    def find_newest(self, dataset: DatasetId, is_present: Callable[[int, Multihash], bool]) -> KeptFingerprint | None:
+        """Find the newest of the present history that was computed here, with all before it; forget those of others.
+
+        Args:
+            dataset: Which.
+            is_present: Says of the number and the hash of a block whether it is in the present history.
+        """
+
+        def work(connection: sqlite3.Connection) -> KeptFingerprint | None:
+            others: list[tuple[str, int, bytes]] = []
+            newest = None
+            with closing(connection.execute(_COMPUTED, (str(dataset),))) as rows:
+                for number, block in rows:
+                    if is_present(number, Multihash.decode(block)):
+                        newest = number, block
+                        break
+                    others.append((str(dataset), number, block))
+            with connection:
+                connection.executemany(_FORGET_OTHER, others)
+            found = None if newest is None else connection.execute(_ONE, (str(dataset), *newest)).fetchone()
+            return None if found is None else _kept(found)
+
+        return self._read(None, work)
 
     def list_datasets(self) -> set[str]:
-        """List the datasets of which anything is kept that was computed here."""
-        return {dataset for (dataset,) in self._list(_DATASETS)}
+        """List the datasets of which anything is kept."""
+        return self._read(set(), lambda opened: {dataset for (dataset,) in opened.execute(_DATASETS)})
 
-    def _list(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        if not self._path.exists():
-            return []
-        with self._opened() as connection:
-            return connection.execute(statement, values).fetchall()
+    def put(self, dataset: DatasetId, stated: Collection[KeptFingerprint]) -> None:
+        """Keep what another node stated, in the place of what it stated of the same versions."""
 
-    def put(self, dataset: DatasetId, kept: Collection[KeptFingerprint]) -> None:
-        """Keep fingerprints, in the place of those of the same versions and origins."""
-        rows = [
-            (str(dataset), each.sequence, each.block.to_bytes(), each.origin.value, each.document, each.current)
-            for each in kept
-        ]
-        with self._opened() as connection, connection:
-            connection.executemany("INSERT OR REPLACE INTO fingerprints VALUES (?, ?, ?, ?, ?, ?)", rows)
+        def work(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.executemany(_PUT, [_row(dataset, each) for each in stated])
 
-    def disprove(self, dataset: DatasetId, document: bytes, difference: str) -> None:
-        """Keep a fingerprint that rows do not give, which its signer cannot deny, and what differs."""
-        with self._opened() as connection, connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO disproved VALUES (?, ?, ?)", (str(dataset), document, difference)
-            )
+        self._use(work)
 
-    def list_disproved(self, dataset: DatasetId) -> list[tuple[bytes, str]]:
-        """List the fingerprints that rows did not give, and what differs."""
-        found = self._list("SELECT document, difference FROM disproved WHERE dataset = ?", str(dataset))
-        return [(document, difference) for document, difference in found]
+    def append(self, dataset: DatasetId, computed: Collection[KeptFingerprint], *, behind: Version | None) -> None:
+        """Keep what was computed here behind the version before it.
+
+        Args:
+            dataset: Which.
+            computed: Of versions that follow each other, each with what stands after it.
+            behind: The version with rows before them; None: there is none.
+
+        Raises:
+            UnavailableError: That one is gone: the cache was emptied meanwhile.
+        """
+
+        def work(connection: sqlite3.Connection) -> bool:
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                if behind is not None:
+                    number, block = behind
+                    if connection.execute(_ONE, (str(dataset), number, block.to_bytes())).fetchone() is None:
+                        return False
+                connection.executemany(_PUT, [_row(dataset, each) for each in computed])
+                return True
+
+        if not self._use(work):
+            raise UnavailableError(f"{self._path} was emptied while fingerprints were computed; try again")
 
     def forget(self, dataset: DatasetId) -> None:
         """Forget all of a dataset."""
-        if self._path.exists():
-            with self._opened() as connection, connection:
+
+        def work(connection: sqlite3.Connection) -> None:
+            with connection:
                 connection.execute("DELETE FROM fingerprints WHERE dataset = ?", (str(dataset),))
 
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+        self._read(None, work)
+
+    def _read(self, nothing: _Found, work: Callable[[sqlite3.Connection], _Found]) -> _Found:
+        """Use the database where there is one; else there is nothing in it."""
+        return self._use(work) if self._path.exists() else nothing
+
+    def _use(self, work: Callable[[sqlite3.Connection], _Found]) -> _Found:
+        """Do something with the database; one that is damaged anywhere is begun anew."""
         with mapped_os_errors(self._path):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _mapped_errors(self._path), closing(self._connect()) as connection:
-            yield connection
+            with _mapped_errors(self._path):
+                file = self._find_file()
+                try:
+                    return self._work(work)
+                except (sqlite3.DatabaseError, MalformedError, ValueError, TypeError) as error:
+                    if not _is_damage(error):
+                        raise
+                if self._find_file() == file:  # else another process has begun it anew
+                    for suffix in ("", "-journal"):
+                        self._path.with_name(f"{FILE}{suffix}").unlink(missing_ok=True)
+                return self._work(work)
 
-    def _connect(self) -> sqlite3.Connection:
-        """Open the database; one that is broken is begun anew, as is a table of another version."""
-        try:
-            return self._open()
-        except sqlite3.OperationalError:
-            raise  # says nothing about what is in it
-        except sqlite3.DatabaseError:
-            pass
-        self._path.unlink(missing_ok=True)
-        return self._open()
-
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=_TIMEOUT_S)
-        try:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version != _VERSION:
+    def _work(self, work: Callable[[sqlite3.Connection], _Found]) -> _Found:
+        with closing(sqlite3.connect(self._path, timeout=_TIMEOUT_S)) as connection:
+            if not _is_current(connection):
                 with connection:
-                    for name, table in _TABLES.items():
-                        connection.execute(f"DROP TABLE IF EXISTS {name}")
-                        connection.execute(table)
-                    connection.execute(f"PRAGMA user_version = {_VERSION}")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+                    connection.execute("BEGIN IMMEDIATE")
+                    if not _is_current(connection):  # another process may have made them just now
+                        for statement in _MAKE:
+                            connection.execute(statement)
+            return work(connection)
+
+    def _find_file(self) -> int | None:
+        with suppress(FileNotFoundError):
+            return self._path.stat().st_ino
+        return None
+
+
+def _kept(row: Sequence[Any]) -> KeptFingerprint:
+    number, block, origin, document, current, crc = row
+    if crc != crc_of(document, current):
+        raise ValueError("not what was kept")
+    return KeptFingerprint(number, Multihash.decode(block), FingerprintOrigin(origin), document, current)
+
+
+def _row(dataset: DatasetId, kept: KeptFingerprint) -> tuple[object, ...]:
+    crc = crc_of(kept.document, kept.current)
+    return str(dataset), kept.sequence, kept.block.to_bytes(), kept.origin.value, kept.document, kept.current, crc
+
+
+def crc_of(document: bytes, current: bytes | None) -> int:
+    """Return what is kept beside a fingerprint: pages of SQLite have no checksum, and a cut or decayed one is found."""
+    return zlib.crc32(current or b"", zlib.crc32(document))
+
+
+def _is_current(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("PRAGMA user_version").fetchone() == (_VERSION,))
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether a database is none, or holds what was not put there: its tables and values are of this module alone."""
+    if not isinstance(error, sqlite3.DatabaseError):
+        return True
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & _PRIMARY_CODE
+    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 
 
 @contextmanager

@@ -3,18 +3,20 @@
 Source: clauses FP-4 and FP-11 in ``spec/plug-ins/fingerprints.md``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from odf_fingerprints.computing import FingerprintReader
 from odf_fingerprints.documents import Fingerprint, RowsFingerprint, decode_rows
 from odf_fingerprints.folding import fold_rows
-from odf_fingerprints.kept import FingerprintOrigin, KeptFingerprint, KeptFingerprints
+from odf_fingerprints.kept import FingerprintOrigin, KeptFingerprint, KeptFingerprints, Version
 from odf_fingerprints.signing import decode_signed, sign_fingerprint
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.presence import Presence
+from odf_node.errors import ObjectsAbsentError
 from odf_node.home import Home
-from odf_node.records.datasets import DatasetRecord, Origin
+from odf_node.records.datasets import DatasetRecord, Origin, StoredBlock
 from odf_protocol.block import Block, decode_block
 from odf_protocol.canonical_json import encode_canonical
 from odf_protocol.events import AddData, ExecuteTransform
@@ -24,16 +26,21 @@ _AT_ONCE = 50  # guess: what is computed is kept after so many versions
 
 
 @dataclass(frozen=True, slots=True)
-class FalseFingerprint:
-    """A fingerprint of another node that the rows do not give.
+class ComparedFingerprint:
+    """A fingerprint of another node, and what the rows give.
 
     Attributes:
         stated: The signed document.
-        found: What the rows give.
+        found: What the rows give; None where they are not here.
     """
 
     stated: bytes
-    found: Fingerprint
+    found: Fingerprint | None
+
+    @property
+    def is_false(self) -> bool:
+        """Whether the rows give another one."""
+        return self.found is not None and decode_signed(self.stated).fingerprint != self.found
 
 
 class FingerprintMaker:
@@ -53,45 +60,51 @@ class FingerprintMaker:
 
         Args:
             record: The dataset.
-            limit: How many at most; None: all.
+            limit: How many at most; None: all. No further block is looked at.
 
         Raises:
             ObjectsAbsentError: Rows are not here by choice, or were not checked; those before them are kept.
             RejectedError, MalformedError, UnsupportedError: A slice cannot be read at bounded cost.
+            UnavailableError: The reader was ended from outside, or what was computed before was removed meanwhile.
         """
-        computed = self._kept.list_computed(record.id)
-        last: tuple[int, Multihash] | None = None
-        missing: list[tuple[int, Multihash, Block]] = []
-        for number, block_hash, block in self._iter_blocks(record):
-            if not missing and (number, block_hash) in computed:
-                last = number, block_hash
-            else:
-                missing.append((number, block_hash, block))
-        if not missing:
-            return 0
-        current = None if last is None else self._kept.find_current(record.id, *last)
-        before = RowsFingerprint() if current is None else decode_rows(current)
-        return self._make(record, missing[:limit], before)
+
+        def is_present(number: int, block_hash: Multihash) -> bool:
+            stored = self._home.store.find_block_by_number(record.id, number)
+            return stored is not None and stored.hash == block_hash
+
+        newest = self._kept.find_newest(record.id, is_present)
+        before = RowsFingerprint() if newest is None or newest.current is None else decode_rows(newest.current)
+        last = None if newest is None else newest.version
+        missing = self._home.store.iter_blocks_with_rows(record.id, after=-1 if newest is None else newest.sequence)
+        return self._make(record, islice(missing, limit), last, before)
 
     def _make(
-        self, record: DatasetRecord, missing: Sequence[tuple[int, Multihash, Block]], current: RowsFingerprint
+        self, record: DatasetRecord, missing: Iterable[StoredBlock], last: Version | None, current: RowsFingerprint
     ) -> int:
         origin = FingerprintOrigin.OWN if record.origin is Origin.OWN else FingerprintOrigin.HERE
         seed = self._home.keys.get_or_create_node_key().seed
         held: list[KeptFingerprint] = []
-        try:
-            for number, block_hash, block in missing:
-                found = self.compute(record, block_hash, block)
-                current = fold_rows(current, found.added, found.removed)
-                document = sign_fingerprint(seed, found)
-                held.append(KeptFingerprint(number, block_hash, origin, document, encode_canonical(current)))
-                if len(held) >= _AT_ONCE:
-                    self._kept.put(record.id, held)
-                    held.clear()
-        finally:
+        count = 0
+
+        def keep() -> None:
+            nonlocal last
             if held:
-                self._kept.put(record.id, held)
-        return len(missing)
+                self._kept.append(record.id, held, behind=last)
+                last = held[-1].version
+                held.clear()
+
+        try:
+            for stored in missing:
+                found = self.compute(record, stored.hash, decode_block(stored.raw, expected_hash=stored.hash))
+                current = fold_rows(current, found.added, found.removed)
+                document, after = sign_fingerprint(seed, found), encode_canonical(current)
+                held.append(KeptFingerprint(stored.sequence_number, stored.hash, origin, document, after))
+                count += 1
+                if len(held) >= _AT_ONCE:
+                    keep()
+        finally:
+            keep()
+        return count
 
     def compute(self, record: DatasetRecord, block_hash: Multihash, block: Block) -> Fingerprint:
         """Compute the fingerprint of one version; errors as of ``make``."""
@@ -104,28 +117,29 @@ class FingerprintMaker:
         path = self._home.objects.get_path(name)
         return self._reader.describe(path, record.id, block, block_hash, vocabulary=view.vocabulary)
 
-    def check(self, record: DatasetRecord) -> tuple[int, list[FalseFingerprint]]:
-        """Compute the fingerprints that other nodes stated of rows that are here.
-
-        Returns:
-            How many were compared, and those that differ.
+    def iter_compared(self, record: DatasetRecord) -> Iterator[ComparedFingerprint]:
+        """Compute the fingerprints that other nodes stated of versions of the present history, one after the other.
 
         Raises:
-            As ``make``.
+            ObjectsAbsentError: At the end, where there were some and the rows of none of them are here.
+            Others: As ``make``.
         """
-        stated = [each for each in self._kept.read(record.id) if each.origin is FingerprintOrigin.PEER]
-        blocks = {(number, block_hash): block for number, block_hash, block in self._iter_blocks(record)}
-        checked, false = 0, []
-        for each in stated:
-            block = blocks.get((each.sequence, each.block))
-            if block is None:
+        absent: ObjectsAbsentError | None = None
+        is_any_here = False
+        for each in self._kept.read(record.id):
+            if each.origin is not FingerprintOrigin.PEER:
+                continue
+            stored = self._home.store.find_block_by_number(record.id, each.sequence)
+            if stored is None or stored.hash != each.block:
                 continue  # of another history, or not here yet
-            found = self.compute(record, each.block, block)
-            checked += 1
-            if decode_signed(each.document).fingerprint != found:
-                false.append(FalseFingerprint(each.document, found))
-        return checked, false
-
-    def _iter_blocks(self, record: DatasetRecord) -> Iterator[tuple[int, Multihash, Block]]:
-        for stored in self._home.store.iter_blocks_with_rows(record.id):
-            yield stored.sequence_number, stored.hash, decode_block(stored.raw, expected_hash=stored.hash)
+            block, found = decode_block(stored.raw, expected_hash=stored.hash), None
+            if not isinstance(block.event, AddData | ExecuteTransform) or block.event.new_data is None:
+                continue
+            try:
+                found = self.compute(record, each.block, block)
+                is_any_here = True
+            except ObjectsAbsentError as error:
+                absent = error
+            yield ComparedFingerprint(each.document, found)
+        if absent is not None and not is_any_here:
+            raise absent

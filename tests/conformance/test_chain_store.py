@@ -114,6 +114,10 @@ def test_blocks_with_rows_are_read_from_both_ends(store: MetadataStore) -> None:
     backwards = list(store.iter_blocks_with_rows(dataset_id(), newest_first=True))
     assert [b for b in reversed(backwards) if b.sequence_number < 3_000] == wanted
     assert len(backwards) > len(wanted)
+    for after in (-1, 0, wanted[700].sequence_number, 2_999, 3_008, 9_999):
+        later = [b for b in reversed(backwards) if b.sequence_number > after]
+        assert list(store.iter_blocks_with_rows(dataset_id(), after=after)) == later
+        assert list(store.iter_blocks_with_rows(dataset_id(), after=after, newest_first=True)) == later[::-1]
 
 
 def test_dataset_without_rows_has_no_blocks_with_rows(store: MetadataStore) -> None:

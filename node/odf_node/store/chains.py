@@ -134,12 +134,18 @@ class ChainTables(StoreTables):
         for number in sorted(numbers):
             yield from self._read_page(_FORWARD, dataset_id, key, number, 1)
 
-    def iter_blocks_with_rows(self, dataset_id: DatasetId, *, newest_first: bool = False) -> Iterator[StoredBlock]:
-        """Yield the blocks that add rows, otherwise as ``iter_blocks``."""
+    def iter_blocks_with_rows(
+        self, dataset_id: DatasetId, *, after: int = -1, newest_first: bool = False
+    ) -> Iterator[StoredBlock]:
+        """Yield the blocks behind ``after`` that add rows, otherwise as ``iter_blocks``."""
         key, newest = self._find_ends(dataset_id)
-        statement, following = (_WITH_ROWS_BACKWARD, newest + 1) if newest_first else (_WITH_ROWS, -1)
+        statement, following = (_WITH_ROWS_BACKWARD, newest + 1) if newest_first else (_WITH_ROWS, after)
         while page := self._find_page(statement, dataset_id, key, following, _PAGE_BLOCKS):
-            yield from (block for block in page if block.sequence_number <= newest)
+            for block in page:
+                if block.sequence_number <= after:  # newest first: so are all that follow
+                    return
+                if block.sequence_number <= newest:
+                    yield block
             following = page[-1].sequence_number
 
     def count_blocks(self, dataset_id: DatasetId, role: BlockRole, *, first: int, last: int) -> int:

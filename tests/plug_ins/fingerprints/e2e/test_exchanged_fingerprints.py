@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 import odf_node
+from odf_fingerprints.checking import DOCUMENT_FILE
 from odf_fingerprints.exchange import MAX_DOCUMENT_BYTES, pack_page, unpack_page
-from odf_fingerprints.kept import FILE
+from odf_fingerprints.kept import FILE, crc_of
 from odf_fingerprints.signing import decode_signed, sign_fingerprint
 from odf_node.composition import open_node
 from odf_protocol.errors import MalformedError
@@ -69,11 +70,12 @@ def replace_document(home: Path, sequence: int, **changed: Any) -> None:
     seed = node.keys.get_or_create_node_key().seed
     node.close()
     with sqlite3.connect(home / "cache" / FILE) as connection:
-        rows = connection.execute("SELECT document, block FROM fingerprints WHERE sequence = ?", (sequence,)).fetchall()
-        for document, block in rows:
+        asked = "SELECT document, current, block FROM fingerprints WHERE sequence = ?"
+        for document, current, block in connection.execute(asked, (sequence,)).fetchall():
             stated = msgspec.structs.replace(decode_signed(document).fingerprint, **changed)
             false = sign_fingerprint(seed, stated)
-            connection.execute("UPDATE fingerprints SET document = ? WHERE block = ?", (false, block))
+            values = false, crc_of(false, current), block
+            connection.execute("UPDATE fingerprints SET document = ?, crc = ? WHERE block = ?", values)
     connection.close()
 
 
@@ -152,6 +154,11 @@ def test_fingerprint_that_the_rows_do_not_give_is_named_and_kept(served: Served,
         assert (false["version"], false["signer"]) == (first.sequence, str(signed.signer))
         assert false["difference"] == "added: column id, distinct: stated 1, found 2"
         assert "false" in run(reader, "inspect", "audit")
+        (reader / "cache" / FILE).unlink()
+        (report,) = json.loads(run(reader, "inspect", "refusals", "--json"))
+        assert (report["rule"], report["block"]) == ("FP-13 same-figures", first.sequence)
+        evidence = Path(report["folder"], DOCUMENT_FILE).read_bytes()
+        assert decode_signed(evidence).fingerprint.added == added
         assert show(reader, "open")["origin"] == "computed here"
     finally:
         replace_document(home, first.sequence, added=first.added)

@@ -1,5 +1,7 @@
 """What is read of a fingerprint that others wrote, and what stands after versions."""
 
+import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -8,8 +10,9 @@ import pytest
 
 from odf_fingerprints.documents import ColumnFingerprint, Fingerprint, RowsFingerprint, decode_fingerprint
 from odf_fingerprints.folding import fold_rows
-from odf_fingerprints.histograms import DayCounts, Histogram
+from odf_fingerprints.histograms import MAX_BITS, DayCounts, Histogram
 from odf_fingerprints.signing import decode_signed, sign_fingerprint
+from odf_fingerprints.views import rows_values, show_number
 from odf_protocol.canonical_json import encode_canonical
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.signatures import Purpose, sign_document
@@ -100,6 +103,11 @@ def with_column(**changed: Any) -> dict[str, Any]:
         with_column(shapes=(("a", 9),)),
         with_column(top=(("b", 1), ("a", 1))),
         with_column(top=tuple((str(each), 0) for each in range(9))),
+        with_column(lengths=b"any"),
+        with_column(kind="other", packed=b"any"),
+        with_column(kind="other"),
+        with_column(kind="other", packed=b"", max="1.0"),
+        with_column(kind="text", lengths=Histogram(0, 0, ((1, 5),)).pack(), min="1.0"),
         {"added": rows(numbers((1, 6)), numbers((1, 6)))},
         {"added": msgspec.structs.replace(rows(numbers((1, 6))), days=DayCounts(0, ((1, 7),)).pack())},
         {"added": msgspec.structs.replace(rows(numbers((1, 6))), delay=Histogram(0, 0, ((1, 7),)).pack())},
@@ -132,6 +140,25 @@ def test_other_spelling_of_a_fingerprint_is_rejected(change: Callable[[bytes], b
         decode_fingerprint(change(encode_canonical(fingerprint())))
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("bits", [0, 3, MAX_BITS])
+@pytest.mark.parametrize("kind", ["number", "time"])
+def test_greatest_bin_of_doubles_ends_at_a_finite_number(sign: int, bits: int, kind: str) -> None:
+    """FP-9, FP-15: what a peer states there, and what is left of it after rows were taken away, can be shown."""
+    packed = Histogram(bits, 0, ((sign * (1024 << bits), 5),)).pack()
+    stated = fingerprint(**with_column(packed=packed, kind=kind))
+    found = decode_fingerprint(encode_canonical(stated))
+    taken = rows(msgspec.structs.replace(numbers((1, 1)), kind=kind))
+    after = fold_rows(fold_rows(RowsFingerprint(), found.added, RowsFingerprint()), RowsFingerprint(), taken)
+    for each in (found.added, after):
+        (column,) = each.columns
+        for value in (column.minimum, column.maximum, column.quantile(0.5)):
+            assert value is not None
+            assert math.isfinite(value)
+            assert show_number(column, value)
+        json.dumps(rows_values(each), allow_nan=False)
+
+
 def test_what_stands_is_what_was_added_less_what_was_taken_away() -> None:
     """FP-5."""
     first = fold_rows(RowsFingerprint(), rows(numbers((1, 3), (4, 2), nulls=1)), RowsFingerprint())
@@ -154,3 +181,17 @@ def test_column_that_comes_later_is_null_in_the_rows_before_it() -> None:
     column = after.column("m")
     assert column is not None
     assert (column.values, column.nulls) == (2, 3)
+
+
+def test_delays_are_not_known_once_rows_were_taken_away() -> None:
+    """FP-5: of a row that is taken away the delay is that of the block that does so, which is another bin."""
+    came, taken = Histogram(0, 0, ((3, 10),)).pack(), Histogram(0, 0, ((20, 10),)).pack()
+    added = msgspec.structs.replace(rows(numbers((1, 10))), delay=came)
+    removed = msgspec.structs.replace(rows(numbers((1, 9))), delay=taken)
+    grown = fold_rows(fold_rows(RowsFingerprint(), added, RowsFingerprint()), added, RowsFingerprint())
+    assert grown.delays.counts == ((3, 20),)
+    one_left = fold_rows(fold_rows(RowsFingerprint(), added, RowsFingerprint()), RowsFingerprint(), removed)
+    assert (one_left.rows, one_left.delay) == (1, b"")
+    assert fold_rows(one_left, added, RowsFingerprint()).delay == b""
+    empty = fold_rows(one_left, RowsFingerprint(), rows(numbers((1, 1))))
+    assert fold_rows(empty, added, RowsFingerprint()).delays.counts == ((3, 10),)
