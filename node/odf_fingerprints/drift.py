@@ -7,6 +7,7 @@ Source: clause FP-10 in ``spec/plug-ins/fingerprints.md``; when each of them lie
 """
 
 import math
+from functools import lru_cache
 from typing import Final
 
 from odf_fingerprints.documents import ColumnFingerprint
@@ -15,10 +16,12 @@ from odf_fingerprints.histograms import Histogram
 MIN_SHARE: Final = 1e-4
 """Stands for the share of an empty bin in the population stability index, which has none.  # guess, as is usual"""
 MAX_GROUPS: Final = 10  # Source: Siddiqi 2006, "Credit Risk Scorecards": ten classes, as usual for the index
+Shares = tuple[float, ...]
 
 
-def align(reference: Histogram, other: Histogram) -> tuple[tuple[int, ...], list[float], list[float]]:
-    """Bring two histograms to the same bins.
+@lru_cache(maxsize=4)  # the measures of two histograms are asked for one after the other
+def align(reference: Histogram, other: Histogram) -> tuple[tuple[int, ...], Shares, Shares]:
+    """Bring two histograms to the same bins, once for all measures.
 
     Returns:
         The bins that are not empty in both, and the shares of each histogram in them (0 to 1).
@@ -27,10 +30,14 @@ def align(reference: Histogram, other: Histogram) -> tuple[tuple[int, ...], list
     if not reference.counts or not other.counts:  # the bins of nothing are as fine as can be
         filled = reference if reference.counts else other
         bits, floor = filled.bits, filled.floor
-    counts = [dict((each.coarsened(bits, floor) if each.counts else each).counts) for each in (reference, other)]
-    bins = tuple(sorted({*counts[0], *counts[1]}))
-    shares = [[found.get(key, 0) / max(1, sum(found.values())) for key in bins] for found in counts]
-    return bins, shares[0], shares[1]
+    first, second = (dict((each.coarsened(bits, floor) if each.counts else each).counts) for each in (reference, other))
+    bins = tuple(sorted({*first, *second}))
+    return bins, _shares(first, bins), _shares(second, bins)
+
+
+def _shares(counts: dict[int, int], bins: tuple[int, ...]) -> Shares:
+    total = max(1, sum(counts.values()))
+    return tuple(counts.get(key, 0) / total for key in bins)
 
 
 def population_stability_index(reference: Histogram, other: Histogram) -> float:

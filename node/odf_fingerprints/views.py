@@ -23,6 +23,7 @@ from odf_fingerprints.sparklines import categories, draw, spread_bins
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _OPERATIONS: Final = ("append", "retract", "correctFrom", "correctTo")
 _DAY_MS: Final = 86_400_000
+_MAX_SHOWN_MS: Final = 1e18  # guess: beyond all years; up to 309 digits would be shown
 
 
 def version_values(version: VersionFingerprint) -> dict[str, Any]:
@@ -105,6 +106,8 @@ def show_number(column: ColumnFingerprint, value: float | None) -> str:
     """Write a number or time of a column for people."""
     if value is None:
         return ""
+    if column.kind == "time" and abs(value) >= _MAX_SHOWN_MS:
+        return f"{value:.6g} ms"
     if column.kind == "time":
         return _date(int(value // _DAY_MS)) if value % _DAY_MS == 0 else _moment(value)
     return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"

@@ -16,8 +16,9 @@ from odf_fingerprints.checking import DOCUMENT_FILE
 from odf_fingerprints.exchange import MAX_DOCUMENT_BYTES, pack_page, unpack_page
 from odf_fingerprints.kept import FILE, crc_of
 from odf_fingerprints.signing import decode_signed, sign_fingerprint
+from odf_node.cli.run import EXIT_CODES
 from odf_node.composition import open_node
-from odf_protocol.errors import MalformedError
+from odf_protocol.errors import MalformedError, NotFoundError
 from support.command_line import run_command
 from support.daemons import Daemon, daemon, wait_until
 
@@ -162,6 +163,33 @@ def test_fingerprint_that_the_rows_do_not_give_is_named_and_kept(served: Served,
         assert show(reader, "open")["origin"] == "computed here"
     finally:
         replace_document(home, first.sequence, added=first.added)
+
+
+def test_check_goes_on_over_versions_whose_rows_are_absent(served: Served, tmp_path: Path) -> None:
+    """FP-13: what is here is compared, and an error says that nothing is."""
+    home, running = served
+    fill(home, more="of a partial copy")
+    newest = show(home, "open")["version"]
+    wait_until(lambda: get(running, "open", newest - 1) or None, running.log_file.read_text)
+    reader = tmp_path / "reader"
+    run(reader, "pull", f"{running.url}/open", "--metadata-only")
+    stated = unpack_page(get(running, "open"))
+    show(reader, "open", "--remote")
+    assert "lacks" in run(reader, "inspect", "fingerprint", "open", "--check", code=EXIT_CODES[NotFoundError])
+
+    run(reader, "tail", "open", "-n", "1")
+    found = show(reader, "open", "--check")
+    assert (found["checked"], found["absent"], found["false"]) == (1, len(stated) - 1, [])
+
+    newest_stated = decode_signed(stated[-1]).fingerprint
+    replace_document(home, newest, added=msgspec.structs.replace(newest_stated.added, days=b""))
+    try:
+        show(reader, "open", "--remote")
+        answer = json.loads(run(reader, "inspect", "fingerprint", "open", "--check", "--json", code=4))
+        assert [each["version"] for each in answer["false"]] == [newest]
+        assert answer["absent"] == len(stated) - 1
+    finally:
+        replace_document(home, newest, added=newest_stated.added)
 
 
 def test_fingerprint_of_another_history_is_rejected(served: Served, tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_greatest_bin_of_doubles_ends_at_a_finite_number(sign: int, bits: int, k
         for value in (column.minimum, column.maximum, column.quantile(0.5)):
             assert value is not None
             assert math.isfinite(value)
-            assert show_number(column, value)
+            assert 0 < len(show_number(column, value)) < 30
         json.dumps(rows_values(each), allow_nan=False)
 
 
