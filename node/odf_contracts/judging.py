@@ -108,7 +108,11 @@ class VersionJudge:
         gap_s = None if then is None else (version.published.unix_ms - then.unix_ms) / 1000
         names = [self.table.name, self.table.physical_name, self.record.name]
         return MeasuredVersion(
-            view.vocabulary.event_time, version.published, gap_s, tuple(dict.fromkeys(filter(None, names)))
+            view.vocabulary.event_time,
+            version.published,
+            gap_s,
+            tuple(dict.fromkeys(filter(None, names))),
+            {} if view.schema is None else {each.name: each.type for each in rows_schema_of(view.schema)},
         )
 
     def _measure_all(

@@ -6,12 +6,17 @@ are those of the version before.
 Source: CONTRACT-4 and CONTRACT-5, where each measure is defined.
 """
 
+import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from typing import Final
 
+import pyarrow as pa
+
 from odf_contracts.rules import ContractRule, MeasureKind, RuleMeasure
+from odf_protocol.comparison_form import form_sql
 from odf_protocol.timestamp import Timestamp
 
 JUDGED: Final = "judged"
@@ -20,6 +25,7 @@ NOW: Final = f"{JUDGED}__state"
 EARLIER: Final = f"{BEFORE}__state"
 
 _DAY_MS: Final = 86_400_000
+_MAX_DIGITS: Final = 80  # no decimal of Arrow has more
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +37,14 @@ class MeasuredVersion:
         published: The system time of the version's block.
         gap_s: Seconds since the version before was published; None: it is the first.
         object_names: What a contract's own queries call the table.
+        types: Of its columns.
     """
 
     event_time: str
     published: Timestamp
     gap_s: float | None
     object_names: tuple[str, ...]
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +95,61 @@ def _nulls(measure: RuleMeasure, _version: MeasuredVersion) -> MeasureText:
     return _rows_where(f"{quoted_name(measure.columns[0])} IS NULL")
 
 
-def _missing(measure: RuleMeasure, _version: MeasuredVersion) -> MeasureText:
+def _missing(measure: RuleMeasure, version: MeasuredVersion) -> MeasureText:
     column = quoted_name(measure.columns[0])
     conditions = [f"{column} IS NULL"] if measure.with_null else []
     if measure.values:
-        conditions.append(f"CAST({column} AS VARCHAR) IN ({', '.join(map(quoted_text, measure.values))})")
+        conditions.append(_is_one_of(column, version.types.get(measure.columns[0]), measure.values))
     return _rows_where(" OR ".join(conditions) or "false")
 
 
-def _invalid(measure: RuleMeasure, _version: MeasuredVersion) -> MeasureText:
+def _is_one_of(column: str, kind: pa.DataType | None, values: Sequence[str]) -> str:
+    """Write that a column has one of the values: of columns of numbers as numbers, of others as texts."""
+    if kind is not None and pa.types.is_floating(kind):
+        numbers = [float(each) for each in map(_number_of, values) if each is not None]
+        # In the column's own width, as its reader took them.
+        wanted = [f"arrow_cast({each!r}, 'Float{kind.bit_width}')" for each in numbers if math.isfinite(each)]
+        found = [f"{form_sql(column, kind)} IN ({', '.join(wanted)})"] if wanted else []
+        if any(each.lower().lstrip(".") == "nan" for each in values):
+            found.append(f"isnan({column})")
+        return f"({' OR '.join(found)})" if found else "false"
+    if kind is not None and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        scale = kind.scale if pa.types.is_decimal(kind) else 0
+        values = [text for each in values if (text := _decimal_text(each, scale)) is not None]
+    return f"CAST({column} AS VARCHAR) IN ({', '.join(map(quoted_text, values))})" if values else "false"
+
+
+def _number_of(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _decimal_text(text: str, scale: int) -> str | None:
+    """Write a number as DataFusion writes one with that many decimal places; None: no such number is equal to it."""
+    number = _number_of(text)
+    if number is None or number.adjusted() > _MAX_DIGITS:
+        return None
+    found = f"{number.copy_abs() if number == 0 else number:.{max(scale, 0)}f}"
+    return found if Decimal(found) == number else None
+
+
+def _invalid(measure: RuleMeasure, version: MeasuredVersion) -> MeasureText:
     column = quoted_name(measure.columns[0])
+    kind = version.types.get(measure.columns[0])
     text = f"CAST({column} AS VARCHAR)"
     wrong = []
     if measure.values:
-        wrong.append(f"{text} NOT IN ({', '.join(map(quoted_text, measure.values))})")
+        wrong.append(f"NOT {_is_one_of(column, kind, measure.values)}")
     if measure.pattern is not None:
         wrong.append(f"NOT regexp_like({text}, {quoted_text(measure.pattern)})")
     measured = f"character_length({text})" if measure.is_length else column
+    has_bound = measure.low is not None or measure.high is not None
+    if has_bound and not measure.is_length and kind is not None and pa.types.is_floating(kind):
+        measured = form_sql(column, kind)  # for DataFusion -0.0 is less than 0.0
+        wrong.append(f"isnan({column})")  # which is within no bound
     if measure.low is not None:
         wrong.append(f"{measured} {'<=' if measure.excludes_low else '<'} {measure.low!r}")
     if measure.high is not None:
@@ -187,12 +233,14 @@ def _gap(_measure: RuleMeasure, version: MeasuredVersion) -> MeasureText:
 def _query(measure: RuleMeasure, version: MeasuredVersion) -> MeasureText:
     """Put a contract's own query over the current rows, under the names that the contract gives the table."""
     text = measure.values[0].strip().rstrip(";")
-    text = text.replace("{object}", NOW).replace("${object}", NOW)
+    text = text.replace("${object}", NOW).replace("{object}", NOW)
     if measure.columns:
-        text = text.replace("{property}", quoted_name(measure.columns[0]))
+        column = quoted_name(measure.columns[0])
+        text = text.replace("${property}", column).replace("{property}", column)
     named = [each for each in version.object_names if re.search(rf"(?<![\w]){re.escape(each)}(?![\w])", text)]
     tables = ", ".join(f"{quoted_name(each)} AS (SELECT * FROM {NOW})" for each in named)  # noqa: S608 - quoted
-    return MeasureText(f"WITH {tables} {text}" if tables else text)
+    # As a subquery, which may begin with a WITH of its own and end with a comment.
+    return MeasureText(f"WITH {tables} SELECT * FROM ({text}\n)" if tables else text)  # noqa: S608 - as above
 
 
 def _milliseconds(column: str) -> str:

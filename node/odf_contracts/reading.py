@@ -29,6 +29,7 @@ from odf_protocol.manifest.yaml_text import parse_yaml
 
 MAX_BYTES: Final = 1 << 20  # guess: a hundred tables of a hundred columns
 MAX_RULES: Final = 2_000  # guess: each costs a part of a query for every version
+MAX_BOUNDS: Final = 64  # guess: of one measure; each is compared with all others
 ACTION: Final = "odf-node.action"
 """The custom property of a contract by which it says what a version does that breaks it."""
 LOGICAL_TYPES: Final = (
@@ -106,11 +107,12 @@ def parse_contract(raw: bytes, source: str) -> DataContract:
     names = [each.name for each in objects]
     if len({*names}) < len(names):
         found["schema"].reject("tables of different names", "two of one name")
+    levels = sum(1 for _ in found["slaProperties"].items()) if "slaProperties" in found else 0
+    if levels * len(objects) > MAX_RULES or sum(len(each.rules) for each in objects) + levels > MAX_RULES:
+        top.reject(f"at most {MAX_RULES:,} rules", "more")
     objects = read_service_levels(found, objects)
     for each in objects:
         _require_consistent(source, each)
-    if sum(len(each.rules) for each in objects) > MAX_RULES:
-        top.reject(f"at most {MAX_RULES:,} rules", "more")
     return DataContract(contract_id, contract_version, _find_action(found), objects)
 
 
@@ -256,14 +258,18 @@ def _list_unchecked(found: Mapping[str, ContractField], names: "list[str] | tupl
 
 
 def _require_consistent(source: str, of: ContractObject) -> None:
-    """Require that no two rules about one number leave none that both allow."""
+    """Require that no two rules about one number leave none that both allow, and that they are not too many."""
     bounds: dict[tuple[RuleMeasure, bool], tuple[ContractRule, tuple[BoundTest, ...]]] = {}
     for rule in of.rules:
         if rule.measure.kind in _SAID_TWICE:
             continue
         first, tests = bounds.get((rule.measure, rule.is_percent), (rule, ()))
         both = Bound((*tests, *rule.bound.tests))
-        if both.is_empty(0, 100 if rule.is_percent else float("inf")):
+        if len(both.tests) > MAX_BOUNDS:
+            expected, found = f"at most {MAX_BOUNDS} bounds of one measure, the first in line {first.line}", "more"
+            raise ManifestError(source, rule.line, 1, path=rule.path, expected=expected, found=found)
+        is_share = rule.is_percent and rule.measure.kind is not MeasureKind.OF_PREVIOUS  # which can be any percentage
+        if both.is_empty(0, 100 if is_share else float("inf")):
             expected = (
                 f"what line {first.line} allows too ({Bound(tests).describe()})" if tests else "a possible number"
             )

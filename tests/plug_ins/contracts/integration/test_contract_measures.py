@@ -196,3 +196,98 @@ def test_column_of_another_type_and_query_that_is_none_break_a_contract(node: Re
     assert "secrets" in said[2]
     assert "is no number" in said[3]
     assert node.run("contract", "check", "queries").code == 4
+
+
+NUMBERS = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: numbers
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read:
+        kind: Csv
+        header: true
+        ddlSchema: [event_time TIMESTAMP, d DOUBLE, f FLOAT, m 'DECIMAL(10, 2)', i BIGINT, t STRING]
+      merge: {kind: Append}
+"""
+NUMBER_ROWS = """\
+event_time,d,f,m,i,t
+2024-03-01T00:00:00Z,-0.0,0.1,0.00,0,"0"
+2024-03-01T00:00:01Z,1.0,1.0,1.00,1,"1"
+2024-03-01T00:00:02Z,1.0,0.1,1.50,2,"1.0"
+2024-03-01T00:00:03Z,NaN,0.1,1.00,,
+"""
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> RealNode:
+    folder = tmp_path_factory.mktemp("numbers")
+    node = RealNode(folder / "home", has_engine=True)
+    (folder / "numbers.yaml").write_text(NUMBERS.replace("m 'DECIMAL(10, 2)'", "'m DECIMAL(10, 2)'"))
+    (folder / "rows.csv").write_text(NUMBER_ROWS)
+    node.must("add", str(folder / "numbers.yaml"))
+    node.must("ingest", "numbers", str(folder / "rows.csv"))
+    return node
+
+
+def judge_numbers(node: RealNode, file: Path, rules: list[tuple[str, str]]) -> list[float | None]:
+    """Measure rules of columns, one of each column at most, which no number satisfies."""
+    properties = "".join(f"      - {{name: {name}, quality: [{{{rule}, {IMPOSSIBLE}}}]}}\n" for name, rule in rules)
+    head = CONTRACT.split("  - name: sales\n", maxsplit=1)[0]
+    file.write_text(f"{head}  - name: numbers\n    properties:\n{properties}")
+    node.must("contract", "add", str(file))
+    found = node.must("contract", "explain", file.name.split(".")[0], "-o", "json").json()["broken"]
+    return [each["value"] for each in found]
+
+
+def test_values_of_numbers_are_compared_as_numbers(numbers: RealNode, tmp_path: Path) -> None:
+    """CONTRACT-4, QUERY-3: whatever their text, and whatever the width of the column."""
+    valid = "metric: invalidValues, arguments: {validValues: [%s]}"
+    rules = [
+        ("d", valid % "0, 1"),
+        ("f", valid % "0.1, 1e999"),
+        ("m", valid % "0, 1, 1.505, 1e999999999"),
+        ("i", valid % "-0, 1.0"),
+        ("t", valid % "0, 1"),
+    ]
+    assert judge_numbers(numbers, tmp_path / "valid.yaml", rules) == [1, 1, 1, 1, 1]
+    missing = "metric: missingValues, arguments: {missingValues: [%s]}"
+    rules = [
+        ("d", missing % "N/A, nan, '0'"),
+        ("f", missing % "x"),
+        ("m", missing % "'1'"),
+        ("i", missing % "null, 2"),
+        ("t", missing % "'1.0'"),
+    ]
+    assert judge_numbers(numbers, tmp_path / "missing.yaml", rules) == [2, 0, 2, 2, 1]
+
+
+def test_negative_zero_is_within_a_bound_of_zero_and_nan_within_none(numbers: RealNode, tmp_path: Path) -> None:
+    """CONTRACT-4, QUERY-3."""
+    file = tmp_path / "limits.yaml"
+    properties = "".join(f"      - {{name: {name}, logicalTypeOptions: {{minimum: 0}}}}\n" for name in "dfmi")
+    file.write_text(
+        CONTRACT.split("  - name: sales\n", maxsplit=1)[0] + f"  - name: numbers\n    properties:\n{properties}"
+    )
+    numbers.must("contract", "add", str(file))
+    (found,) = numbers.must("contract", "explain", "limits", "-o", "json").json()["broken"]
+    assert (found["value"], [row["event_time"][17:19] for row in found["rows"]]) == (1, ["03"])
+
+
+def test_queries_have_their_own_common_tables_and_the_placeholders_of_the_standard(
+    numbers: RealNode, tmp_path: Path
+) -> None:
+    """CONTRACT-4."""
+    queries = [
+        "WITH big AS (SELECT * FROM numbers WHERE i > 0) SELECT count(*) FROM big -- rows",
+        "WITH RECURSIVE n AS (SELECT 1 AS k UNION ALL SELECT k + 1 FROM n WHERE k < 7) SELECT max(k) FROM n, numbers",
+        "SELECT count(${property}) FROM ${object};",
+        "WITH big AS (SELECT {property} FROM {object}) SELECT count(*) FROM big",
+    ]
+    values = [
+        judge_numbers(numbers, tmp_path / "own.yaml", [("i", f"type: sql, query: {json.dumps(q)}")]) for q in queries
+    ]
+    assert values == [[2], [7], [3], [4]]

@@ -1,11 +1,12 @@
 """Contract files: what is checked, what is not and is named, and what is rejected with its place."""
 
+import time
 from itertools import pairwise
 
 import pytest
 
 from odf_contracts.bounds import Bound, BoundTest
-from odf_contracts.reading import MAX_BYTES, MAX_RULES, parse_contract
+from odf_contracts.reading import MAX_BOUNDS, MAX_BYTES, MAX_RULES, parse_contract
 from odf_contracts.rules import ContractObject, HoldAction, MeasureKind
 from odf_protocol.manifest.errors import ManifestError
 
@@ -194,6 +195,30 @@ def test_hostile_files_are_rejected(raw: bytes) -> None:
     """CONTRACT-2: whatever the bytes are."""
     with pytest.raises(ManifestError):
         parse_contract(raw, "c.yaml")
+
+
+def test_share_of_the_version_before_may_be_above_all_of_it() -> None:
+    """CONTRACT-5: a dataset may double."""
+    (rule,) = [each for each in read(own("{metric: rowsOfPrevious, mustBeGreaterThan: 120}")).rules if each.line == 22]
+    assert rule.bound.describe() == "more than 120"
+
+
+def test_bounds_of_one_measure_are_counted_before_they_are_compared() -> None:
+    """CONTRACT-2: comparing them is cubic in their number; a file of 1 MiB is rejected at once."""
+    entry = "          - {metric: nullValues, mustBeLessThan: 9}\n"
+    allowed = HEAD.replace("        required: true\n", "        quality:\n")
+    read(allowed + entry * MAX_BOUNDS)
+    with pytest.raises(ManifestError, match="at most 64 bounds of one measure, the first in line 21") as caught:
+        read(allowed + entry * (MAX_BOUNDS + 1))
+    assert caught.value.line == 21 + MAX_BOUNDS
+    began = time.process_time()
+    with pytest.raises(ManifestError, match="at most 2,000 rules"):
+        read(allowed + entry * ((MAX_BYTES - len(allowed)) // len(entry)))
+    levels = "{property: retention, value: 1, unit: d}, " * 10_000
+    tables = "".join(f"  - {{name: t{number}}}\n" for number in range(10_000))
+    with pytest.raises(ManifestError, match="at most 2,000 rules"):
+        read(f"{HEAD}{tables}slaProperties: [{levels}]\n")
+    assert time.process_time() - began < 60  # guess: it did not end; reading so many lines takes some seconds
 
 
 def test_bounds_allow_what_their_operators_say() -> None:
