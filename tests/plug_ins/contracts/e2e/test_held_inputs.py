@@ -2,6 +2,7 @@
 
 import base64
 import json
+import sys
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -337,3 +338,21 @@ def test_column_that_drifts_is_held_without_fingerprints_at_hand_whatever_others
         KeptFingerprints(home.folder).forget(record.id)
         KeptFingerprints(home.folder).put(record.id, stated)
     assert "breaks contract positive: drift of price (psi)" in shop.pull()
+
+
+def test_drift_that_cannot_be_measured_now_is_measured_the_next_time(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CONTRACT-8: the version is held meanwhile, and not for good."""
+    prices = {key: 100 + key for key in range(200)}
+    shop.publish(prices)
+    shop.derive("shown")
+    shop.contract(text=STEADY)
+    shop.pull()
+    shop.publish(prices | {200: 150})
+    with monkeypatch.context() as lacking:
+        lacking.setitem(sys.modules, "odf_fingerprints", None)
+        said = shop.pull()
+    assert "cannot be judged: drift is measured of fingerprints, and the plug-in odf_fingerprints is not inst" in said
+    assert "keeps to" not in shop.pull()
+    assert (200, 150) in shop.rows()
