@@ -20,6 +20,9 @@ from odf_protocol.did import DatasetId
 
 HOME_VARIABLE: Final = "ODF_NODE_HOME"
 
+QUEUE_PREFIX: Final = "queue-"
+"""Begins the names of files in staging by which writers of one dataset wait for each other."""
+
 _DATABASE: Final = "odf-node.sqlite"
 # SQLite keeps its log and its index beside the database under these names.
 _TOP_LEVEL_NAMES: Final = frozenset(

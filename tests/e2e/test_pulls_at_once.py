@@ -28,3 +28,4 @@ def test_two_processes_that_pull_one_derivative_make_one_step(tmp_path: Path) ->
     assert [code for _, code in ended] == [0, 0, 0], ended
     assert sum("1 row derived" in out for (out, _), _ in ended) == 1, ended
     assert blocks_of(node, "names").count("ExecuteTransform") == 1
+    assert "no dataset needs" not in node.run("status").out  # the file of their queue is no leftover

@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 from odf_node.adapters.arrival_folder import PART_SUFFIX, ArrivalFolder, link_durably
 from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.adapters.staged_file import StagedFile
-from odf_node.home_folder import HomeFolder, fsync_folder
+from odf_node.home_folder import QUEUE_PREFIX, HomeFolder, fsync_folder
 from odf_node.ports.objects import Room, StagedObject, SweepReport
 from odf_node.ports.rows import RowsRoom
 from odf_node.records.errors import (
@@ -206,7 +206,9 @@ class ObjectFolder:
 
     def has_leftovers(self, *, now: Timestamp) -> bool:
         kept_since_s = now.seconds - KEEP_DOWNLOADS_S
-        return any(True for _ in chain(self._iter_staged(), self._iter_old_downloads(kept_since_s)))
+        # The file of a queue stays behind each writer; it goes with the next sweep, and is none's reason for one.
+        staged = (path for path in self._iter_staged() if not path.name.startswith(QUEUE_PREFIX))
+        return any(True for _ in chain(staged, self._iter_old_downloads(kept_since_s)))
 
     def sweep(
         self,

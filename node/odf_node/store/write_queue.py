@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from odf_node.home_folder import HomeFolder
+from odf_node.home_folder import QUEUE_PREFIX, HomeFolder
 from odf_node.records.errors import mapped_os_errors
 from odf_protocol.did import DatasetId
 
@@ -35,7 +35,7 @@ class WriteQueue:
     @property
     def _path(self) -> Path:
         digest = hashlib.sha3_256(str(self.dataset_id).encode()).hexdigest()
-        return self.folder.staging / f"queue-{digest[:_NAME_DIGITS]}"
+        return self.folder.staging / f"{QUEUE_PREFIX}{digest[:_NAME_DIGITS]}"
 
     def is_held(self) -> bool:
         """Say whether a writer has its place now."""
