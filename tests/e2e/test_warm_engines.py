@@ -141,7 +141,9 @@ def test_daemon_keeps_one_engine_for_its_operator_and_ends_it_while_it_works(
     publisher.source.write_text("event_time,city,people\n2024-02-01T00:00:00Z,Oslo,720000\n", encoding="utf-8")
     wait_until(lambda: [each for each in served.log("scheduled-pull") if each["dataset"] == "large.cities"][1:])
     assert {each["result"] for each in served.log("scheduled-pull")} <= {"updated", "up-to-date"}
-    assert any(each["blocks"] for each in served.log("scheduled-pull") if each["dataset"] == "large.cities")
+    wait_until(
+        lambda: [each for each in served.log("scheduled-pull") if each["dataset"] == "large.cities" and each["blocks"]]
+    )
     assert engines.sessions("spark") == first
 
     # Who has no 'inspect' is answered by an engine that nothing else uses: each request of a session leaves a folder.

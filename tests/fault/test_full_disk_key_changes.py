@@ -7,9 +7,10 @@ import errno
 import io
 import json
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,22 @@ pytestmark = [
 
 _NEEDS_NO_ROOM: Final = {"unlink", "unlinkat", "chmod", "fchmod", "fchmodat"}
 _SYNCS: Final = {"fsync", "fdatasync"}
+
+
+@contextmanager
+def beside(place: Place) -> Iterator[None]:
+    """Let another process have the home open, as a daemon does; a commit of it stands in the log of the database."""
+    program = (
+        "import sys\nfrom pathlib import Path\nsys.path.insert(0, sys.argv[1])\n"
+        "from support.key_places import Place\n"
+        "node = Place(Path(sys.argv[2])).open()\nnode.record('serve', 'cities')\nprint(flush=True)\nsys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", program, str(Path(__file__).parents[1]), str(place.folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"\n"
+        yield
+        process.kill()
 
 
 def _is_full(step: Step, *, is_first: bool) -> int:
@@ -145,8 +162,7 @@ def test_recovery_key_is_in_its_file_where_the_commit_that_failed_is_true_after_
     before, stick = place.history, tmp_path / "stick"
     stick.mkdir()
     command = ("prepare", "cities", "--to", str(stick / "made.pem"))
-    with closing(place.open()) as serving:
-        serving.record("serve", "cities")  # a daemon beside it: the log of the database is in use, and stays
+    with beside(place):  # the log of the database is in use, and stays
         outcome = run_with_fault(
             place, command, lambda number, step: errno.EIO if step.call in _SYNCS and "wal" in step.path.name else 0
         )

@@ -18,7 +18,7 @@ import pytest
 
 from odf_engines.sandbox.resources import _tree
 from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.home_folder import HomeFolder
+from odf_node.home_folder import QUEUE_PREFIX, HomeFolder
 from odf_node.store import MetadataStore
 from odf_protocol.head import Head
 from support.command_line import are_gone
@@ -154,7 +154,8 @@ def assert_clean(node: RealNode) -> None:
         assert set(objects.iter_hashes()) == set(store.list_referenced_objects())
     for object_hash in objects.iter_hashes():
         objects.check(object_hash)
-    assert [path.name for path in home.staging.iterdir() if path not in {home.downloads, home.engines}] == []
+    staged = [path for path in home.staging.iterdir() if path not in {home.downloads, home.engines}]
+    assert [path.name for path in staged if not path.name.startswith(QUEUE_PREFIX)] == []
     assert list(home.downloads.iterdir()) == []
     assert list(home.engines.glob("process-*")) == []
 
