@@ -28,10 +28,13 @@ TOPIC: Final = "check and trust"
 HELP: Final = "hold versions of inputs back that break a contract"
 EXAMPLES: Final = """\
 contract add sales.odcs.yaml --on sales
+contract list
 contract check sales
 contract suggest sales --output sales.odcs.yaml
+contract propose sales changed.odcs.yaml
 contract explain sales 17
 contract pass sales 17 --reason 'a strike: three days are missing'
+contract remove sales
 """
 
 _ACTIONS: Final = {

@@ -100,7 +100,7 @@ def run_probe(facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> dict[st
 
     monkeypatch.setattr(reader_process, "PROGRAM", PROBE)
     monkeypatch.setattr(reader_process, "profile_of_reader", with_probe)
-    reader = ReaderProcess(LIMITS)
+    reader = ReaderProcess(LIMITS, PROBE)
     try:
         found: dict[str, int] = reader.ask("any", {"facts": facts}, [Path(facts["slice"])], lambda found, _: found)
         return found

@@ -12,9 +12,8 @@ from odf_engines.sandbox.resources import Usage, usage_of
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.home_folder import HomeFolder
 from odf_node.ports.sources import Commands, SourceTooLargeError
-from odf_node.sources import LocalSourceReader, SourceLimits
+from odf_node.sources import LocalSourceReader, SourceLimits, watched_programs
 from odf_protocol.events import PrepStepPipe
-from odf_sources import pipe
 from support.command_line import list_kept, run_command
 
 MANIFEST = """\
@@ -139,9 +138,9 @@ def test_command_within_its_limit_is_not_ended_for_a_fork_that_shows_its_memory(
 
     async def run() -> int:
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", FORKS)
-        return await pipe.wait_watched(process, "s", limits)
+        return await watched_programs.wait_watched(process, "s", limits)
 
     limits = SourceLimits(command_memory_bytes=100 * 1024**2)
-    monkeypatch.setattr(pipe, "usage_of", look)
+    monkeypatch.setattr(watched_programs, "usage_of", look)
     assert asyncio.run(run()) == 0
     assert max(shown) > limits.command_memory_bytes
