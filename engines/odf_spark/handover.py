@@ -32,23 +32,6 @@ class Handover:
         self._scratch = scratch
         self._is_small = is_small
 
-    def keep(self, frame: Any, name: str, *, at_once: bool = False) -> Any:
-        """Give a frame with the same rows that is computed once, whoever looks at it.
-
-        Args:
-            frame: Rows.
-            name: Unique in the request.
-            at_once: Compute it now, also where that is not needed yet.
-        """
-        if self._is_small:
-            kept = frame.persist()
-            if at_once:
-                kept.count()
-            return kept
-        path = self._scratch / name
-        frame.write.parquet(str(path))
-        return frame.sparkSession.read.schema(frame.schema).parquet(str(path))
-
     def iter_batches(self, frame: Any, name: str) -> Iterator[pa.RecordBatch]:
         """Compute a frame and give its rows in their order.
 

@@ -75,18 +75,24 @@ class HomeGraph:
         for record in records:
             key = str(record.id)
             found = self._known.get(key)
-            if found is None or (found.head, found.dataset.name) != (record.head.hash, record.name):
+            is_same = found is not None and (found.head, found.dataset.name) == (record.head.hash, record.name)
+            if found is None or not is_same or self._has_unknown_inputs(found.dataset):
                 found = self._read(record, key)
             known[key] = found
         self._known = known
         names = {record.name.lower(): str(record.id) for record in records}
         failing = self._list_failing()
-        datasets = [self._complete(each, names, failing, subscribed) for each in known.values()]
+        announced = {str(key): number for key, number in store.list_seen_heads().items()}
+        datasets = [self._complete(each, names, failing, subscribed, announced) for each in known.values()]
         for key, each in subscribed.items():
             if key not in known:
                 place = place_of(each.url or "")
                 datasets.append(GraphDataset(key=key, name=each.name, place=place))
         return make_graph(datasets)
+
+    def _has_unknown_inputs(self, dataset: GraphDataset) -> bool:
+        """Say of another node's derivative whether blocks that it has read were not here when its chain was read."""
+        return not dataset.is_own and any(item.taken is None for item in dataset.inputs)
 
     def _list_failing(self) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -96,7 +102,12 @@ class HomeGraph:
         return found
 
     def _complete(
-        self, known: _KnownDataset, names: Mapping[str, str], failing: Mapping[str, str], subscribed: Collection[str]
+        self,
+        known: _KnownDataset,
+        names: Mapping[str, str],
+        failing: Mapping[str, str],
+        subscribed: Collection[str],
+        announced: Mapping[str, int],
     ) -> GraphDataset:
         """Add to what a chain says what may change without it."""
         dataset = known.dataset
@@ -104,8 +115,8 @@ class HomeGraph:
             dataset = replace(dataset, reported=reported or dataset.reported)
         if dataset.is_own and dataset.is_derivative and any(self._is_behind(each) for each in dataset.inputs):
             dataset = replace(dataset, inputs=self._limit(dataset))
-        if not dataset.is_own and (announced := self._find_announced(dataset.key)) != dataset.announced:
-            dataset = replace(dataset, announced=announced)
+        if not dataset.is_own and (number := announced.get(dataset.key)) != dataset.announced:
+            dataset = replace(dataset, announced=number)
         if dataset.key in subscribed:
             dataset = replace(dataset, is_followed=True)
         if known.followed is not None and (key := names.get(known.followed.name.lower())) is not None:
@@ -115,11 +126,6 @@ class HomeGraph:
             taken = (source.newest or 0) - 1 if is_behind else source.newest
             dataset = replace(dataset, inputs=(ReadInput(key=key, alias=source.name, taken=taken),))
         return dataset
-
-    def _find_announced(self, key: str) -> int | None:
-        """Find the newest block of another node's dataset that its owner signed, as gossip or a pull brought it."""
-        seen = self.home.store.find_seen_head(DatasetId.parse(key))
-        return None if seen is None else seen.sequence_number
 
     def _is_behind(self, item: ReadInput) -> bool:
         source = self._known.get(item.key)

@@ -35,9 +35,8 @@ def iter_row_versions(node: Node, record: DatasetRecord, *, since: int, until: i
 
 def find_before_newest_rows(node: Node, record: DatasetRecord) -> int:
     """Find the version that the newest block with rows follows; 0 where no block has rows."""
-    newest = record.head.sequence_number
-    numbers = [number for _, number in iter_row_versions(node, record, since=-1, until=newest)]
-    return numbers[-1] - 1 if numbers else 0
+    newest = next(node.store.iter_blocks_with_rows(record.id, newest_first=True), None)
+    return 0 if newest is None else newest.sequence_number - 1
 
 
 def _find_version(block: Block) -> TableVersion | None:

@@ -145,17 +145,10 @@ def read_whole_floats(context: "SessionContext", paths: Sequence[Path], folder: 
 
     Conditions on other columns still leave row groups out.
     """
-    stated: set[str] = set()
-    for path in paths:
-        with pq.ParquetFile(path) as file:
-            stated.update(_list_stated_floats(file))
-    rows = read_files(context, paths, folder)
-    if not stated:
-        return rows
-    columns = []
+    rows, columns = read_files(context, paths, folder), []
     for field in rows.schema():
         column = col(quoted(field.name))
-        if field.name in stated:
+        if pa.types.is_float32(field.type) or pa.types.is_float64(field.type):  # of halves our writer says nothing
             # Its value, whatever that is, in words that no reader of footers looks into.
             column = functions.nanvl(column, column).alias(field.name)
         columns.append(column)

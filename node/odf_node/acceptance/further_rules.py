@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from typing import Final
 
 from odf_engines.plug_in_names import PlugInNames
+from odf_engines.registry import list_lacking_extras
 from odf_node.errors import UsageError
 from odf_node.plug_ins import list_failures, load_plug_ins, note_failure
 from odf_protocol.chain.rule import Rule
@@ -42,8 +43,9 @@ def _load_rules() -> tuple[Rule, ...]:
     found = load_plug_ins(GROUP, Rule)
     for point in entry_points(group=GROUP):
         if point.name not in found or PlugInNames(GROUP, {}).get_point(point.name) != point:
-            lack = "what its extra brings is not installed, or another package has a rule of this name"
-            note_failure(GROUP, point.name, ValueError(lack))
+            lack = "what its extra brings is not installed"
+            named_twice = "another package has a rule of this name"
+            note_failure(GROUP, point.name, ValueError(lack if list_lacking_extras(point) else named_twice))
     for name, rule in found.items():
         if rule.clause.partition("-")[0] in families:
             note_failure(GROUP, name, ValueError(f"{rule.clause} is a clause of the specification's"))

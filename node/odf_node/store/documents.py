@@ -108,6 +108,11 @@ class DocumentTables(StoreTables):
         statement = "SELECT sequence_number, block_hash, raw, source, seen_at FROM seen_heads WHERE dataset_id = ?"
         return self._find(read, statement, dataset_id.to_bytes())
 
+    def list_seen_heads(self) -> dict[DatasetId, int]:
+        """Return for each dataset with a head that was ever met the number of its block."""
+        statement = "SELECT dataset_id, sequence_number FROM seen_heads"
+        return dict(self._list(lambda row: (DatasetId.decode(row[0]), as_int(row[1])), statement))
+
     def put_document(self, document: EvidenceDocument) -> bool:
         """Keep a document that proves itself; say whether it is new. It stays when the dataset is deleted."""
         changed = self._write(
