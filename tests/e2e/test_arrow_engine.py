@@ -134,6 +134,37 @@ def test_merge_by_key_is_the_same_here_and_on_a_cluster(session, merge):
         assert facts_of(answers[0]) == facts_of(answers[1])
 
 
+def large_batch(*, changed):
+    """More than what is handed over in memory, in several parts of Spark's; keys come in no order, some twice."""
+    lines = []
+    for number in range(120_000):
+        key = number * 7919 % 100_003
+        weight = (
+            ["NaN", "-0.0", "0.0", ""][key % 4] if key % 9 == 0 else repr(key % 1000 / 7 + (changed and key % 10 == 0))
+        )
+        text = "" if key % 11 == 0 else f"text of the row {key % 50_000:<40}"
+        lines.append(
+            f"2020-01-{1 + key % 28:02}T00:00:00Z,{key % 50_000},{text},0,{weight},{key % 100}.25,2020-01-01,true,{key}"
+        )
+    return "\n".join(lines[: -30_000 if changed else None]) + "\n"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["ledger", "snapshot", "snapshot-by-float", "upsert", "changelog"])
+def test_merge_of_more_than_memory_hands_over_is_the_same_here_and_on_a_cluster(session, name):
+    """CLUSTER-1: rows that Spark orders in several parts come to the same bytes."""
+    takes_op = name in {"upsert", "changelog"}
+    vocabulary = Vocabulary() if takes_op else Vocabulary(op="operation")
+    batches = [large_batch(changed=changed) for changed in (False, True)]
+    assert min(map(len, batches)) > 8 * MIB
+    ours, theirs = (
+        RootDataset(ReadStepCsv(schema=KEYED), MERGES[name], vocabulary=vocabulary, session=each)
+        for each in (session, engine_session())
+    )
+    for batch in batches:
+        assert facts_of(ours.ingest(batch)) == facts_of(theirs.ingest(batch))
+
+
 def facts_of(response):
     data = None if response.data_path is None else response.data_path.read_bytes()
     state = None if response.state_path is None else pq.read_table(response.state_path)
