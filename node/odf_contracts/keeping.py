@@ -10,12 +10,10 @@ import hashlib
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -24,13 +22,8 @@ from odf_contracts.rules import ContractObject, HoldAction
 from odf_node.errors import UsageError
 from odf_node.home import Home
 from odf_node.home_folder import HomeFolder
-from odf_node.records.errors import (
-    HomeBusyError,
-    HomeCorruptError,
-    HomeFullError,
-    HomeReadOnlyError,
-    mapped_os_errors,
-)
+from odf_node.records.errors import mapped_os_errors
+from odf_node.store.cache_database import CacheDatabase
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import CorruptError, MalformedError, RejectedError
 from odf_protocol.multihash import Multihash
@@ -40,13 +33,9 @@ from odf_protocol.timestamp import Timestamp
 FOLDER: Final = "contracts"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_FILE_BYTES: Final = 4 * MAX_BYTES  # the text as JSON, and some thousand passes
-_TIMEOUT_S: Final = 30.0  # as of the home's database
-_PRIMARY_CODE: Final = 0xFF
 _NOTES_VERSION: Final = 1  # of the table of findings
 MAX_REASON: Final = 1_000  # as the reason of a correction
 _MAX_PASS_BYTES: Final = 6 * MAX_REASON + 2_000  # JSON writes a character in six bytes at most; hashes and names
-
-Found = TypeVar("Found")
 
 
 class ContractPass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -294,6 +283,17 @@ class NotedFinding(msgspec.Struct, frozen=True):
     is_open: bool = False
 
 
+_MAKE: Final = (
+    "DROP TABLE IF EXISTS findings",
+    """
+CREATE TABLE findings (
+    digest TEXT NOT NULL, block TEXT NOT NULL, before INTEGER NOT NULL, finding BLOB NOT NULL,
+    PRIMARY KEY (digest, block, before)
+) WITHOUT ROWID
+""",
+)
+
+
 class FindingNotes:
     """Findings by contract, version and what the version was compared with; a cache, begun anew where it is broken.
 
@@ -301,14 +301,14 @@ class FindingNotes:
     """
 
     def __init__(self, folder: HomeFolder) -> None:
-        self._path = folder.cache / "contracts.sqlite"
+        self._database = CacheDatabase(folder.cache / "contracts.sqlite", _NOTES_VERSION, _MAKE)
 
     def find(self, contract: KeptContract) -> dict[tuple[str, int | None], NotedFinding]:
         """Find what is noted by a contract, by a version's block and the number of the version it was compared with."""
-        if not self._path.exists():
-            return {}
         wanted = "SELECT block, before, finding FROM findings WHERE digest = ?"
-        rows = self._run(lambda connection: connection.execute(wanted, (contract.digest,)).fetchall())
+        rows: list[tuple[str, int, bytes]] = self._database.read(
+            [], lambda opened: opened.execute(wanted, (contract.digest,)).fetchall()
+        )
         found: dict[tuple[str, int | None], NotedFinding] = {}
         for block, before, finding in rows:
             with suppress(msgspec.DecodeError):  # what cannot be read is judged again
@@ -318,58 +318,9 @@ class FindingNotes:
     def put(self, contract: KeptContract, block: Multihash, before: int | None, finding: NotedFinding) -> None:
         """Note what was found of a version, compared with another one."""
         row = contract.digest, str(block), -1 if before is None else before, msgspec.json.encode(finding)
-        self._run(lambda connection: connection.execute("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?)", row))
 
-    def _run(self, action: Callable[[sqlite3.Connection], Found]) -> Found:
-        with mapped_os_errors(self._path):
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _mapped_errors(self._path):
-            try:
-                return self._run_once(action)
-            except sqlite3.OperationalError:
-                raise  # says nothing about what is in it
-            except sqlite3.DatabaseError:
-                for path in (self._path.with_name(f"{self._path.name}-journal"), self._path):
-                    path.unlink(missing_ok=True)
-            return self._run_once(action)
+        def work(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.execute("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?)", row)
 
-    def _run_once(self, action: Callable[[sqlite3.Connection], Found]) -> Found:
-        with closing(sqlite3.connect(self._path, timeout=_TIMEOUT_S, isolation_level=None)) as connection:
-            if not _has_table(connection):
-                connection.execute("BEGIN IMMEDIATE")
-                if not _has_table(connection):  # another process was first
-                    connection.execute("DROP TABLE IF EXISTS findings")
-                    connection.execute(_TABLE)
-                    connection.execute(f"PRAGMA user_version = {_NOTES_VERSION}")
-                connection.execute("COMMIT")
-            return action(connection)
-
-
-_TABLE: Final = """
-CREATE TABLE findings (
-    digest TEXT NOT NULL, block TEXT NOT NULL, before INTEGER NOT NULL, finding BLOB NOT NULL,
-    PRIMARY KEY (digest, block, before)
-) WITHOUT ROWID
-"""
-
-
-def _has_table(connection: sqlite3.Connection) -> bool:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return bool(version == _NOTES_VERSION)
-
-
-@contextmanager
-def _mapped_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        code = error.sqlite_errorcode & _PRIMARY_CODE
-        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            raise HomeBusyError(path, _TIMEOUT_S) from error
-        if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
-            raise HomeFullError(path, str(error)) from error
-        if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}:
-            raise HomeReadOnlyError(path, str(error)) from error
-        raise
-    except sqlite3.DatabaseError as error:
-        raise HomeCorruptError(path, f"{error}; delete the file, it is a cache") from error
+        self._database.use(work)

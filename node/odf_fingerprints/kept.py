@@ -7,24 +7,21 @@ Source: clause FP-2 in ``spec/plug-ins/fingerprints.md``.
 
 import sqlite3
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from odf_node.home_folder import HomeFolder
-from odf_node.records.errors import HomeBusyError, HomeFullError, HomeReadOnlyError, mapped_os_errors
+from odf_node.store.cache_database import CacheDatabase
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import MalformedError, UnavailableError
+from odf_protocol.errors import UnavailableError
 from odf_protocol.multihash import Multihash
 
 FILE: Final = "fingerprints.sqlite"
 _VERSION: Final = 2
 """Of the tables, and of how folds are made that are kept in them."""
-_TIMEOUT_S: Final = 30.0  # as of the home's database
-_PRIMARY_CODE: Final = 0xFF
 _ROWS: Final = (
     "SELECT sequence, block, origin, document, current, crc FROM fingerprints"
     " WHERE dataset = ? AND sequence > ? ORDER BY sequence, origin LIMIT ?"
@@ -62,9 +59,7 @@ CREATE TABLE fingerprints (
     document BLOB NOT NULL, current BLOB, crc INTEGER NOT NULL, PRIMARY KEY (dataset, sequence, block, origin)
 ) WITHOUT ROWID
 """,
-    f"PRAGMA user_version = {_VERSION}",
 )
-_Found = TypeVar("_Found")
 Version = tuple[int, Multihash]
 """The number and the hash of a block."""
 
@@ -112,6 +107,7 @@ class KeptFingerprints:
 
     def __init__(self, folder: HomeFolder) -> None:
         self._path = folder.cache / FILE
+        self._database = CacheDatabase(self._path, _VERSION, _MAKE)
 
     def read(self, dataset: DatasetId, *, after: int = -1, limit: int = -1) -> list[KeptFingerprint]:
         """Read what is kept of a dataset, by number; of several origins all.
@@ -121,7 +117,9 @@ class KeptFingerprints:
             after: Only later versions.
             limit: Of rows; -1: all.
         """
-        return self._read([], lambda opened: [*map(_kept, opened.execute(_ROWS, (str(dataset), after, limit)))])
+        return self._database.read(
+            [], lambda opened: [*map(_kept, opened.execute(_ROWS, (str(dataset), after, limit)))]
+        )
 
     def read_page(self, dataset: DatasetId, *, after: int, max_bytes: int) -> list[KeptFingerprint]:
         """Read what was computed here of later versions, by number: as much as fits, and one in any case."""
@@ -137,7 +135,7 @@ class KeptFingerprints:
                     found.append(each)
             return found
 
-        return self._read([], work)
+        return self._database.read([], work)
 
     def find_newest(self, dataset: DatasetId, is_present: Callable[[int, Multihash], bool]) -> KeptFingerprint | None:
         """Find the newest of the present history that was computed here, with all before it; forget those of others.
@@ -161,11 +159,11 @@ class KeptFingerprints:
             found = None if newest is None else connection.execute(_ONE, (str(dataset), *newest)).fetchone()
             return None if found is None else _kept(found)
 
-        return self._read(None, work)
+        return self._database.read(None, work)
 
     def list_datasets(self) -> set[str]:
         """List the datasets of which anything is kept."""
-        return self._read(set(), lambda opened: {dataset for (dataset,) in opened.execute(_DATASETS)})
+        return self._database.read(set(), lambda opened: {dataset for (dataset,) in opened.execute(_DATASETS)})
 
     def put(self, dataset: DatasetId, stated: Collection[KeptFingerprint]) -> None:
         """Keep what another node stated, in the place of what it stated of the same versions."""
@@ -174,7 +172,7 @@ class KeptFingerprints:
             with connection:
                 connection.executemany(_PUT, [_row(dataset, each) for each in stated])
 
-        self._use(work)
+        self._database.use(work)
 
     def append(self, dataset: DatasetId, computed: Collection[KeptFingerprint], *, behind: Version | None) -> None:
         """Keep what was computed here behind the version before it.
@@ -198,7 +196,7 @@ class KeptFingerprints:
                 connection.executemany(_PUT, [_row(dataset, each) for each in computed])
                 return True
 
-        if not self._use(work):
+        if not self._database.use(work):
             raise UnavailableError(f"{self._path} was emptied while fingerprints were computed; try again")
 
     def forget(self, dataset: DatasetId) -> None:
@@ -208,42 +206,7 @@ class KeptFingerprints:
             with connection:
                 connection.execute("DELETE FROM fingerprints WHERE dataset = ?", (str(dataset),))
 
-        self._read(None, work)
-
-    def _read(self, nothing: _Found, work: Callable[[sqlite3.Connection], _Found]) -> _Found:
-        """Use the database where there is one; else there is nothing in it."""
-        return self._use(work) if self._path.exists() else nothing
-
-    def _use(self, work: Callable[[sqlite3.Connection], _Found]) -> _Found:
-        """Do something with the database; one that is damaged anywhere is begun anew."""
-        with mapped_os_errors(self._path):
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _mapped_errors(self._path):
-                file = self._find_file()
-                try:
-                    return self._work(work)
-                except (sqlite3.DatabaseError, MalformedError, ValueError, TypeError) as error:
-                    if not _is_damage(error):
-                        raise
-                if self._find_file() == file:  # else another process has begun it anew
-                    for suffix in ("", "-journal"):
-                        self._path.with_name(f"{FILE}{suffix}").unlink(missing_ok=True)
-                return self._work(work)
-
-    def _work(self, work: Callable[[sqlite3.Connection], _Found]) -> _Found:
-        with closing(sqlite3.connect(self._path, timeout=_TIMEOUT_S)) as connection:
-            if not _is_current(connection):
-                with connection:
-                    connection.execute("BEGIN IMMEDIATE")
-                    if not _is_current(connection):  # another process may have made them just now
-                        for statement in _MAKE:
-                            connection.execute(statement)
-            return work(connection)
-
-    def _find_file(self) -> int | None:
-        with suppress(FileNotFoundError):
-            return self._path.stat().st_ino
-        return None
+        self._database.read(None, work)
 
 
 def _kept(row: Sequence[Any]) -> KeptFingerprint:
@@ -261,30 +224,3 @@ def _row(dataset: DatasetId, kept: KeptFingerprint) -> tuple[object, ...]:
 def crc_of(document: bytes, current: bytes | None) -> int:
     """Return what is kept beside a fingerprint: pages of SQLite have no checksum, and a cut or decayed one is found."""
     return zlib.crc32(current or b"", zlib.crc32(document))
-
-
-def _is_current(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("PRAGMA user_version").fetchone() == (_VERSION,))
-
-
-def _is_damage(error: Exception) -> bool:
-    """Whether a database is none, or holds what was not put there: its tables and values are of this module alone."""
-    if not isinstance(error, sqlite3.DatabaseError):
-        return True
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & _PRIMARY_CODE
-    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
-
-
-@contextmanager
-def _mapped_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        code = error.sqlite_errorcode & _PRIMARY_CODE
-        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            raise HomeBusyError(path, _TIMEOUT_S) from error
-        if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
-            raise HomeFullError(path, str(error)) from error
-        if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}:
-            raise HomeReadOnlyError(path, str(error)) from error
-        raise

@@ -170,7 +170,7 @@ class Database:
         try:
             connection = self._take()
         except sqlite3.OperationalError as error:
-            if create or _primary_code(error) not in _NO_INDEX:
+            if create or primary_code(error) not in _NO_INDEX:
                 raise
             with self._sharing_alone(error) as alone:
                 yield alone
@@ -242,7 +242,7 @@ class Database:
                 connection = self._open(is_alone=True)
                 connection.execute("BEGIN")
             except sqlite3.OperationalError as error:
-                if _primary_code(error) not in _BUSY:
+                if primary_code(error) not in _BUSY:
                     raise failure or error from None
                 # Several who come at once keep each other out, and go all of them before they come again.
                 if time.monotonic() > give_up_s:
@@ -256,7 +256,7 @@ class Database:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            mapped = self._map(error)
+            mapped = map_database_error(error, self._home.database, self._busy_timeout_s)
             if mapped is None:
                 raise
             raise mapped from error
@@ -266,18 +266,19 @@ class Database:
                 raise
             raise HomeCorruptError(self._home.database, f"a row cannot be read: {error}") from error
 
-    def _map(self, error: sqlite3.DatabaseError) -> OdfError | None:
-        path, reason = self._home.database, str(error)
-        primary = _primary_code(error)
-        if primary in _BUSY:
-            return HomeBusyError(path, self._busy_timeout_s)
-        if primary in _CORRUPT:
-            return HomeCorruptError(path, f"the database is damaged: {reason}")
-        if primary in _READ_ONLY:
-            return HomeReadOnlyError(path, reason)
-        if primary in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
-            return HomeFullError(path, reason)
-        return None
+
+def map_database_error(error: sqlite3.DatabaseError, path: Path, timeout_s: float) -> OdfError | None:
+    """Give the error of a home that an error of SQLite stands for; None: it is a fault of the program."""
+    reason, primary = str(error), primary_code(error)
+    if primary in _BUSY:
+        return HomeBusyError(path, timeout_s)
+    if primary in _CORRUPT:
+        return HomeCorruptError(path, f"the database is damaged: {reason}")
+    if primary in _READ_ONLY:
+        return HomeReadOnlyError(path, reason)
+    if primary in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
+        return HomeFullError(path, reason)
+    return None
 
 
 class StoreTables:
@@ -303,7 +304,8 @@ class StoreTables:
             return connection.execute(statement, values).rowcount
 
 
-def _primary_code(error: sqlite3.DatabaseError) -> int | None:
+def primary_code(error: sqlite3.DatabaseError) -> int | None:
+    """Give the result code of SQLite's behind an error; None: the library does not say."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & _PRIMARY_CODE
 
